@@ -1,5 +1,5 @@
-"""What a training run claims: dominating pairs of what it releases, and what they lose when composed.
+"""The claims of a training run: dominating pairs of its releases, and their losses under composition.
 
-Losses are in nats. The names here are those of differential privacy: a *release* is what one step gives out, a
-*schedule* says which examples enter which step, and a *pair* is the two laws that are hardest to tell apart.
+Losses are in nats. The names are those of differential privacy: a *release* is the output of one step, a
+*schedule* lists which examples enter which step, and a *pair* is the two laws that are hardest to tell apart.
 """

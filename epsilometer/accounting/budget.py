@@ -1,4 +1,4 @@
-"""The noise for a target: the least at which the upper end of the exact epsilon's bracket is below it."""
+"""The noise for a target: the least noise at which the upper bound of the exact epsilon's bracket is below it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epsilometer.accounting.steps import steps_of
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Neighbours
 
-_PRECISION = 1e-4  # of the noise, relatively
+_PRECISION = 1e-4  # relative precision of the noise
 R = TypeVar("R", Gaussian, VonMisesFisher)
 
 
@@ -26,7 +26,7 @@ def gaussian_for(
     delta: float | None = None,
     neighbours: Neighbours = Neighbours.ADDED_OR_REMOVED,
 ) -> Gaussian:
-    """Returns the least sigma, to four digits, whose exact epsilon at delta (1/N where None) is at most the target."""
+    """Return the least sigma, to four digits, whose exact epsilon at delta (1/N where None) is at most the target."""
     delta = checked_delta(Gaussian(1.0), schedule, delta)
     return _least(target, lambda amount: Gaussian(amount), (schedule, delta, neighbours))
 
@@ -38,9 +38,9 @@ def directional_for(
     delta: float | None = None,
     neighbours: Neighbours = Neighbours.REPLACED,
 ) -> VonMisesFisher:
-    """Returns the largest kappa, to four digits, whose exact epsilon at delta (1/N where None) is at most the target.
+    """Return the largest kappa, to four digits, whose exact epsilon at delta (1/N where None) is at most the target.
 
-    At delta 0 that is the pure loss's.
+    At delta 0 the exact epsilon is the pure loss.
     """
     release = VonMisesFisher(1.0, dimensions)
     delta = checked_delta(release, schedule, delta)

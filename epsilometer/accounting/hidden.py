@@ -1,25 +1,26 @@
-"""How well the other draws of an average hide one, under coins: a lower end for directional noise.
+"""A lower bound for directional noise under coins, where the other draws of an average hide one.
 
-The upper end gives the example's coin away (`steps.py`). The release is an average, in which N - 1 other examples, each
-with a coin of its own, hide whether this one is there and what it drew. A lower end needs one training in which that
-much is lost. Here it is: in every step the example's gradient is v in the one data set and -v in the other, all others'
-are one direction u at right angles to v. Two adversaries look at the sum S of draws; what either proves is a lower end.
+The upper bound gives the example's coin away (`steps.py`). The release is an average, in which N - 1 other examples,
+each with a coin of its own, hide whether this one is there and what it drew. A lower bound needs one training with that
+loss. Here it is: in every step the example's gradient is v in the one data set and -v in the other, all others'
+are one direction u orthogonal to v. Two adversaries see the sum S of draws; what either proves is a lower bound.
 
-**One looks at the component along v** of every step,
+**One uses the component along v** of every step,
 
     Y = b W + sum_j c_j T_j        against        Y = -b W + sum_j c_j T_j,
 
-with coins b, c_j of chance q, W the cosine of a draw about v and T_j the component along v of a draw about u, of
+with coins b, c_j of probability q, W the cosine of a draw about v and T_j the component along v of a draw about u, of
 density in proportion to (1 - t^2)^((d-3)/2) M_(d-1)(kappa sqrt(1 - t^2)). That is post-processing of the release, so
-the epsilon of this pair is a lower end. The masses that Y has in cells of a sixth of the narrowest deviation are those
+the epsilon of this pair is a lower bound. The masses of Y in cells of a sixth of the narrowest deviation are those
 of its characteristic function, (1 - q + q phi_W)(1 - q + q phi_T)^(N-1), both by quadrature, by one FFT: no draw is
-rounded. Only the empty batch is an atom, and is added by itself. Where the function has not fallen to 1e-13 by the last
-frequency, as in few dimensions, so much normal noise is added to Y that it has: to cut it off there instead would show
+rounded. Only the empty batch is an atom, and is added by itself. If the function has not fallen to 1e-13 by the last
+frequency, as in few dimensions, enough normal noise is added to Y that it has: truncating it there instead would show
 more than Y does. Cells of less than 1e-11 are counted with their neighbours towards the ends. Both are post-processing.
 
-**The other counts the steps that show the example**, for the rarest outputs, which such cells cut off, are what is lost
-under little noise. A step shows it where Y > t and S'u < B (a batch that is not too large, as large ones hide more).
-With E e^(l'V) = M(|kappa mu + l|) / M(kappa) of a draw about mu, Chernoff's bound holds exactly, for every l, e >= 0:
+**The other counts the steps that show the example**, because the rarest outputs, which such cells truncate, decide the
+loss under little noise. A step shows it where Y > t and S'u < B (a batch that is not too large, as large ones hide
+more). With E e^(l'V) = M(|kappa mu + l|) / M(kappa) of a draw about mu, Chernoff's bound holds exactly, for every
+l, e >= 0:
 
     P'(shown) <= e^(-l t + e B) (1 - q + q M(|(l - kappa) v - e u|) / M(kappa))
                                 (1 - q + q M(|l v + (kappa - e) u|) / M(kappa))^(N-1) = p',
@@ -27,7 +28,7 @@ With E e^(l'V) = M(|kappa mu + l|) / M(kappa) of a draw about mu, Chernoff's bou
 and in the same way 1 - P(shown | b = 1) is at most the bound on Y <= t and that on S'u >= B, so that P(shown) >= p.
 Shown steps are independent: with k of T, epsilon >= ln (P(Bin(T, p) >= k) - delta) - ln (T choose k) - k ln p'.
 
-Both ends hold up to floating point; t, B, l, e and k are chosen for the largest end, and any choice is one.
+Both bounds hold up to floating point; t, B, l, e and k are chosen for the largest bound, and any choice is valid.
 """
 
 from __future__ import annotations
@@ -52,24 +53,24 @@ from epsilometer.core.von_mises_fisher import log_moment, mean_cosine, quadratur
 
 Array = NDArray[np.float64]
 
-_FINENESS = 6  # cells to the narrowest deviation
-_LARGEST = 1 << 21  # cells
-_LEAST = 1e-11  # of a cell, in probability
+_FINENESS = 6  # cells per narrowest deviation
+_LARGEST = 1 << 21  # most cells
+_LEAST = 1e-11  # smallest probability of a cell
 _REACH = 9.0  # deviations
 _DECAY = 9.0  # inverse deviations up to which a characteristic function is computed: e^-40 of a normal one is left
-_NODES = 400  # of T's quadrature
+_NODES = 400  # nodes of T's quadrature
 _GONE = 12.0  # inverse deviations from which on a normal characteristic function is 0
-_CUT_OFF = 1e-13  # of a characteristic function, at most
+_CUT_OFF = 1e-13  # largest value of a characteristic function at its truncation
 _CHUNK = 1 << 10  # frequencies at a time
-_NOTHING = 1e-17  # of a characteristic function that only falls from there on
+_NOTHING = 1e-17  # value from which on a characteristic function only falls
 _SHOWN_AT = np.linspace(0.3, 0.95, 14)  # t over A
-_LARGE_AT = (1.5, 2.0, 3.0)  # deviations of the batch size up to which B lets it grow
+_LARGE_AT = (1.5, 2.0, 3.0)  # deviations by which B lets the batch size exceed its mean
 
 
 def lower_end(release: VonMisesFisher, schedule: Poisson, delta: float) -> float:
-    """Returns an epsilon that the training loses at least, at delta, where one example is replaced; 0 where unknown.
+    """Return a lower bound on the training's epsilon at delta, where one example is replaced; 0 where unknown.
 
-    Of a release in parts, what the best single part shows. Parts of two numbers are left out.
+    For a release in parts, the bound of the best single part. Parts of two numbers are left out.
     """
     ends = [0.0]
     for dimension in sorted({d for d in release.dimensions if d > 2}):
@@ -83,7 +84,7 @@ def lower_end(release: VonMisesFisher, schedule: Poisson, delta: float) -> float
 
 
 def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
-    """Returns the losses of one step along v; None where the grid would be too long."""
+    """Return the losses of one step along v; None where the grid would be too long."""
     rate, others = float(schedule.rate), schedule.texts - 1
     cosine, aside = mean_cosine(kappa, dimension), math.sqrt(mean_cosine(kappa, dimension) / kappa)
     cosines, weights = quadrature(kappa, dimension)
@@ -99,7 +100,7 @@ def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
     empty, beside, laws = (1 - rate) ** schedule.texts, _aside(kappa, dimension), []
     for part in (frequencies[i : i + _CHUNK] for i in range(0, len(frequencies), _CHUNK)):
         other = _characteristic(part, *beside).real
-        if _REACH * aside < 1:  # T is nearly normal: e^-72 is left, while its quadrature no longer resolves the waves
+        if _REACH * aside < 1:  # T is nearly normal: e^-72 is left, but its quadrature no longer resolves the waves
             other[part * aside > _GONE] = 0
         hidden = (1 - rate + rate * other) ** others
         laws.append(hidden * (1 - rate + rate * _characteristic(part, cosines, weights)) - empty)
@@ -117,7 +118,7 @@ def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
 
 
 def by_shown_steps(kappa: float, dimension: int, schedule: Poisson, delta: float) -> float:
-    """Returns what counting the steps that show the example proves at delta; 0 where that is nothing."""
+    """Return the lower bound at delta from counting the steps that show the example; 0 where it proves nothing."""
     cosine, best = mean_cosine(kappa, dimension), 0.0
     for seen, deviations in product(_SHOWN_AT.tolist(), _LARGE_AT):
         there, absent = chances(kappa, dimension, schedule, threshold=cosine * seen, deviations=deviations)
@@ -132,9 +133,9 @@ def by_shown_steps(kappa: float, dimension: int, schedule: Poisson, delta: float
 def chances(
     kappa: float, dimension: int, schedule: Poisson, *, threshold: float, deviations: float
 ) -> tuple[float, float]:
-    """Returns p, how often a step surely shows the example at least, and ln p', of how often the other one at most.
+    """Return p, a lower bound on P(a step shows the example), and ln p', an upper bound for the other data set.
 
-    threshold: t; deviations: of the batch size, up to which S'u < B allows it.
+    threshold: t; deviations: by which S'u < B lets the batch size exceed its mean.
     """
     rate, others = float(schedule.rate), schedule.texts - 1
     cosine, base = mean_cosine(kappa, dimension), log_moment(kappa, dimension)
@@ -142,7 +143,7 @@ def chances(
     limit = cosine * size
 
     def moment(v: float, u: float) -> float:
-        """ln of M at the length of (v, u), over M(kappa)."""
+        """Return ln of M at the length of (v, u), over M(kappa)."""
         return log_moment(max(math.hypot(v, u), 1e-100), dimension) - base
 
     def coin(log: float) -> float:
@@ -166,7 +167,7 @@ def chances(
 
 
 def _least(exponent: Callable[[Array], float], start: list[float]) -> float:
-    """The least value of a convex function of numbers >= 0, found near a start; every value of it is a bound."""
+    """Return the least value of a convex function of numbers >= 0, found near a start; every value of it is a bound."""
     scale = np.asarray(start)
     result = minimize(lambda x: exponent(np.abs(x) * scale), np.ones(len(start)), method="Nelder-Mead",
                       options={"xatol": 1e-3, "fatol": 1e-3, "maxiter": 120})  # fmt: skip
@@ -174,26 +175,26 @@ def _least(exponent: Callable[[Array], float], start: list[float]) -> float:
 
 
 def _atoms(first: Array, second: Array) -> Atoms:
-    """The losses of two laws [cells], mirror images, after the ends were merged into their innermost cells."""
+    """Return the losses of two mirror-image laws [cells], after the ends were merged into their innermost cells."""
     certain = np.flatnonzero((first > _LEAST) & (second > _LEAST))
     low, high = int(certain[0]), int(certain[-1])
     laws = [np.maximum(law[low : high + 1], 0) for law in (first, second)]
     for law, whole in zip(laws, (first, second), strict=True):
         law[0] += max(float(whole[:low].sum()), 0)
         law[-1] += max(float(whole[high + 1 :].sum()), 0)
-    seen = (laws[0] > _LEAST) & (laws[1] > _LEAST)  # cells between that are not are left out of both
+    seen = (laws[0] > _LEAST) & (laws[1] > _LEAST)  # smaller cells in between are left out of both
     log_p, log_q = np.log(laws[0][seen]), np.log(laws[1][seen])
     order = np.argsort(log_p - log_q, kind="stable")
     return Atoms((log_p - log_q)[order], log_p[order])
 
 
 def _characteristic(frequencies: Array, values: Array, weights: Array) -> NDArray[np.complex128]:
-    """E e^(i f X) at frequencies [f], of X with these values [n] and weights [n]."""
+    """Return E e^(i f X) at frequencies [f], for X with these values [n] and weights [n]."""
     return np.asarray(np.exp(1j * np.outer(frequencies, values)) @ weights)
 
 
 def _aside(kappa: float, dimension: int) -> tuple[Array, Array]:
-    """Values [n] and weights [n] of a quadrature of T, the weights summing to 1."""
+    """Return values [n] and weights [n] of a quadrature of T, the weights summing to 1."""
     reach = min(_REACH * math.sqrt(mean_cosine(kappa, dimension) / kappa), 1.0)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     values = reach * nodes

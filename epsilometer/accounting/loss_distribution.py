@@ -1,23 +1,23 @@
-"""The loss of many steps by the law of the loss of one: a bracket [lower, upper] of the exact epsilon at a delta.
+"""The loss of many steps from the law of the loss of one: a bracket [lower, upper] of the exact epsilon at a delta.
 
 With L_t = ln P/P' of step t under P (`pairs.py`) and S = L_1 + ... + L_T, delta(eps) = E (1 - e^(eps - S))^+ exactly.
 
-*Rounding.* A loss l between two points g and g + h of a grid goes up with the chance (1 - e^-(l - g)) / (1 - e^-h),
+*Rounding.* A loss l between two points g and g + h of a grid goes up with probability (1 - e^-(l - g)) / (1 - e^-h),
 else down. So e^-L' has the mean e^-l. As (1 - e^(eps - S))^+ is convex in each e^-L_t, rounding one step after
-another only raises delta: an **upper end** ("connect the dots", Doroshenko et al. 2022, arXiv:2207.04380). For the
-**lower end**, the amounts D_t by which losses were raised are independent, at most h, and their mean and variance are
-computed; by Bernstein's inequality their sum exceeds T E D + t with a chance of at most eta, so
+another only raises delta: an **upper bound** ("connect the dots", Doroshenko et al. 2022, arXiv:2207.04380). For the
+**lower bound**, the amounts D_t by which losses were raised are independent, at most h, and their mean and variance are
+computed; by Bernstein's inequality their sum exceeds T E D + t with probability at most eta, so
 
     delta(eps) >= delta'(eps + T E D + t) - eta.
 
-*Composition.* The rounded law is tilted by e^(lambda l), lambda being that of Chernoff's bound at this delta, so that
-the tilted sum lies about epsilon itself, however rare that is under P; its T-th power by FFT needs a window of some
-20 deviations only, and digits are lost against Chernoff's bound, not against 1. What is outside the window, by
-Chernoff e^-40 of the tilted mass, is added to one end and taken off the other; so is what the grid leaves out of one
-step.
+*Composition.* The rounded law is tilted by e^(lambda l), lambda being that of Chernoff's bound at this delta, so
+the tilted sum lies about epsilon itself, however rare that is under P; its T-th power by FFT needs a window of only
+about 20 deviations, and digits are lost against Chernoff's bound, not against 1. The mass outside the window, by
+Chernoff e^-40 of the tilted mass, is added to one bound and subtracted from the other; so is the mass that the grid
+omits in one step.
 
-Floating point is covered by measurement, not by theorem: errors of the transform are some 1e-13 of Chernoff's bound, of
-which delta is never less than e^-20, and delta is raised and lowered by 1e-4 of itself.
+Floating point is covered by measurement, not by theorem: errors of the transform are about 1e-13 of Chernoff's bound,
+and delta is never less than e^-20 of that bound; delta is raised and lowered by 1e-4 of itself.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Array = NDArray[np.float64]
 
 WIDTH = 0.01  # of a bracket: relative, and absolute below epsilon 1
 _ROUNDING = 1e-4  # share of delta for floating point
-_DIGITS = 20.0  # nats that delta may lie below Chernoff's bound
-_LEFT_OUT = 1e-7  # share of delta for what spans leave out
+_DIGITS = 20.0  # most nats that delta may lie below Chernoff's bound
+_LEFT_OUT = 1e-7  # share of delta for the mass outside the spans
 _FAILURE = 1e-3  # eta as a share of delta
-_WRAPPED = 40.0  # nats: the tilted mass outside the window is e^-40 a side at most
+_WRAPPED = 40.0  # nats: the tilted mass outside the window is at most e^-40 on each side
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
-_PANELS = 16  # of the quadrature to one scale of a density: errors of some 1e-12
+_PANELS = 16  # of the quadrature per scale of a density: errors of about 1e-12
 _CHUNK = 1 << 16  # panels at a time
-_LARGEST = 1 << 23  # points of a window
+_LARGEST = 1 << 23  # most points of a window
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class EpsilonBracket:
 
 
 def bracket(directions: Sequence[Step], steps: int, delta: float, width: float = WIDTH) -> EpsilonBracket:
-    """Returns the epsilon at `delta`, 0 < delta < 1, of so many equal steps: the larger one of all directions.
+    """Return the epsilon at `delta`, 0 < delta < 1, of a number of equal steps: the largest over all directions.
 
-    width: what the bracket is to be at most, relative to epsilon, and absolutely below epsilon 1.
+    width: the largest width of the bracket, relative to epsilon, and absolute below epsilon 1.
     """
     lower = upper = 0.0
     for spread in sorted(
@@ -75,7 +75,7 @@ def bracket(directions: Sequence[Step], steps: int, delta: float, width: float =
 
 
 def _one_direction(spread: _Spread, width: float) -> EpsilonBracket:
-    share = 0.4  # of the width that the lower end may cost, at first
+    share = 0.4  # share of the width for the lower bound, at first
     while True:
         result = _composed(spread, spread.grid(share * width * max(1.0, spread.chernoff)))
         narrow = result.upper - result.lower <= width * max(1.0, result.upper)
@@ -90,7 +90,7 @@ def _one_direction(spread: _Spread, width: float) -> EpsilonBracket:
 
 
 class _Spread:
-    """Where the tilted sum of the losses lies, by quadrature and without a grid."""
+    """The location of the tilted sum of the losses, by quadrature and without a grid."""
 
     def __init__(self, step: Step, steps: int, delta: float, width: float) -> None:
         self.step, self.steps, self.delta = step, steps, delta
@@ -98,21 +98,21 @@ class _Spread:
         self.draws = steps * len(step.pairs)
         self.tail = max(_LEFT_OUT * delta / (2 * self.draws), 1e-300)
         self.nodes: dict[Pair | Atoms, tuple[Array, Array]] = {}
-        self.places: dict[Pair | Atoms, Array] = {}  # the coordinates of the nodes: a loss need not tell its own
+        self.places: dict[Pair | Atoms, Array] = {}  # coordinates of the nodes, which a loss need not determine
         for pair in self.counts:
             self.places[pair], *nodes = _whole(pair, self.tail)
             self.nodes[pair] = nodes[0], nodes[1]
         self.largest = steps * sum(pair.largest for pair in step.pairs)
         self.chernoff, self.tilt = self._tilt(width)
-        self.finest = 1e-4 * width * max(1.0, self.chernoff)  # a deviation below which nobody asked for detail
+        self.finest = 1e-4 * width * max(1.0, self.chernoff)  # a deviation below which no detail is needed
         self._lay_out()
 
     def log_factor(self, epsilon: float) -> float:
-        """ln of Chernoff's bound over delta: large where epsilon lies far below where the sum was tilted to."""
+        """Return ln of Chernoff's bound over delta: large where epsilon lies far below the tilted sum's location."""
         return self.log_moment(self.tilt) - self.tilt * epsilon - math.log(self.delta)
 
     def tilt_less(self) -> None:
-        """Tilt by half as much."""
+        """Halve the tilt."""
         self.tilt /= 2
         self._lay_out()
 
@@ -121,7 +121,7 @@ class _Spread:
         self.reaches = self._reach(-1.0), self._reach(1.0)
 
     def log_moment(self, tilt: float) -> float:
-        """ln E e^(tilt S), of what the spans hold."""
+        """Return ln E e^(tilt S), over the mass in the spans."""
         parts = 0.0
         for pair, n in self.counts.items():
             losses, logs = self.nodes[pair]
@@ -129,7 +129,7 @@ class _Spread:
         return self.steps * float(np.logaddexp(_log(1 - self.step.coin), math.log(self.step.coin) + parts))
 
     def _moments(self) -> tuple[float, float]:
-        """The mean and the deviation of the tilted sum."""
+        """Return the mean and the deviation of the tilted sum."""
         mean, variance, shown = 0.0, 0.0, math.log(self.step.coin)
         for pair, n in self.counts.items():
             losses, logs = self.nodes[pair]
@@ -147,10 +147,10 @@ class _Spread:
         return self.steps * share * mean, max(math.sqrt(self.steps * variance), self.finest)
 
     def _tilt(self, width: float) -> tuple[float, float]:
-        """Chernoff's bound, epsilon <= min over lambda of (ln E e^(lambda S) + ln 1/delta) / lambda; and a tilt.
+        """Return Chernoff's bound, epsilon <= min over lambda of (ln E e^(lambda S) + ln 1/delta) / lambda; and a tilt.
 
-        It is the least lambda that is nearly as good, which matters where losses end: there the best one is so large
-        that it resolves far more of the end than anybody asked for.
+        The tilt is the least lambda that is nearly as good, which matters where losses end: there the best one is so
+        large that it resolves the end more finely than needed.
         """
         rarity = -math.log(self.delta)
 
@@ -172,14 +172,14 @@ class _Spread:
         return lowest, min(near)
 
     def losses(self, pair: Pair | Atoms, h: float) -> Iterator[tuple[Array, Array]]:
-        """Yields losses and log-masses [n] of the pair, which no point of the grid of step h divides."""
+        """Yield losses and log-masses [n] of the pair, in panels that no point of the grid of step h divides."""
         if isinstance(pair, Atoms):
             yield self.nodes[pair]
         else:
             yield from ((losses, logs) for _, losses, logs in _quadrature(pair, self._spans(pair), h))
 
     def _spans(self, pair: Pair) -> Iterator[tuple[float, float]]:
-        """The pair's spans, less the lowest losses, which have at most e^-40 of the tilted mass in all steps."""
+        """Return the pair's spans without the lowest losses, at most e^-40 of the tilted mass in all steps."""
         losses, logs = self.nodes[pair]
         logs = logs + self.tilt * losses
         below = float(logsumexp(logs)) - _WRAPPED - math.log(self.draws)
@@ -190,13 +190,13 @@ class _Spread:
                 yield max(low, start), high
 
     def _reach(self, sign: float) -> float:
-        """How far below (-1) or above (1) the centre all but e^-40 of the tilted mass lies, by Chernoff's bound."""
+        """Return how far below (-1) or above (1) the centre all but e^-40 of the tilted mass reaches (Chernoff)."""
         at = self.log_moment(self.tilt)
         thetas = (np.geomspace(0.3, 60, 40) / self.deviation).tolist()
         return min((self.log_moment(self.tilt + sign * t) - at - sign * t * self.centre + _WRAPPED) / t for t in thetas)
 
     def grid(self, allowed: float) -> float:
-        """The step h at which the lower end is about `allowed` nats off, by the worst places between grid points."""
+        """Return the step h at which the lower bound is off by about `allowed` nats, for the worst rounding."""
         rarity = -math.log(_FAILURE * self.delta)
         raised = self.draws * self.step.coin
         spread = rarity / 3 + math.sqrt((rarity / 3) ** 2 + 2 * raised / 6 * rarity)
@@ -205,7 +205,7 @@ class _Spread:
 
 
 def _composed(spread: _Spread, h: float) -> EpsilonBracket:
-    """The bracket by a grid of step h."""
+    """Return the bracket by a grid of step h."""
     below, above = spread.reaches
     first = math.floor((spread.centre - below) / h) - 1
     size = next_fast_len(math.ceil((spread.centre + above) / h) + 2 - first, real=True)
@@ -221,7 +221,7 @@ def _composed(spread: _Spread, h: float) -> EpsilonBracket:
     coin, steps = spread.step.coin, spread.steps
     shown = math.log(coin) + log_moment
     total = float(np.logaddexp(_log(1 - coin), shown))
-    if coin < 1:  # no loss is place 0, which a law that was shifted by `shift` has at -shift
+    if coin < 1:  # place 0 means no loss, and is at -shift in a law that was shifted by `shift`
         turns = np.exp(2j * math.pi / size * ((np.arange(len(transform)) * (shift % size)) % size))
         transform = transform * math.exp(shown - total) + math.exp(_log(1 - coin) - total) * turns
     tilted = np.maximum(irfft(_power(transform, steps), size), 0.0)
@@ -234,7 +234,7 @@ def _composed(spread: _Spread, h: float) -> EpsilonBracket:
 
 
 def _ends(spread: _Spread, composed: _Composed, raised: float, spread_of: tuple[float, float]) -> EpsilonBracket:
-    """The bracket; raised: T E D; spread_of: the variance of the sum of D and the most that one step adds to it."""
+    """Return the bracket; raised: T E D; spread_of: the variance of the sum of D and the most that one step adds."""
     delta = spread.delta
     variance, most = spread_of
     rarity = -math.log(_FAILURE * delta)
@@ -256,7 +256,7 @@ class _Composed:
     log_moment: float
 
     def log_delta(self, epsilon: float, wrapped: float) -> float:
-        """ln delta at epsilon; wrapped: 1 adds what the window may lack or hold too much, -1 takes it off."""
+        """Return ln delta at epsilon; wrapped: 1 adds the error of the window's mass, -1 subtracts it."""
         i = max(0, math.floor((epsilon - self.start) / self.h) + 1)
         beyond = self.start - epsilon + np.arange(i, len(self.masses)) * self.h
         kept_to = len(beyond) if self.tilt <= 0 else int(np.searchsorted(beyond, 100 / self.tilt))
@@ -267,7 +267,7 @@ class _Composed:
         return self.log_moment - self.tilt * epsilon + math.log(total) if total > 0 else -math.inf
 
     def epsilon(self, delta: float, wrapped: float) -> float:
-        """The least epsilon >= 0 at which delta holds."""
+        """Return the least epsilon >= 0 at which delta holds."""
         if delta <= 0:
             return math.inf
         low, high = max(0.0, self.start), self.start + len(self.masses) * self.h
@@ -275,7 +275,7 @@ class _Composed:
         def excess(epsilon: float) -> float:
             return max(self.log_delta(epsilon, wrapped) - math.log(delta), -1e6)
 
-        if wrapped < 0:  # far below where the sum was tilted to, what is taken off is more than what is there
+        if wrapped < 0:  # far below the tilted sum's location, the subtracted error exceeds the mass there
             above = [epsilon for epsilon in np.linspace(low, high, 33).tolist() if excess(epsilon) > 0]
             if high <= 0 or not above:
                 return 0.0
@@ -328,11 +328,11 @@ def _rounded(spread: _Spread, pair: Pair | Atoms, h: float, size: int) -> _Round
 def _quadrature(
     pair: Pair, spans: Iterable[tuple[float, float]], h: float | None
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Yields coordinates, losses and log-masses [n] of a quadrature over spans, panels cut at grid points of h."""
+    """Yield coordinates, losses and log-masses [n] of a quadrature over spans, panels divided at grid points of h."""
     for low, high in spans:
         panels = math.ceil((high - low) / pair.scale * _PANELS)
         edges = np.linspace(low, high, panels + 1)
-        halved = high - (high - low) / panels * 0.5 ** np.arange(1, 40)  # a tilt looks at the end of bounded losses
+        halved = high - (high - low) / panels * 0.5 ** np.arange(1, 40)  # a tilt emphasises the end of bounded losses
         edges = np.unique(np.concatenate([edges, halved]))
         if h is None:
             yield _atoms(pair, edges)
@@ -358,7 +358,7 @@ def _atoms(pair: Pair, edges: Array) -> tuple[Array, Array, Array]:
 
 
 def _whole(pair: Pair | Atoms, tail: float) -> tuple[Array, Array, Array]:
-    """Coordinates and losses, ascending, and log-masses [n] of a pair, by its own quadrature."""
+    """Return coordinates and losses, ascending, and log-masses [n] of a pair, by its own quadrature."""
     if isinstance(pair, Atoms):
         return pair.losses, pair.losses, pair.log_masses
     places, losses, logs = zip(*_quadrature(pair, pair.spans(tail), None), strict=True)

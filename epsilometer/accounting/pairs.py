@@ -2,10 +2,10 @@
 
 P dominates where sup_S P(S) - e^eps P'(S) is at least that of any two neighbouring data sets, for every eps. Dominating
 pairs compose (Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function",
-theorem 10), so T steps lose at most what T independent copies of the pair lose, and lose that in the worst case. What
-counts of a pair is the law of its loss L = ln P/P' under P.
+theorem 10), so T steps lose at most what T independent copies of the pair lose, and lose that in the worst case. Only
+the law of the pair's loss L = ln P/P' under P matters.
 
-**Gaussian, Poisson with rate q, one example added or removed** (the same text: zeroed, as its gradient is then no
+**Gaussian, Poisson with rate q, one example added or removed** (the same text: zeroed, as its gradient is then not a
 term of the sum). P = (1-q) N(0, s^2) + q N(1, s^2) and P' = N(0, s^2), where the example is removed, and the reverse
 where it is added (Zhu, Dong and Wang 2022, theorem 11). Both are needed: neither loses more at every eps.
 
@@ -22,11 +22,11 @@ half-space {v'y > c} with v in the plane of mu and nu; turning nu away from mu i
 c) falls with v'm (reflect in the hyperplane between the two means: on the side where the nearer law is denser, v'y >
 v'Ry).
 
-**A directional draw, zeroed**: the law about a direction and the uniform one, which is what a zero gradient draws.
-Every direction is as good as another, and loses kappa W - ln M, or ln M - kappa U in reverse.
+**A directional draw, zeroed**: the law about a direction and the uniform law, from which a zero gradient draws.
+All directions are equivalent, and lose kappa W - ln M, or ln M - kappa U in reverse.
 
 Neighbours of the directional draw are never added or removed: without one example an average of L unit vectors is one
-of L - 1, whose support is another, and no finite pure epsilon covers that.
+of L - 1, which has another support, and no finite pure epsilon covers that.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Pair(Protocol):
 
     @property
     def scale(self) -> float:
-        """A distance in x in which the density changes by about its own size."""
+        """A distance in x over which the density changes by about its own size."""
         ...
 
     @property
@@ -61,19 +61,19 @@ class Pair(Protocol):
         ...
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
-        """Intervals of x, ascending and apart, outside which P has at most the probability 2 `tail`."""
+        """Return intervals of x, ascending and disjoint, outside which P has at most the probability 2 `tail`."""
         ...
 
     def loss(self, x: Array) -> Array:
-        """L at x, elementwise."""
+        """Return L at x, elementwise."""
         ...
 
     def place(self, losses: Array) -> Array:
-        """The x at which L has these values; an end of the line where it has none."""
+        """Return the x at which L has these values; an end of the line where it has none."""
         ...
 
     def log_density(self, x: Array) -> Array:
-        """The log-density of P by x, elementwise."""
+        """Return the log-density of P at x, elementwise."""
         ...
 
 
@@ -95,15 +95,15 @@ class _FromMixture(_Sampled):
 
     @property
     def largest(self) -> float:
-        """None."""
+        """Infinite: the loss is unbounded."""
         return math.inf
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
-        """About both means, or about the one where every example enters."""
+        """Return intervals about both means, or about the one mean where every example enters."""
         return _about([1.0] if self.rate == 1 else [0.0, 1.0], self.sigma, tail)
 
     def log_density(self, x: Array) -> Array:
-        """Of the mixture."""
+        """Return the log-density of the mixture."""
         return _normal(x, self.sigma) + _mixed(x, self.sigma, self.rate)
 
 
@@ -111,11 +111,11 @@ class Removed(_FromMixture):
     """(1-q) N(0, s^2) + q N(1, s^2) against N(0, s^2)."""
 
     def loss(self, x: Array) -> Array:
-        """ln(1 - q + q e^((2x - 1) / 2s^2))."""
+        """Return ln(1 - q + q e^((2x - 1) / 2s^2))."""
         return _mixed(x, self.sigma, self.rate)
 
     def place(self, losses: Array) -> Array:
-        """The inverse: -inf at losses of at most ln(1 - q)."""
+        """Return the inverse of `loss`: -inf at losses of at most ln(1 - q)."""
         return 0.5 + self.sigma**2 * (_log_over(losses, self.rate) - math.log(self.rate))
 
 
@@ -123,11 +123,11 @@ class Replaced(_FromMixture):
     """(1-q) N(0, s^2) + q N(1, s^2) against (1-q) N(0, s^2) + q N(-1, s^2): the reverse is its mirror image."""
 
     def loss(self, x: Array) -> Array:
-        """The difference of the mixtures' logarithms."""
+        """Return the difference of the mixtures' logarithms."""
         return _mixed(x, self.sigma, self.rate) - _mixed(-x, self.sigma, self.rate)
 
     def place(self, losses: Array) -> Array:
-        """s^2 (L/2 + arsinh((1-q)/q e^(1 / 2s^2) sinh(L/2))), from a quadratic equation in e^(x / s^2)."""
+        """Return s^2 (L/2 + arsinh((1-q)/q e^(1 / 2s^2) sinh(L/2))), from a quadratic equation in e^(x / s^2)."""
         if self.rate == 1:
             return self.sigma**2 * losses / 2
         half = np.abs(losses) / 2
@@ -143,23 +143,23 @@ class Added(_Sampled):
 
     @property
     def largest(self) -> float:
-        """Of an output at which the example would have been seen."""
+        """The loss of an output that is almost impossible with the example's contribution."""
         return math.inf if self.rate == 1 else -math.log1p(-self.rate)
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
-        """About 0."""
+        """Return an interval about 0."""
         return _about([0.0], self.sigma, tail)
 
     def loss(self, x: Array) -> Array:
-        """-ln(1 - q + q e^((-2x - 1) / 2s^2))."""
+        """Return -ln(1 - q + q e^((-2x - 1) / 2s^2))."""
         return -_mixed(-x, self.sigma, self.rate)
 
     def place(self, losses: Array) -> Array:
-        """The inverse: +inf at losses of -ln(1 - q) and more."""
+        """Return the inverse of `loss`: +inf at losses of -ln(1 - q) and more."""
         return -0.5 - self.sigma**2 * (_log_over(-losses, self.rate) - math.log(self.rate))
 
     def log_density(self, x: Array) -> Array:
-        """Of the noise."""
+        """Return the log-density of the noise."""
         return _normal(x, self.sigma)
 
 
@@ -188,24 +188,24 @@ class _OfDraw:
 
     @property
     def largest(self) -> float:
-        """Of a draw that is its mean."""
+        """The loss of a draw that equals its mean."""
         return self._slope - self._offset
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
-        """The angles that have mass."""
+        """Return the interval of angles that have mass."""
         low, high = _angles(self.kappa, self.dimension, tail)
         return [(-high, -low)]
 
     def loss(self, x: Array) -> Array:
-        """Elementwise."""
+        """Return the loss, elementwise."""
         return self._slope * np.cos(x) - self._offset
 
     def place(self, losses: Array) -> Array:
-        """The inverse, by 1 - cos x, so that small angles keep their digits."""
+        """Return the inverse of `loss`, by 1 - cos x, which keeps the digits of small angles."""
         return -_angle(1 - (losses + self._offset) / self._slope)
 
     def log_density(self, x: Array) -> Array:
-        """Of the angle."""
+        """Return the log-density of the angle."""
         return log_angle_density(-x, self.kappa, self.dimension)
 
 
@@ -239,23 +239,23 @@ class FromUniform:
 
     @property
     def largest(self) -> float:
-        """Of a draw opposite to the mean."""
+        """The loss of a draw opposite to the mean."""
         return self.kappa + log_moment(self.kappa, self.dimension)
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
-        """The angles that have mass."""
+        """Return the interval of angles that have mass."""
         return [_angles(_UNIFORM, self.dimension, tail)]
 
     def loss(self, x: Array) -> Array:
-        """ln M - kappa cos x."""
+        """Return ln M - kappa cos x."""
         return log_moment(self.kappa, self.dimension) - self.kappa * np.cos(x)
 
     def place(self, losses: Array) -> Array:
-        """The inverse."""
+        """Return the inverse of `loss`."""
         return _angle(1 - (log_moment(self.kappa, self.dimension) - losses) / self.kappa)
 
     def log_density(self, x: Array) -> Array:
-        """Of the angle."""
+        """Return the log-density of the angle."""
         return log_angle_density(x, _UNIFORM, self.dimension)
 
 
@@ -268,18 +268,18 @@ class Atoms:
 
     @property
     def largest(self) -> float:
-        """Of all outputs."""
+        """The largest loss of all outputs."""
         return float(self.losses[-1])
 
 
 def _mixed(x: Array, sigma: float, rate: float) -> Array:
-    """ln(1 - q + q e^((2x - 1) / 2s^2))."""
+    """Return ln(1 - q + q e^((2x - 1) / 2s^2))."""
     exponent = (2 * x - 1) / (2 * sigma**2)
     return exponent if rate == 1 else np.logaddexp(math.log1p(-rate), math.log(rate) + exponent)
 
 
 def _log_over(losses: Array, rate: float) -> Array:
-    """ln(e^l - (1 - q)); -inf where that is not positive."""
+    """Return ln(e^l - (1 - q)); -inf where that is not positive."""
     if rate == 1:
         return losses
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -300,7 +300,7 @@ def _about(means: list[float], sigma: float, tail: float) -> list[tuple[float, f
 
 
 def _angle(deficit: Array) -> Array:
-    """The angle whose cosine is 1 - deficit; 0 or pi beyond."""
+    """Return the angle whose cosine is 1 - deficit; 0 or pi beyond."""
     return 2 * np.arcsin(np.sqrt(np.clip(deficit / 2, 0, 1)))
 
 
@@ -310,7 +310,9 @@ def _angle_scale(kappa: float, dimension: int) -> float:
 
 
 def _angles(kappa: float, dimension: int, tail: float) -> tuple[float, float]:
-    """Beyond a drop of x nats below the mode of a density that falls there at least as fast as at that point, less than
+    """Return the smallest and the largest angle outside which little mass remains.
+
+    Beyond a drop of x nats below the mode of a density that falls there at least as fast as at that point, less than
     e^-x of the mass remains, up to the ratio of the range to the scale, for which 12 nats are more than enough.
     """
     return angle_range(kappa, dimension, 12 - math.log(tail))

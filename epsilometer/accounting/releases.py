@@ -1,4 +1,4 @@
-"""What one step of a training releases about the examples in it, as an accountant needs to know it."""
+"""The release of one step of a training about its examples, as an accountant needs to know it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class VonMisesFisher:
 
     @property
     def parts(self) -> int:
-        """Independent draws an example."""
+        """The number of independent draws per example."""
         return len(self.dimensions)
 
 

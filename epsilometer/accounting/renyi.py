@@ -1,11 +1,11 @@
-"""Renyi divergences of a step, and the epsilon that they give: an upper end, in closed form or by one integral.
+"""Renyi divergences of a step, and the epsilon that they give: an upper bound, in closed form or by one integral.
 
 Steps add: T of them have T times the divergence at each order alpha > 1. With it, by Balle et al. 2020 ("Hypothesis
 testing interpretations and Renyi differential privacy", theorem 21),
 
     epsilon = divergence + ln((alpha - 1) / alpha) - (ln delta + ln alpha) / (alpha - 1),
 
-the least over all orders. Any order holds, so a grid of orders only costs tightness: the one of released accountants
+the least over all orders. Any order is valid, so a grid of orders only costs tightness: that of released accountants
 (`RELEASED`) starts at 1.1, which overstates an epsilon of 10^4 more than fivefold. Here they start at
 1.00001.
 
@@ -34,30 +34,30 @@ from epsilometer.accounting.steps import Step
 from epsilometer.core.von_mises_fisher import log_moment
 
 RELEASED = (*(1 + i / 10 for i in range(1, 100)), *(float(i) for i in range(12, 64)))  # 1.1 to 10.9, 12 to 63
-_LOWEST, _HIGHEST = 1e-5, 1e4  # of alpha - 1
-_POINTS = 200_000  # of an integral: higher orders, at which it would take more, are left out
+_LOWEST, _HIGHEST = 1e-5, 1e4  # range of alpha - 1
+_POINTS = 200_000  # most points of an integral: higher orders, which would take more, are left out
 _PER_SIGMA = 8
 
 
 def renyi(directions: Sequence[Step], steps: int, delta: float) -> float:
-    """Returns the epsilon at delta of so many equal steps, in nats, by the best order from 1.00001 on."""
+    """Return the epsilon at delta of a number of equal steps, in nats, by the best order from 1.00001 on."""
     return max(_best(step, steps, delta) for step in directions)
 
 
 def renyi_on(orders: Sequence[float], directions: Sequence[Step], steps: int, delta: float) -> float:
-    """As `renyi`, by these orders alone, which ascend."""
+    """Return the same as `renyi`, by these orders alone, which ascend."""
     return max(_least(orders, step, steps, delta) for step in directions)
 
 
 def log_moment_of(step: Step, excess: float) -> float:
-    """Returns ln E e^(excess L) under P of one step's loss L: the divergence of order 1 + excess, times excess."""
+    """Return ln E e^(excess L) under P of one step's loss L: the divergence of order 1 + excess, times excess."""
     parts = sum(_log_moment(pair, excess) for pair in step.pairs)
     coin = step.coin
     return parts if coin == 1 else float(np.logaddexp(math.log1p(-coin), math.log(coin) + parts))
 
 
 def _least(orders: Sequence[float], step: Step, steps: int, delta: float) -> float:
-    """The least epsilon of all orders; divergences grow with the order, so that most need not be computed."""
+    """Return the least epsilon over all orders; divergences grow with the order, so most need not be computed."""
     more = [_conversion(order - 1, delta) for order in orders]
     rest = np.minimum.accumulate(more[::-1])[::-1]
     best = math.inf
@@ -86,7 +86,7 @@ def _epsilon(step: Step, steps: int, delta: float, excess: float) -> float:
 
 
 def _conversion(excess: float, delta: float) -> float:
-    """What is added to a divergence of order 1 + excess for the epsilon at delta."""
+    """Return the term to add to a divergence of order 1 + excess for the epsilon at delta."""
     order = 1 + excess
     return math.log(excess / order) - (math.log(delta) + math.log(order)) / excess
 
@@ -115,7 +115,7 @@ def _moments(kappa: float, dimension: int, factor: float) -> float:
 
 
 def _integral(pair: Removed | Replaced, excess: float, furthest: float) -> float:
-    """ln of the integral of P e^(excess L); its mass lies between means 0 and `furthest`. inf where too long."""
+    """Return ln of the integral of P e^(excess L); its mass lies between means 0 and `furthest`. inf where too long."""
     reach = 14 * pair.sigma
     points = math.ceil((furthest + 2 * reach) / pair.sigma * _PER_SIGMA)
     if points > _POINTS:

@@ -1,7 +1,7 @@
-"""Which examples enter which step of a training, as public numbers that the sampler and the accountant both read.
+"""The examples that enter each step of a training, as public numbers that the sampler and the accountant both read.
 
 The rate is q = 1 / ceil(N / B) for N examples and batches of B, a fraction, and a pass over the data is ceil(N / B)
-steps, an integer: neither is ever recovered from a rounded quotient. What a step divides its sum by is the public q N.
+steps, an integer: neither is ever recovered from a rounded quotient. A step divides its sum by the public q N.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ MOST_STEPS = 10**9  # of a training; more than that cannot be composed
 
 @dataclass(frozen=True)
 class _Schedule:
-    """texts: the examples N, a public number; batch: those of a step, B, nominally; epochs: passes over the data."""
+    """The examples of each step.
+
+    texts: the examples N, a public number; batch: nominal examples in a step, B; epochs: passes over the data.
+    """
 
     texts: int
     batch: int
@@ -39,28 +42,28 @@ class _Schedule:
 
     @property
     def batches(self) -> int:
-        """The steps of one pass, ceil(N / B)."""
+        """The number of steps of one pass, ceil(N / B)."""
         return -(-self.texts // self.batch)
 
     @property
     def rate(self) -> Fraction:
-        """The chance q of an example to enter a step."""
+        """The probability q that an example enters a step."""
         return Fraction(1, self.batches)
 
     @property
     def steps(self) -> int:
-        """All steps of the training."""
+        """The number of all steps of the training."""
         return self.epochs * self.batches
 
     @property
     def expected_batch(self) -> Fraction:
-        """The examples of a step on average, q N, by which the noisy sum is divided: a public number."""
+        """The mean number of examples of a step, q N, by which the noisy sum is divided: a public number."""
         return self.rate * self.texts
 
 
 @dataclass(frozen=True)
 class Poisson(_Schedule):
-    """Every example enters every step by a coin of its own of chance q. An empty batch is a step like any other."""
+    """Every example enters every step by its own coin of probability q. An empty batch is a step like any other."""
 
     sampling: ClassVar[str] = "poisson"
 
@@ -76,7 +79,7 @@ class Shuffled(_Schedule):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The examples of each batch of a pass, in order."""
+        """The number of examples of each batch of a pass, in order."""
         least, more = divmod(self.texts, self.batches)
         return (least + 1,) * more + (least,) * (self.batches - more)
 

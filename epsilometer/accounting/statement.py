@@ -1,23 +1,22 @@
-"""What may be said of a training's privacy, each epsilon with all that it depends on: which accountant counted it, for
-which neighbours, under which sampling, at which delta.
+"""Statements of a training's privacy, each epsilon with its accountant, its neighbours, its sampling and its delta.
 
-Ours: `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper end), `pure` (delta 0). Of averages of
-directional draws also `approximation` (`approximate.py`): about what they lose, which is not proved and no claim.
+Ours: `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper bound), `pure` (delta 0). For averages
+of directional draws also `approximation` (`approximate.py`): their approximate loss, neither proved nor claimed.
 
-Published, beside them: what "Empirical Calibration and Metric Differential Privacy in Language Models" (IEEE Access 13,
-2025) states of the same training.
+Published, for comparison: the statements of "Empirical Calibration and Metric Differential Privacy in Language Models"
+(IEEE Access 13, 2025) about the same training.
 
-- Gaussian: Renyi by the orders of released accountants, 1.1 to 63: an upper end, loose from 100 on.
+- Gaussian: Renyi by the orders of released accountants, 1.1 to 63: an upper bound, loose from 100 on.
 - Directional: 2 kappa, whatever the number of passes (corollary 2). Its proof composes disjoint batches, so it holds
   for one pass; E passes draw about each gradient E times and lose 2 kappa E at y = (mu - nu) / |mu - nu| every time.
 - Directional in m parts: 2 kappa sqrt(m) (corollary 1). Each part is scaled to length 1 and drawn with kappa, so for
   gradients opposite in every part, and draws at the first one's directions, the loss is 2 kappa m.
 - By angle: kappa times the angle between gradients (corollary 3), pi kappa at most. The exact loss is kappa times their
-  distance, 2 kappa sin(angle / 2): the bound is loose by up to pi / 2, and false after some passes as the others.
+  distance, 2 kappa sin(angle / 2): the bound is loose by up to pi / 2, and false after some passes, as the others are.
 
 Pure losses and brackets of directional draws are those of the draws. An average of them has the same largest loss (an
-average of length 1 shows every draw), and at a delta no more. Under coins the ends lie apart: the upper one takes the
-draws and the coin as seen, the lower one is what averages are shown to lose on one pair of data sets (`hidden.py`).
+average of length 1 shows every draw), and at a delta no more. Under coins the bounds lie apart: the upper one assumes
+that the draws and the coin are seen, the lower one is proved for averages on one pair of data sets (`hidden.py`).
 """
 
 from __future__ import annotations
@@ -52,8 +51,9 @@ class Statement:
     neighbours:    the training sets that it compares.
     sampling:      how examples enter steps, `poisson` or `shuffled`.
     delta:         its delta.
-    lower, upper:  the ends of the bracket; lower is None where the accountant knows none. Of `approximation` upper is
-                   what it comes to, and no end.
+    lower, upper:  the bounds of the bracket; lower is None where the accountant knows none. For `approximation`, upper
+    is
+                   its value, not a bound.
     """
 
     accountant: str
@@ -65,7 +65,7 @@ class Statement:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The claim that the upper end makes; None of an approximation, which makes none."""
+        """The claim of the upper bound; None for an approximation, which makes none."""
         if self.accountant == APPROXIMATION:
             return None
         if not self.upper:
@@ -82,7 +82,7 @@ class Statement:
 
 
 def between(neighbours: str, sampling: str) -> str:
-    """Returns neighbours in words: in fixed batches one that is not there leaves its place empty, as N is public."""
+    """Return neighbours in words: in fixed batches a missing example leaves its place empty, as N is public."""
     emptied = (neighbours, sampling) == (Neighbours.ADDED_OR_REMOVED.value, Shuffled.sampling)
     return f"{neighbours} (place left empty)" if emptied else neighbours
 
@@ -90,7 +90,7 @@ def between(neighbours: str, sampling: str) -> str:
 def account(
     release: Release, schedule: Schedule, delta: float | None = None, neighbours: Neighbours | None = None
 ) -> list[Statement]:
-    """Returns what may be said, for these neighbours, or for all that the release is usually accounted for.
+    """Return all statements for these neighbours, or for all that the release is usually accounted for.
 
     delta: 1/N where None; 0 leaves the pure losses, which only directional noise has.
     """
@@ -106,7 +106,7 @@ def account(
 
 
 def checked_delta(release: Release, schedule: Schedule, delta: float | None) -> float:
-    """Returns delta, 1/N where it is None, if this release has an epsilon there."""
+    """Return delta, 1/N where it is None, if this release has an epsilon there."""
     if delta is None:
         return 1 / schedule.texts if schedule.texts > 1 else 0.5
     if not 0 <= delta < 1:
@@ -117,7 +117,7 @@ def checked_delta(release: Release, schedule: Schedule, delta: float | None) -> 
 
 
 def caveat(schedule: Schedule, delta: float) -> str | None:
-    """Returns what a delta of 1/N or more, the default among them, leaves open; None of a smaller one."""
+    """Return the caveat of a delta of 1/N or more, the default among them; None for a smaller one."""
     if delta * schedule.texts < 1:
         return None
     return (
@@ -127,12 +127,12 @@ def caveat(schedule: Schedule, delta: float) -> str | None:
 
 
 def effective_noise(release: VonMisesFisher, schedule: Schedule) -> float:
-    """Returns the sigma of Gaussian noise that moves a step's sum of unit gradients as much as the draws do.
+    """Return the sigma of Gaussian noise that moves a step's sum of unit gradients as much as the draws do.
 
-    Exactly: L draws of mean A mu and tangent variance A / kappa a coordinate average to the mean of the gradients,
-    times A, so that over A their sum has the deviation sqrt(L / (A kappa)) a coordinate; L is the expected batch. Of
-    several parts, the largest. It says what the *average* hides; each draw is hidden by itself as well, which sigma
-    does not do.
+    Exactly: L draws of mean A mu and tangent variance A / kappa per coordinate average to the mean of the gradients,
+    times A, so over A their sum has the deviation sqrt(L / (A kappa)) per coordinate; L is the expected batch. With
+    several parts, the largest. It measures the hiding by the *average*; each draw is also hidden by itself, which sigma
+    does not cover.
     """
     examples = float(schedule.expected_batch)
     return max(math.sqrt(examples / (mean_cosine(release.kappa, d) * release.kappa)) for d in release.dimensions)
@@ -143,7 +143,7 @@ def _ours(release: Release, schedule: Schedule, delta: float, relation: Neighbou
     if delta > 0:
         ends = bracket(steps.directions, steps.count, delta)
         lower: float | None = ends.lower
-        if any(step.coin < 1 for step in steps.directions):  # an upper end only: the coin was given away
+        if any(step.coin < 1 for step in steps.directions):  # an upper bound only: the coin was given away
             lower = _hidden(release, schedule, delta) if relation is Neighbours.REPLACED else None
         said.append(Statement(LOSS_DISTRIBUTION, relation, schedule.sampling, delta, lower=lower, upper=ends.upper))
         upper = renyi(steps.directions, steps.count, delta)

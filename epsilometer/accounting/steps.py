@@ -1,11 +1,11 @@
-"""The steps of a training, as dominating pairs that are to be composed: which pair, how often, with which coin.
+"""The steps of a training, as dominating pairs to compose: which pair, how often, with which coin.
 
 - Gaussian, Poisson: T steps of the sampled pair. Shuffled: each example enters one step of a pass and the adversary
-  knows which, so E steps of the pair of rate 1. One example added or removed there means that its place is empty or
-  not; where the others go, and the public number that the sum is divided by, do not depend on it.
+    knows which, so E steps of the pair of rate 1. One example added or removed there means that its place is empty or
+    not; the places of the others, and the public number that the sum is divided by, do not depend on it.
 - Directional draws, shuffled: E steps of the product of the parts' pairs (a product of dominating pairs dominates).
-  Poisson: T steps with the example's coin given to the adversary: with chance q the product, else no loss. That is an
-  upper end, as giving a coin away helps; it takes no view on how well the other draws of an average hide one.
+    Poisson: T steps with the example's coin given to the adversary: with probability q the product, else no loss. That
+    is an upper bound, as giving a coin away helps; it ignores how well the other draws of an average hide one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OF_TRAINING = (Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED, Neighbours.ZERO
 
 @dataclass(frozen=True)
 class Step:
-    """What a step loses: nothing with chance 1 - coin, which shows, else the losses of independent pairs."""
+    """The loss of a step: none with probability 1 - coin, which shows, else the losses of independent pairs."""
 
     pairs: tuple[Pair | Atoms, ...]
     coin: float = 1.0
@@ -31,14 +31,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Steps:
-    """count equal steps, in each direction in which neighbours can be compared."""
+    """A number (count) of equal steps, in each direction in which neighbours can be compared."""
 
     directions: tuple[Step, ...]
     count: int
 
 
 def steps_of(release: Release, schedule: Schedule, neighbours: Neighbours) -> Steps:
-    """Returns the steps that dominate a training with this release and schedule."""
+    """Return the steps that dominate a training with this release and schedule."""
     if neighbours not in OF_TRAINING:
         names = ", ".join(kind.value for kind in OF_TRAINING)
         raise UserError(f"neighbours of a training are {names}, got {neighbours.value!r}")

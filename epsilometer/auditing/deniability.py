@@ -1,6 +1,6 @@
 """Plausible deniability of a mechanism on single words (Feyisetan et al., WSDM 2020; 1-Diffractor, section 5.1).
 
-    N_w = P(the word w is written for w)    S_w = how many words are written for w
+    N_w = P(w is rewritten as w)    S_w = the number of words that w is rewritten as
 
 Both describe the variety of a mechanism's output and bound no loss: a mechanism can change every word and still
 disclose it. S_w depends on the number of draws. The number of words of positive probability is the whole vocabulary for
@@ -9,7 +9,7 @@ expectation,
 
     E S_w = sum over y of 1 - (1 - P(y | w))^n,
 
-is computed from the mechanism's law where there is one, and N_w is read off it; else n rewrites of w are counted.
+is computed from the mechanism's law where there is one, and so is N_w; otherwise n rewrites of w are counted.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ Figures = tuple[NDArray[np.float64], NDArray[np.float64]]  # N_w and S_w of each
 def deniability(
     mechanism: Mechanism, words: Sequence[str], epsilons: Sequence[float], draws: int = 100, seed: int = 0
 ) -> pl.DataFrame:
-    """N_w and S_w over words, at each epsilon.
+    """Compute N_w and S_w over words, at each epsilon.
 
     words: single words as the mechanism writes them (lower case); the paper takes 100 at random from the vocabulary. A
-    word outside the vocabulary can never stay. draws: n, the draws of each word that S_w refers to. seed: of the draws,
-    where there is no law.
+    word out of vocabulary can never stay. draws: n, the draws of each word that S_w refers to. seed: of the draws,
+    without a law.
     Returns one row per epsilon: epsilon, words (how many), draws, stays (mean N_w), stays_low, stays_high (5th and 95th
     percentile over words), support (mean S_w), support_low, support_high, method ("exact" or "sampled"; sampled figures
     of a word, and so their percentiles, hold the noise of its draws).
-    Raises UserError for no words, one that is not a single word, fewer draws than one, or a wrong epsilon.
+    Raises UserError for an empty list, an entry that is not a single word, fewer draws than one, or a wrong epsilon.
     """
     check_epsilons(epsilons)
     if not words:
@@ -71,7 +71,7 @@ def deniability(
 def _exact(
     laws: Laws, outputs: Sequence[str], words: Sequence[str], epsilons: Sequence[float], draws: int
 ) -> list[Figures]:
-    """From the law of each word, some words at a time."""
+    """Return the figures from the law of each word, some words at a time."""
     several = np.flatnonzero(laws.rows.lengths != 1)
     if len(several):
         raise UserError(f"{words[several[0]]!r} is no single unit to the mechanism; give words that are one unit each")
@@ -94,7 +94,7 @@ def _exact(
 def _sampled(
     mechanism: Mechanism, words: Sequence[str], epsilons: Sequence[float], draws: int, seed: int
 ) -> list[Figures]:
-    """From `draws` rewrites of each word, each with a stream of its own."""
+    """Return the figures from `draws` rewrites of each word, each with a stream of its own."""
     source = np.repeat(np.arange(len(words)), draws)
     noises = [Noise.named(len(source), seed, "deniability", epsilon) for epsilon in epsilons]
     statistics = []

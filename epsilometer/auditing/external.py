@@ -1,4 +1,4 @@
-"""Rewrites made elsewhere: by a program of any language, or recorded in a file."""
+"""Rewrites made outside this process: by a program in any language, or recorded in a file."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from epsilometer.runtime.withholding import WHY, shows
 
 COLUMNS = ("original", "epsilon", "rewrite")
 
-LINES = 1000  # texts a process
+LINES = 1000  # texts per process
 
 _SEEDS = 1 << 31
 _BLOCK = 512  # texts among which candidate sets are drawn at a time
-_ROUNDS = 16  # about how many times sets are drawn anew
+_ROUNDS = 16  # approximate number of rounds of drawing sets
 
 
 @dataclass(frozen=True)
 class CommandMechanism:
     """A program as a mechanism: texts in on standard input, one a line; rewrites out on standard output, one a line.
 
-    command: split as a shell would, but run without one; `{epsilon}` stands for the privacy budget, `{seed}` for a
-    number that differs from process to process. A process is given `LINES` texts and no more, whatever the number of
-    workers, which are processes at a time: so the rewrites of a program that goes by its input and seed alone are the
-    same for any number. One that draws no `{seed}` has randomness of its own, which no seed of the audit reaches.
+    command: split as a shell would, but run without one; `{epsilon}` is replaced by the privacy budget, `{seed}` by a
+    number that differs from process to process. A process gets at most `LINES` texts, whatever the number of workers
+    (processes at a time): so a program whose rewrites depend on its input and seed alone gives the same for any number
+    of workers. A program without `{seed}` has randomness of its own, which no seed of the audit reaches.
     restarts: how often a process that crashes is started again on its texts.
 
     It claims nothing. Raises UserError for a program that does not exist, keeps failing, does not end, or does not give
@@ -63,7 +63,7 @@ class CommandMechanism:
 
     @property
     def has_budget(self) -> bool:
-        """Whether the command names `{epsilon}`."""
+        """True if the command contains `{epsilon}`."""
         return "{epsilon}" in self.command
 
     @property
@@ -83,11 +83,11 @@ class CommandMechanism:
                 raise UserError(f"the command {self.command!r} names {{{name}}}; the privacy budget is {{epsilon}}")
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Nothing is claimed."""
+        """Return None: nothing is claimed."""
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Line breaks within a text become spaces. Of `noise` come the seeds of processes alone."""
+        """Rewrite the texts; line breaks within a text become spaces. `noise` gives only the seeds of the processes."""
         lines = [" ".join(text.splitlines()) for text in texts]
         starts = range(0, len(lines), LINES)
         parts = [lines[start : start + LINES] for start in starts]
@@ -99,10 +99,10 @@ class CommandMechanism:
             try:
                 return Rewrites([rewrite for each in running for rewrite in each.result()])
             finally:
-                pool.shutdown(wait=True, cancel_futures=True)  # after a failure no other part is begun
+                pool.shutdown(wait=True, cancel_futures=True)  # after a failure no other part starts
 
     def _rewrites(self, lines: Sequence[str], epsilon: float, seed: int) -> list[str]:
-        """What a process writes for some texts; one that crashes is started again."""
+        """Return the output of a process for some texts; a process that crashes is started again."""
         for left in reversed(range(self.restarts + 1)):
             try:
                 done = program.run(self._arguments(epsilon, seed), lines, self._named(epsilon))
@@ -118,7 +118,7 @@ class CommandMechanism:
         raise UserError(f"{failed}{why}")
 
     def _checked(self, content: bytes, texts: int, epsilon: float) -> list[str]:
-        """The lines that were written, one a text."""
+        """Return the written lines, one per text."""
         try:
             written = content.decode()
         except UnicodeDecodeError as error:
@@ -146,7 +146,7 @@ class CommandMechanism:
 
 
 def program_name(command: str) -> str:
-    """Return the file name of a command's program, and of a script that it is given: `python mine.py`.
+    """Return the file name of a command's program, and of a script that it runs: `python mine.py`.
 
     Other arguments are left out, since they may hold secrets.
     """
@@ -159,10 +159,11 @@ def program_name(command: str) -> str:
 
 
 def recorded(path: str | Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
-    """Rewrites from a CSV, TSV, JSON lines or Parquet file, as columns original, epsilon (Float64; optional), rewrite.
+    """Read rewrites from a CSV, TSV, JSON lines or Parquet file.
 
-    layout: of the file. Each row is one independent run of a mechanism, one without a privacy budget where the file has
-    no column epsilon. Raises UserError for a damaged file and for missing columns and values.
+    The columns are original, epsilon (Float64; optional) and rewrite. layout: of the file. Each row is one independent
+    run of a mechanism, without a privacy budget where the file has no column epsilon. Raises UserError for a damaged
+    file and for missing columns and values.
     """
     return _checked(files.read(Path(path), layout), str(path))
 
@@ -175,16 +176,16 @@ def audit_recorded(
 ) -> pl.DataFrame:
     """Measure the empirical privacy loss of recorded rewrites; attacks, columns and units as in `epsilometer.audit`.
 
-    table: as `recorded` gives it; originals that differ in white space alone are one text. At each epsilon, candidate
-    sets of originals are drawn, and to each candidate one of its recorded rewrites is allotted, which no other trial
+    table: from `recorded`; originals that differ in white space alone are one text. At each epsilon, candidate
+    sets of originals are drawn, and each candidate is assigned one of its recorded rewrites, which no other trial
     gets; only then is the target drawn, uniformly, and the adversary sees the target's rewrite. So the target is
     uniform given its set, and no rewrite serves twice, whatever the number of rewrites of each original: if the rows
-    are independent runs of the mechanism, the estimate holds as it does for fresh rewrites. (To use up the rewrites of
+    are independent runs of the mechanism, the estimate is as valid as for fresh rewrites. (Using up the rewrites of
     the target alone would allow k times the trials, but texts that many sets share would run out, and a candidate
-    would give itself away by having rewrites left.) The price is k rewrites a trial, and sets a little less extreme
-    than the temperature asks for, since the most extreme texts run out as well.
+    would reveal itself by having rewrites left.) The price is k rewrites per trial, and sets a little less extreme
+    than the temperature requests, since the most extreme texts run out as well.
 
-    trials: how many at each epsilon; None takes all that the rewrites allow. design: how they are drawn and judged.
+    trials: their number at each epsilon; None takes all that the rewrites allow. design: how they are drawn and judged.
     Raises UserError for fewer rewrites than that needs, before any model loads.
     """
     table = _checked(table, "the table of rewrites")
@@ -219,7 +220,7 @@ def audit_recorded(
                 f"{drew} trials{at_budget(epsilon)} would prove nothing if every guess were right; record rewrites of "
                 "more texts or more of each, or ask for more trials"
             )
-        # Sorted by text, an original's rewrites stand together.
+        # Sorted by text, an original's rewrites are consecutive.
         rewrites = rows.filter(epsilon=epsilon).sort("number", maintain_order=True)["rewrite"].gather(row)
         audits.append(attacked(pool, sampled, {epsilon: Rewrites(rewrites.to_list())}, chosen, design=design))
     losses = Losses(pl.concat(audits))
@@ -228,7 +229,7 @@ def audit_recorded(
 
 
 def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    budgeted = bool(difflib.get_close_matches("epsilon", table.columns, n=1))  # one that is misspelt is a mistake
+    budgeted = bool(difflib.get_close_matches("epsilon", table.columns, n=1))  # a misspelt name is an error
     columns = COLUMNS if budgeted else tuple(column for column in COLUMNS if column != "epsilon")
     for column in columns:
         if column not in table.columns:
@@ -264,9 +265,9 @@ def _draw(
     epsilon: float,
     design: Design,
 ) -> tuple[Trials, NDArray[np.int64]]:
-    """Trials, and for each the row of the rewrite that is shown, where rows are sorted by text. counts: [texts].
+    """Draw trials, and for each the row of the rewrite to show, where rows are sorted by text. counts: [texts].
 
-    The streams have no epsilon in their name: where all epsilons have the same rewrites, they have the same trials.
+    The names of the streams contain no epsilon: if all epsilons have the same rewrites, they have the same trials.
     """
     sets, numbers = _allot(counts, vectors, design)
     if trials is not None and trials > len(sets):
@@ -286,10 +287,10 @@ def _draw(
 def _allot(
     counts: NDArray[np.int64], vectors: NDArray[np.float32], design: Design
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Candidate sets [n, k] and, for each candidate, which of its rewrites is allotted to it [n, k].
+    """Return candidate sets [n, k] and, for each candidate, which of its rewrites is assigned to it [n, k].
 
-    In each round every text stands in one set at most. Texts with many rewrites lend several to one set, as trials
-    with targets of their own, so that about `_ROUNDS` rounds use them up.
+    In each round every text is in one set at most. Texts with many rewrites lend several to one set, as trials
+    with targets of their own, so about `_ROUNDS` rounds use them up.
     """
     used = np.zeros_like(counts)
     share = -(-counts.max() // _ROUNDS)
@@ -312,7 +313,7 @@ def _allot(
 
 
 def _disjoint(texts: NDArray[np.int64], vectors: NDArray[np.float32], design: Design, name: str) -> NDArray[np.int64]:
-    """Returns [n, k]: candidate sets of these texts with no text in two of them, until fewer than k are left."""
+    """Return [n, k]: candidate sets of these texts with no text in two of them, until fewer than k are left."""
     candidates = design.k
     sets = [np.empty((0, candidates), np.int64)]
     while len(texts) >= candidates:

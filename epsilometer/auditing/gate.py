@@ -1,6 +1,6 @@
-"""A gate for one mechanism on texts: fresh trials until it is decided whether it keeps its limits.
+"""A gate for one mechanism on texts: fresh trials until they decide whether it keeps its limits.
 
-`gate_statistics.py` has the statistics; here are the limits, from a number of nats and from what was accepted earlier.
+`gate_statistics.py` has the statistics; this module has the limits, from a number of nats and from a baseline.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from epsilometer.models.spending import Dry
 
 _LEARNING = 1000  # trials on which a threshold is learnt, at most half of the budget
 MAX_MISSING = 0.01  # the largest share of answers that may be missing
-_TAIL = ", tail"  # after an attack's name, where its sure guesses are judged
+_TAIL = ", tail"  # after an attack's name, where its confident guesses are judged
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a mechanism may leak, in nats, and how much is spent to find out.
+    """The most that a mechanism may leak, in nats, and the most rewrites to spend on the decision.
 
-    max_loss: by any attack; None for no such limit. max_delta_at_4: delta at 4 nats by any attack's sure guesses; None
-    for no such limit. max_increase: over what was accepted, which is not to be missed. max_identifiers: the share of
-    identifiers of a kind that may survive; None for no such limit. count_partly: whether those that survive in part
-    count. identifiers: the kinds, None for all. budget: rewrites at most. max_missing: the share of a service's answers
-    that may be withheld, truncated or empty; a gate with any of these passes nothing. Raises UserError for values
-    outside their range.
+    max_loss: by any attack; None for no such limit. max_delta_at_4: delta at 4 nats by any attack's confident guesses;
+    None for no such limit. max_increase: the increase over the baseline that must not go unnoticed. max_identifiers:
+    the share of identifiers of a kind that may survive; None for no such limit. count_partly: whether those that
+    survive in part count. identifiers: the kinds, None for all. budget: most rewrites. max_missing: the share of a
+    service's answers that may be withheld, truncated or empty; a gate with any of these passes nothing. Raises
+    UserError for values outside their range.
     """
 
     max_loss: float | None = None
@@ -106,11 +106,11 @@ def subject(
     settings: Mapping[str, Any] | None = None,
     design: Design | None = None,
 ) -> Subject:
-    """What `gate` and `measure` judge; mechanism, attacks, settings, design: as in `epsilometer.audit`.
+    """Return the subject of `gate` and `measure`; mechanism, attacks, settings, design: as in `epsilometer.audit`.
 
     texts: a list, or a table that may record their identifiers, as in `surviving_identifiers`. design: None for the
     standard one, at the temperature of these attacks.
-    Raises UserError where an attack that is named does not apply to the mechanism: nothing would be judged by it.
+    Raises UserError where a named attack does not apply to the mechanism, since it would judge nothing.
     """
     identified = Identified.of(texts)
     if epsilon is not None:
@@ -130,7 +130,7 @@ def subject(
 
 
 def temperature_of(attacks: Attacks | None) -> float:
-    """Return the temperature of a gate by these attacks: 0, which takes no embeddings, unless one of them embeds."""
+    """Return the temperature of a gate by these attacks: 0, which needs no embeddings, unless one of them embeds."""
     embeds = attacks is None or any(
         getattr(each, "extra", None) == "models" for each in chosen_attacks(attacks).values()
     )
@@ -140,13 +140,13 @@ def temperature_of(attacks: Attacks | None) -> float:
 def gate(
     of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = None, counted: Sequence[Counted] = ()
 ) -> Verdict:
-    """Judge a mechanism on fresh trials, until it is decided or the budget is spent.
+    """Judge a mechanism on fresh trials, until they decide or the budget is spent.
 
-    accepted: the estimates of earlier trials, by attack. counted: what else is limited. Identifiers and this are judged
-    first, each by an equal part of the budget at most, as are the attacks. Raises UserError where nothing is limited,
-    where no number of texts within the budget, or in the file, could show a limit to be kept, and where other attacks
-    were accepted than are run, since a leak that the missing one alone sees would pass. The same where more of a
-    service's answers are missing than may be; a leak that is shown stands whatever is missing.
+    accepted: the estimates of earlier trials, by attack. counted: the other limits. Identifiers and these are judged
+    first, each with an equal part of the budget at most, as are the attacks. Raises UserError where nothing is limited,
+    where no number of texts within the budget, or in the file, could show a limit kept, and where the accepted attacks
+    are not those that run, since a leak that only the missing attack sees would pass. It also raises UserError where
+    more of a service's answers are missing than allowed; a leak that is shown stands whatever is missing.
     """
     of = replace(of, tally=Tally())
     on_loss, on_tail = accepted is not None or rules.max_loss is not None, rules.max_delta_at_4 is not None
@@ -178,7 +178,7 @@ def gate(
 
 
 def _judged(of: Subject, rules: Rules, limits: Mapping[str, Limit | None], counted: Sequence[Counted]) -> Verdict:
-    """The verdict on what is counted once, then on the attacks by what is left of the budget."""
+    """Return the verdict on the limits counted once, then on the attacks with the rest of the budget."""
     beside = sum(each.tests for each in counted)
     tests = beside + sum(limit is not None for limit in limits.values())
     share, once, spent = rules.budget // (len(counted) + bool(limits)), list[Judged](), 0
@@ -193,7 +193,7 @@ def _judged(of: Subject, rules: Rules, limits: Mapping[str, Limit | None], count
 
 
 def _answered(verdict: Verdict, of: Subject, rules: Rules, *, query_access: bool | None) -> Verdict:
-    """The verdict with its counts of answers and its scope; what passed although answers are missing is open."""
+    """Return the verdict with its counts of answers and its scope; a pass with missing answers becomes open."""
     answers = of.tally.total
     if verdict.status is not Status.BEYOND:
         _check_missing(answers, answers.rewrites, rules.max_missing)
@@ -217,7 +217,7 @@ def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
 
 
 def _attacked(of: Subject, rules: Rules, limits: Mapping[str, Limit | None], budget: int, *, beside: int) -> Verdict:
-    """The verdict on the attacks, by so many rewrites at most. beside: limits that are judged elsewhere."""
+    """Return the verdict on the attacks, within this budget of rewrites. beside: number of limits judged elsewhere."""
     on_loss, on_tail = any(name in of.attacks for name in limits), rules.max_delta_at_4 is not None
     learning = min(_LEARNING, budget // 2) if on_tail else 0
     learnt = _learnt(of, learning)
@@ -245,20 +245,20 @@ def _attacked(of: Subject, rules: Rules, limits: Mapping[str, Limit | None], bud
 
 @dataclass(frozen=True)
 class _Learnt:
-    """Thresholds of an attack's score: the one from which on its guesses prove most of the tail, and a grid."""
+    """Thresholds of an attack's score: the one from which its guesses prove most of the tail, and a grid."""
 
     best: float
     grid: NDArray[np.floating]
 
     def count(self, scored: Scored) -> Confident:
-        """Return the guesses that count beyond the best threshold, and in each interval of the grid."""
+        """Return the counts of guesses beyond the best threshold, and in each interval of the grid."""
         intervals = scored.between(self.grid).T.tolist()
         between = [Sure(hits, misses) for hits, misses in intervals]
         return Confident(Sure(*scored.beyond(self.best)), between, len(scored.right))
 
 
 def _learnt(of: Subject, trials: int) -> list[_Learnt]:
-    """The thresholds of each attack, learnt in trials of their own; none of 0."""
+    """Return the thresholds of each attack, learnt in separate trials; none for 0 trials."""
     if not trials:
         return []
     guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate thresholds", tally=of.tally)
@@ -268,7 +268,7 @@ def _learnt(of: Subject, trials: int) -> list[_Learnt]:
 
 
 def measure(of: Subject, trials: int = 2000, max_missing: float = MAX_MISSING) -> Accepted:
-    """Count each attack's successes in fresh trials, to be accepted.
+    """Count each attack's successes in fresh trials, as a baseline to accept.
 
     Raises UserError where more than this share of a service's answers are missing.
     """
@@ -306,7 +306,7 @@ def _check_attacks(accepted: Mapping[str, Estimate], attacks: Mapping[str, Any])
 
 
 def _limit(name: str, candidates: int, rules: Rules, accepted: Mapping[str, Estimate] | None) -> Limit | None:
-    """The lowest limit of an attack; None where its baseline has no upper end and nothing else limits it."""
+    """Return the lowest limit of an attack; None if its baseline has no upper bound and nothing else limits it."""
     scale = Scale.loss(candidates)
     limits = [] if rules.max_loss is None else [Limit(rules.max_loss, scale, "the largest loss allowed")]
     if accepted is not None and np.isfinite(accepted[name].upper):

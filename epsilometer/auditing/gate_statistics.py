@@ -1,48 +1,48 @@
-"""The statistics of a gate: whether limits are kept, decided on fresh trials, as few as it takes.
+"""The statistics of a gate: fresh trials, as few as possible, decide whether limits are kept.
 
 Each attack has a limit on its loss, which is a limit p* on its success probability (TeDA eq. 10). After every batch of
-trials, s successes in n so far, two bettors are looked at (Ville 1939; Robbins 1970):
+trials, s successes in n so far, two bettors are checked (Ville 1939; Robbins 1970):
 
     above: the mean over q in (p*, 1) of (q / p*)^s ((1 - q) / (1 - p*))^(n - s)    bets that the limit is exceeded,
     below: the same over q in (0, p*)                                               bets that it is kept.
 
-Each is a non-negative supermartingale that begins at 1 where its bet is wrong. So one may look after every batch. The
+Each is a non-negative supermartingale that starts at 1 where its bet is wrong. So one may look after every batch. The
 status of a limit (`evidence.status`) is
 
 - **beyond** as soon as one of a attacks has `above` at a / alpha. A mechanism that keeps all limits is ever called
   beyond with probability at most alpha (union bound over the attacks).
 - **not exceeded by these attacks** as soon as all attacks have `below` at 1 / beta. A mechanism that exceeds some limit
-  ever passes with probability at most beta, for that attack's bettor alone would have to be that wrong.
+  ever passes with probability at most beta, since that attack's bettor alone would have to be that wrong.
 - **open** when the trials run out first, as they must where a loss is at its limit. An attack without a limit is open
-  too: it was right in every trial of its baseline, so nothing that it could do would count against the mechanism.
+  too: it was right in every trial of its baseline, so no result of it could count against the mechanism.
 
 A limit on **delta at 4 nats** is judged the same way, by thresholds of an attack's score that were learnt on other
 trials (`estimation/tail.py`). A trial counts 1 where a guess beyond the threshold names the source, -e^4 / (k - 1)
 where it names another candidate, else 0; the mean of these is at most delta at 4 nats. `above` bets on the one
-threshold that proved most. That the limit is kept takes every threshold, since the one learnt may be a bad one: `below`
-bets in each interval of a grid, with right guesses scored above its lower end and wrong ones at its upper end or above,
-and all must reach 1 / beta. So an attack that exceeds the limit at any threshold passes with probability at most beta:
-the bettor in that threshold's interval alone would have to be that wrong. Stakes are mixed over a grid
+threshold that proved most. To show the limit kept takes every threshold, since the learnt one may be a bad choice:
+`below` bets in each interval of a grid, with right guesses scored above its lower end and wrong ones at its upper end
+or above, and all must reach 1 / beta. So an attack that exceeds the limit at any threshold passes with probability at
+most beta: the bettor in that threshold's interval alone would have to be that wrong. Stakes are mixed over a grid
 (`estimation/betting.py`).
 
-A limit on the **identifiers that survive** is judged once, of a number of texts that is fixed beforehand: each has one
-identifier of a kind, and of planted ones of a shape (`identifiers/surviving.py`), so that the survivors of each are
+A limit on the **identifiers that survive** is judged once, on a number of texts that is fixed beforehand: each has one
+identifier of a kind and, if planted, of a shape (`identifiers/surviving.py`), so the survivors of each are
 binomial. A kind or shape is *within* where the upper end of Clopper and Pearson's interval at 1 - beta is at most the
-limit, *beyond* where the lower end at 1 - alpha / a is above it, a counting shapes as attacks, and open else; all must
-pass. So a mechanism that exceeds the limit in one shape passes with probability at most beta, however many shapes there
-are, and one that keeps all is called beyond with at most alpha, together with whatever else is limited.
+limit, *beyond* where the lower end at 1 - alpha / a is above it, a counting shapes as attacks, and open otherwise; all
+must pass. So a mechanism that exceeds the limit in one shape passes with probability at most beta, however many shapes
+there are, and one that keeps all is called beyond with at most alpha, together with all other limits.
 
-A limit on what attackers infer of an **attribute** is judged the same way: of test texts in equal number from each of k
-classes, one an author, each rewritten afresh once, the right inferences of an attacker who learned from other rewrites
-are no more spread than a binomial of their mean rate (Hoeffding 1956), which a limit of so many nats bounds (TeDA eq.
-10). A limit on **linking** is judged of independent sets of rewrites: the share of a set that is linked rightly is a
+A limit on an **attribute** is judged the same way: test texts come in equal number from each of k classes, one per
+author, each with one fresh rewrite. The right inferences of an attacker trained on other rewrites are no more spread
+than a binomial of their mean rate (Hoeffding 1956), which a limit in nats bounds (TeDA eq.
+10). A limit on **linking** is judged on independent sets of rewrites: the share of a set that is linked rightly is a
 number in [0, 1], whose mean has an interval by betting (`estimation/betting.py`).
 
 An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 a look) tells candidates
-apart and yet keeps every limit: it is open. A baseline's loss is known up to its interval: an increase is judged
-against the middle between the baseline and what is not to be missed, or against the baseline's upper end where that is
-higher (`limit_of_increase`). So nobody is called beyond wrongly while the baseline's interval contains its loss; where
-it does not, every run inherits the error. `least_found` says which loss is then found with the stated power.
+apart and yet keeps every limit: it is open. A baseline's loss is known up to its interval: an increase is compared
+with the middle between the baseline and the increase that must be noticed, or with the baseline's upper bound if that
+is higher (`limit_of_increase`). So no mechanism is called beyond wrongly while the baseline's interval contains its
+loss; where it does not, every run inherits the error. `least_found` gives the loss that is found with the stated power.
 """
 
 from __future__ import annotations
@@ -69,17 +69,19 @@ from epsilometer.auditing.trials.answers import NONE, Answers
 from epsilometer.core.errors import UserError
 
 MANY = 10_000_000_000  # rewrites, more than anybody makes
-BY_LAW = ": by its stated law"  # after an attribute, whose limit that law shows kept
-_FIRST = 200  # trials before one looks
-_STAKES = np.geomspace(0.001, 0.95, 14)  # of what a bettor owns, as in `estimation/betting.py`
-_GROWTH = 4  # a batch is this part of all before, so that looks are few and no more than that is wasted
+BY_LAW = ": by its stated law"  # after an attribute whose limit that law shows kept
+_FIRST = 200  # trials before the first look
+_STAKES = np.geomspace(0.001, 0.95, 14)  # shares of a bettor's wealth, as in `estimation/betting.py`
+_GROWTH = 4  # a batch is a quarter of all trials before: looks are few, and at most a quarter is wasted
 
 
 @dataclass(frozen=True)
 class Errors:
-    """alpha: the probability that a mechanism within its limits is called beyond; beta: that one beyond them passes.
+    """The error probabilities of a gate.
 
-    A thousandth: daily runs against fixed limits see one false accusation in three years at most. Raises UserError
+    alpha: the probability that a mechanism within its limits is called beyond; beta: that one beyond them passes.
+
+    At a thousandth, daily runs against fixed limits give at most one false accusation in three years. Raises UserError
     outside (0, 1).
     """
 
@@ -97,15 +99,15 @@ STANDARD = Errors()
 
 @dataclass(frozen=True)
 class Judged:
-    """Evidence against its limit, None where it has none.
+    """Evidence compared with its limit, None without one.
 
-    point: the figure at the rate seen, no bound. shape: of planted identifiers. partly: of a kind, how many identifiers
-    survived in part alone. precision: of a kind, the number of masked runs of words, the share of them that touch an
-    identifier, None where there are none, and its interval; None unless identifiers were counted. unrefuted: the number
-    of rewrites that did not refute the stated law which shows the limit kept; 0 where attacks or identifiers were
-    counted. turned: whether it was right less often than by chance (`below_chance`), so that it cannot pass.
-    unanswered: whether it kept its limit while answers of a service were missing, so that it is open. of_texts: of each
-    trial the text and whether it was named, inferred or linked rightly, or its identifier survived.
+    point: the figure at the observed rate, not a bound. shape: of planted identifiers. partly: for a kind, the number
+    of identifiers that survived in part alone. precision: for a kind, the number of masked runs of words, the share of
+    them that touch an identifier, None where there are none, and its interval; None unless identifiers were counted.
+    unrefuted: the number of rewrites that did not refute the stated law which shows the limit kept; 0 where attacks or
+    identifiers were counted. turned: True if it was right less often than by chance (`below_chance`), so that it cannot
+    pass. unanswered: True if it kept its limit while answers of a service were missing, so that it is open. of_texts:
+    for each trial the text and whether it was named, inferred or linked rightly, or its identifier survived.
     """
 
     evidence: Evidence
@@ -132,25 +134,27 @@ class Judged:
 
     @property
     def successes(self) -> int:
-        """The trials that are right; of identifiers, those that survived."""
+        """The number of right trials; for identifiers, of those that survived."""
         data = self.evidence.data
         return 0 if isinstance(data, Computed) else data.right
 
     @property
     def misses(self) -> int:
-        """The confident guesses that are wrong."""
+        """The number of confident guesses that are wrong."""
         data = self.evidence.data
         return data.beyond.misses if isinstance(data, Confident) else 0
 
     @property
     def trials(self) -> int:
-        """The number of trials; by a law, of pairs of texts."""
+        """The number of trials; under a law, of pairs of texts."""
         return self.evidence.data.n
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """attacks: what was judged, what decided first. answers: counts of the rewrites that were judged. scope: what the
+    """The result of a gate.
+
+    attacks: all judged limits, the deciding one first. answers: counts of the judged rewrites. scope: what the
     verdict covers.
     """
 
@@ -161,19 +165,19 @@ class Verdict:
 
     @property
     def status(self) -> Status:
-        """The heaviest of what was judged."""
+        """The heaviest status of all judged limits."""
         return heaviest(judged.status for judged in self.attacks)
 
     @classmethod
     def of(cls, judged: Sequence[Judged], trials: int) -> Verdict:
-        """The verdict on everything that was judged."""
+        """Return the verdict on everything that was judged."""
         return cls(trials, sorted(judged, key=_decisive))
 
 
 Measured = Callable[[int, int], Sequence[Hits | Confident]]
-"""(first, count) -> what each attack did in the fresh trials first, ..., first + count - 1.
+"""(first, count) -> the counts of each attack in the fresh trials first, ..., first + count - 1.
 
-`Confident` of one with a limit on its tail; the thresholds depend on none of these trials.
+`Confident` for one with a limit on its tail; the thresholds depend on none of these trials.
 """
 
 
@@ -186,11 +190,11 @@ def decide(
     errors: Errors = STANDARD,
     beside: int = 0,
 ) -> Verdict:
-    """Draw trials until every limit is known to be kept, or one to be exceeded, or the budget is spent.
+    """Draw trials until every limit is shown kept, or one exceeded, or the budget is spent.
 
-    limits: of each attack by name, in the order in which `measure` counts; an attack with None is open whatever it
-    does. beside: how many limits are judged elsewhere and share alpha. Raises UserError for a limit that no success
-    rate exceeds, and for a budget without a trial.
+    limits: of each attack by name, in the order in which `measure` counts; an attack with None is open whatever its
+    result. beside: number of limits that are judged elsewhere and share alpha. Raises UserError for a limit that no
+    success rate exceeds, and for a budget without a trial.
     """
     if budget < 1:
         raise UserError(f"the budget must be at least one rewrite, got {budget}")
@@ -230,9 +234,9 @@ def _sum(seen: Hits | Confident, more: Hits | Confident) -> Hits | Confident:
 
 
 def judge(evidence: Evidence, limit: Limit, *, tests: int, errors: Errors) -> Judged:
-    """Judge evidence of a number of trials, or of sets of them, that was fixed beforehand.
+    """Judge evidence from a number of trials, or of sets of them, that was fixed beforehand.
 
-    tests: how many limits share alpha.
+    tests: number of limits that share alpha.
     """
     data = evidence.data
     assert not isinstance(data, Confident | Computed), "these trials are counted"
@@ -241,14 +245,14 @@ def judge(evidence: Evidence, limit: Limit, *, tests: int, errors: Errors) -> Ju
 
 
 def fewest_texts(rate: float, tests: int, *, errors: Errors) -> int:
-    """The fewest texts that could show a share to be within the rate, and could show one to exceed it."""
-    within = math.log(errors.beta) / math.log1p(-rate)  # none survives
-    beyond = math.log(errors.alpha / tests) / math.log(rate)  # all do
+    """Return the fewest texts that could show a share within the rate, and that could show one beyond it."""
+    within = math.log(errors.beta) / math.log1p(-rate)  # if none survives
+    beyond = math.log(errors.alpha / tests) / math.log(rate)  # if all do
     return max(math.ceil(within), math.floor(beyond) + 1)
 
 
 def enough_texts(rate: float, tests: int, *, errors: Errors, share: float | None = None) -> int:
-    """Texts of which one with this share, a quarter of the rate by default, passes with probability 1 - beta."""
+    """Return how many texts let this share, by default a quarter of the rate, pass with probability 1 - beta."""
     share = rate / 4 if share is None else share
     texts = fewest_texts(rate, tests, errors=errors)
     while binom.cdf(_most_survivors(texts, rate, errors), texts, share) < 1 - errors.beta:
@@ -257,7 +261,7 @@ def enough_texts(rate: float, tests: int, *, errors: Errors, share: float | None
 
 
 def least_rate_found(texts: int, rate: float, tests: int, *, errors: Errors) -> float:
-    """The least share that so many texts tell from the rate with probability 1 - beta; infinite if none."""
+    """Return the least share that these texts distinguish from the rate with probability 1 - beta; infinite if none."""
     survivors = int(binom.isf(errors.alpha / tests, texts, rate)) + 1
     if survivors > texts:
         return math.inf
@@ -265,13 +269,13 @@ def least_rate_found(texts: int, rate: float, tests: int, *, errors: Errors) -> 
 
 
 def _most_survivors(texts: int, rate: float, errors: Errors) -> int:
-    """The most of so many with which a kind passes; -1 for none."""
+    """Return the most survivors among these texts with which a kind passes; -1 for none."""
     survivors = int(binom.ppf(errors.beta, texts, rate))
     return survivors if binom.cdf(survivors, texts, rate) <= errors.beta else survivors - 1
 
 
 def limit_of_increase(baseline: Estimate, increase: float, candidates: int) -> Limit:
-    """The limit that tells a baseline's loss from one that is larger by `increase` nats."""
+    """Return the limit that separates a baseline's loss from one that is larger by `increase` nats."""
     middle = baseline.point + increase / 2
     if baseline.upper > middle:
         source = f"the baseline's upper end, at {baseline.trials:,} trials"
@@ -281,7 +285,7 @@ def limit_of_increase(baseline: Estimate, increase: float, candidates: int) -> L
 
 
 def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
-    """ln of what a bettor owns who bets that the success probability lies above the bound, or else below it."""
+    """Return ln wealth of a bettor who bets that the success probability lies above the bound, or else below it."""
     misses = trials - successes
     share = (betaincc if above else betainc)(successes + 1, misses + 1, bound)
     if share <= 0:
@@ -292,7 +296,7 @@ def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
 
 
 def log_wealth_of_tail(sure: Sure, trials: int, delta: float, candidates: int, above: bool) -> float:
-    """The same of a bettor on the mean of what sure guesses count, against a limit on delta at 4 nats."""
+    """Return ln wealth of a bettor on the mean count of confident guesses, against a limit on delta at 4 nats."""
     return float(_log_wealths_of_tail([sure], trials, delta, candidates, above=above)[0])
 
 
@@ -308,7 +312,7 @@ def _log_wealths_of_tail(
 
 
 def most_missed(misses: int, trials: int, *, errors: Errors) -> float:
-    """The share of trials in which sure guesses are wrong at most, at confidence 1 - beta; up to two digits."""
+    """Return an upper bound on the share of trials with wrong confident guesses, at confidence 1 - beta; two digits."""
     upper = clopper_pearson(misses, trials, 2 * errors.beta)[1]
     unit = 10.0 ** (math.floor(math.log10(upper)) - 1)
     return min(1.0, math.ceil(upper / unit) * unit)
@@ -317,14 +321,14 @@ def most_missed(misses: int, trials: int, *, errors: Errors) -> float:
 def least_tail_found(
     trials: int, limit: float, candidates: int, attacks: int = 1, *, missed: float, errors: Errors
 ) -> float:
-    """The least delta at 4 nats that so many trials tell from the limit with probability 1 - beta; infinite if none.
+    """Return the least delta at 4 nats that these trials distinguish from the limit; infinite if none.
 
-    missed: the share of trials in which sure guesses are wrong at most. At beta / 2 each, hits are no fewer and misses
-    no more than those that are looked at.
+    They do so with probability 1 - beta. missed: an upper bound on the share of trials with a wrong confident guess. At
+    beta / 2 each, there are at least as many hits and at most as many misses as assumed here.
     """
     weight = WEIGHT / (candidates - 1)
     misses = int(binom.isf(errors.beta / 2, trials, missed))
-    largest = 1 - (1 + weight) * missed  # every other trial a hit
+    largest = 1 - (1 + weight) * missed  # if every other trial is a hit
 
     def power(delta: float) -> float:
         hits = int(binom.ppf(errors.beta / 2, trials, delta + weight * missed))
@@ -337,7 +341,7 @@ def least_tail_found(
 
 
 def least_found(trials: int, limit: float, candidates: int, attacks: int = 1, *, errors: Errors) -> float:
-    """The least loss, in nats, that so many trials tell from the limit with probability 1 - beta; infinite if none."""
+    """Return the least loss, in nats, that the trials tell from the limit with probability 1 - beta, or infinity."""
     bound = success_bound(limit, candidates)
 
     def power(p: float) -> float:
@@ -350,7 +354,7 @@ def least_found(trials: int, limit: float, candidates: int, attacks: int = 1, *,
 
 
 def fewest_rewrites(limit: float, candidates: int, errors: Errors) -> int | None:
-    """About how many rewrites show that an attack which guesses keeps a limit, in nats; None beyond MANY of them."""
+    """Return about how many rewrites show that an attack by guessing keeps a limit, in nats; None beyond MANY."""
     bound, trials = success_bound(limit, candidates), 1
     while log_wealth(trials // candidates, trials, bound, above=False) < math.log(1 / errors.beta):
         trials += -(-trials // 10)
@@ -360,7 +364,7 @@ def fewest_rewrites(limit: float, candidates: int, errors: Errors) -> int | None
 
 
 def wealth(data: Hits | Confident, limit: Limit, candidates: int) -> tuple[float, float]:
-    """Return ln of what the bettors own who bet that the limit is exceeded, and that it is kept."""
+    """Return ln wealth of the bettors: that the limit is exceeded, and that it is kept."""
     if isinstance(data, Hits):
         above, below = (log_wealth(data.right, data.n, limit.rate, way) for way in (True, False))
         return above, below
@@ -381,6 +385,6 @@ def _status(above: float, below: float, tests: int, errors: Errors) -> Status:
 
 
 def _decisive(judged: Judged) -> tuple[int, float]:
-    """Sorts what decided a verdict first: the heaviest status, then the figure nearest to its limit or beyond it."""
+    """Return the sort key of what decided a verdict: the heaviest status, then the figure nearest to its limit."""
     room = -math.inf if judged.limit is None else judged.limit.allowed - judged.point
     return list(Status).index(judged.status), room

@@ -1,8 +1,8 @@
-"""The known-loss check: an audit of something whose loss is known.
+"""The known-loss check: an audit of a mechanism whose loss is known.
 
 Randomised response on a list of two texts keeps the text with probability e^epsilon / (e^epsilon + 1), and the optimal
 adversary names the text that it sees: its loss is exactly epsilon (Warner 1965). The whole audit, from trials to
-estimate, must come out at or below epsilon, and near it.
+estimate, must result in a loss at or below epsilon, and near it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epsilometer.mechanisms.controls.randomized_response import RandomizedRespon
 
 
 def check(epsilons: Sequence[float], trials: int, alpha: float, seed: int) -> pl.DataFrame:
-    """The audit's table for two-text randomised response at these epsilons, by the likelihood attack."""
+    """Return the audit's table for two-text randomised response at these epsilons, by the likelihood attack."""
     texts = ["the meeting is on", "the meeting is off"]
     with tempfile.TemporaryDirectory() as folder:
         public = Path(folder) / "texts.parquet"

@@ -1,4 +1,4 @@
-"""A mechanism's claim against its worst case: at one epsilon or several, on its own inputs or on given words."""
+"""The check of a mechanism's claim: at one epsilon or several, on its own inputs or on given words."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from epsilometer.core.mechanism import HasInputs, budgets, has_budget
 from epsilometer.mechanisms.words.shared.embedded import over_words
 from epsilometer.runtime.progress import note
 
-BUDGETS = (0.1, 0.5, 1, 2, 5, 10, 20, 50)  # checked where no epsilon is given
+BUDGETS = (0.1, 0.5, 1, 2, 5, 10, 20, 50)  # checked if no epsilon is given
 
 
 @dataclass(frozen=True)
 class Checked:
     """The outcome of a check.
 
-    worst: the finding at the epsilon that the caller named, or else the one that says most (`_telling`); findings: at
+    worst: the finding at the epsilon that the caller named, or else the most telling one (`_telling`); findings: at
     every epsilon that the caller named, or of BUDGETS, or at NO_BUDGET alone; added: at epsilons where draws could
-    refute the claim; claim: in words, at the epsilon of `worst`; largest: the largest loss of one unit (nats) and how
-    it is known (`largest_losses`), None where it is not.
+    refute the claim; claim: in words, at the epsilon of `worst`; largest: the largest loss of one unit (nats) and its
+    evidence (`largest_losses`), None where it is unknown.
     """
 
     worst: Finding
@@ -50,12 +50,12 @@ def check(
     alpha: float = 0.01,
     seed: int = 0,
 ) -> Checked:
-    """Returns what the strongest check of a shipped mechanism's claim, or a user's file's, comes to.
+    """Return the result of the strongest check of the claim of a shipped mechanism, or of one in a user's file.
 
     epsilon: None checks BUDGETS, and a mechanism that takes no budget once, at NO_BUDGET. vectors, vocabulary: a
     mechanism on words is checked over the first `vocabulary` words of these vectors, by default the embedded ones,
     unless `settings` name its resource. alpha: error of all sampled checks together; seed: of their stream. Raises
-    UserError for values outside their range, an epsilon of a mechanism that takes none, and vectors that the mechanism
+    UserError for values outside their range, an epsilon for a mechanism that takes none, and vectors that the mechanism
     cannot read.
     """
     if epsilon is not None:
@@ -82,9 +82,9 @@ def check(
 
 
 def _telling(finding: Finding) -> tuple[bool, float]:
-    """Least for a violated claim, then for that with the least slack by laws, or the largest that draws could refute.
+    """Return the sort key: violated claims first, then the least slack by laws, or the largest claim by draws.
 
-    Draws prove next to nothing of a mechanism that keeps its claim: their slack is least where least is claimed.
+    Draws prove almost nothing about a mechanism that keeps its claim: their slack is least for the smallest claim.
     """
     if finding.slack is None or finding.claimed is None:
         return True, math.inf

@@ -1,6 +1,6 @@
-"""How many trials an audit needs: for a test of a claim, or for an interval of a given width. Losses are in nats.
+"""The number of trials of an audit: for a test of a claim, or for an interval of a given width. Losses are in nats.
 
-Both are answered for a mechanism that really leaks a loss l and for the best adversary that there can be: one that is
+Both assume a mechanism with loss l and the best possible adversary, who is
 right with probability e^l / (e^l + k - 1) (TeDA eq. 10), as on randomised response over the k candidates. Every
 probability is one of a binomial variable, computed exactly. A weaker attack needs more trials.
 """
@@ -18,11 +18,11 @@ from epsilometer.auditing.claims.verdicts import p_value
 from epsilometer.auditing.estimation.successes import estimate, success_bound
 from epsilometer.core.errors import UserError
 
-_MOST = 1 << 40  # trials beyond which nobody goes
+_MOST = 1 << 40  # most trials that a plan may need
 
 
 def trials_to_refute(claim: float, leak: float, power: float, candidates: int, level: float) -> int:
-    """The fewest trials in which a claim is refuted at `level` with probability `power`, where `leak` is the truth.
+    """Return the fewest trials that refute a claim at `level` with probability `power`, if `leak` is the true loss.
 
     leak: infinite where every guess is right. Raises UserError for a leak within the claim, which no audit refutes, and
     for values outside their range.
@@ -35,11 +35,11 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
     allowed, right = success_bound(claim, candidates), success_bound(leak, candidates)
 
     def trials(wrong: int) -> int:
-        """From how many trials on so many wrong guesses still refute."""
+        """Return the fewest trials that still refute with this number of wrong guesses."""
         return _first(lambda t: p_value(t - wrong, t, t * allowed) <= level, wrong + 1)
 
     def enough(wrong: int) -> bool:
-        # At a fixed number of wrong guesses power falls with every further trial, so the fewest trials have most.
+        # At a fixed number of wrong guesses power falls with every further trial, so the fewest trials have most power.
         t = trials(wrong)
         return bool(betainc(t - wrong, wrong + 1, right) >= power)
 
@@ -47,10 +47,10 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
 
 
 def trials_for_width(loss: float, width: float, power: float, candidates: int, alpha: float) -> int:
-    """In how many trials the interval from `loss` to `upper` is at most `width` wide with probability `power`.
+    """Return the trials at which the interval from `loss` to `upper` is at most `width` wide with probability `power`.
 
-    In one trial fewer it is not, though it may be in fewer still: the probability does not rise evenly. loss: the true
-    one. Raises UserError for values outside their range.
+    With one trial fewer it is not, though it may be with fewer still: the probability does not rise evenly. loss: the
+    true loss. Raises UserError for values outside their range.
     """
     _check(power, candidates, alpha)
     if not (width > 0 and loss >= 0 and math.isfinite(loss)):
@@ -80,7 +80,7 @@ def _check(power: float, candidates: int, alpha: float) -> None:
 
 
 def _first(holds: Callable[[int], bool], least: int) -> int:
-    """The first number from `least` on of which it holds, by doubling and bisection."""
+    """Return the first number from `least` on for which the condition holds, by doubling and bisection."""
     step = 1
     while not holds(least + step - 1):
         if least + step > _MOST:

@@ -1,8 +1,8 @@
-"""Rewrites for publication: the lines of a file or of a stream, or columns of a table.
+"""Rewrites for publication: of the lines of a file or of a stream, or of columns of a table.
 
 Shipped mechanisms, and others that draw by `core.laws.sample`, draw from the operating system's randomness, exactly
-(`epsilometer.core.exact_samplers`), and spend all but a millionth of the epsilon: the rest is room for the rounding of
-what is drawn from. Of another's code nothing is known but that it draws from the noise that it is given. With a seed
+(`epsilometer.core.exact_samplers`), and spend all but a millionth of the epsilon: the rest allows for the rounding of
+the laws. A user's code is only known to draw from the noise that it is given. With a seed
 rewrites are reproducible: anyone who knows the seed can invert them, so they are not for publication.
 """
 
@@ -37,16 +37,16 @@ from epsilometer.runtime.progress import PacedWork, note, span
 from epsilometer.runtime.streams import results
 from epsilometer.runtime.withholding import withheld
 
-_LINES = 10_000  # rewritten at a time, at most
-_TWICE = 8  # rewrites that are made twice to see whether a mechanism draws from its noise alone
+_LINES = 10_000  # most lines rewritten at a time
+_TWICE = 8  # rewrites made twice, to see whether a mechanism draws from its noise alone
 
 
 @dataclass
 class Publisher:
     """A mechanism at an epsilon; seed: None draws from the operating system; own: its code is not epsilometer's.
 
-    unread: of all texts so far; public: how many of these are among the mechanism's public texts. tally: counts the
-    rewrites.
+    unread: of all texts so far; public: the number of these that are among the mechanism's public texts. tally: counts
+    the rewrites.
     """
 
     mechanism: Mechanism
@@ -58,10 +58,10 @@ class Publisher:
     tally: Tally = field(default_factory=Tally)
 
     def rewrite(self, texts: Sequence[str], first: int) -> list[str]:
-        """Returns the rewrites, each on one line that a terminal can show; first: the number of the first text.
+        """Return the rewrites, each on one line that a terminal can show; first: the number of the first text.
 
-        A text that is among the mechanism's public ones is rewritten like any other: to refuse it would show that it
-        is there. Raises UserError where a mechanism of one's own claims something and does not draw from its noise.
+        A text that is among the mechanism's public ones is rewritten like any other: refusing it would reveal that it
+        is there. Raises UserError where a user's mechanism claims something and does not draw from its noise.
         """
         if self.own and first == 0:
             self._check_draws(texts)
@@ -70,7 +70,7 @@ class Publisher:
             noise, spent = Noise.operating_system(len(texts)), self.epsilon * (1 - SLACK)
         else:
             noise, spent = Noise.named(first + numbers, self.seed, "rewrite", self.epsilon), self.epsilon
-        with withheld():  # what the mechanism prints is no part of a publication
+        with withheld():  # the mechanism's own output must not reach the publication
             self.public += count_public(self.mechanism, texts)
             self.unread += unread(self.mechanism, texts)
             job = Job(texts, numbers, [spent], [noise], tally=self.tally)
@@ -101,7 +101,7 @@ class Publisher:
 def publish_table(
     publisher: Publisher, file: Path, out: Path | None, columns: Sequence[str], rows: int | None, layout: Layout
 ) -> None:
-    """Write a table in the format of `file` with these columns of its first rows rewritten; the others stay.
+    """Write a table in the format of `file` with these columns of its first rows rewritten; the others are unchanged.
 
     out: None writes to standard output. Raises UserError for columns that the table lacks or that hold no strings, and
     for an `out` of another format, before any text is rewritten.
@@ -135,8 +135,8 @@ def publish_table(
 def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, rows: int | None, encoding: str) -> None:
     """Rewrite the first lines of a file once all are known to be readable, or those of standard input as they come.
 
-    out: appears once it is whole; None writes to standard output. Raises UserError for a line of another encoding, with
-    its number.
+    out: appears once it is complete; None writes to standard output. Raises UserError for a line of another encoding,
+    with its number.
     """
     if out is not None and out.suffix in (".gz", ".zst"):
         raise UserError(f"lines are not written compressed, got --out {str(out)!r}; leave out {out.suffix}")
@@ -155,7 +155,7 @@ def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, row
 
 
 def _paced(publisher: Publisher, texts: Iterator[str], length: float, count: int | None) -> Iterator[list[str]]:
-    """The rewrites of texts, in blocks of some seconds. length: how many characters there are, infinite if unknown."""
+    """Yield the rewrites of texts, in blocks of some seconds. length: number of characters, infinite if unknown."""
 
     def shorter(seconds: float) -> str:
         if count is None or count < 20:
@@ -180,7 +180,7 @@ def _paced(publisher: Publisher, texts: Iterator[str], length: float, count: int
 
 
 def _decoded(lines: Iterable[bytes], name: str, encoding: str) -> Iterator[str]:
-    """Texts, their layout normalised: it is not private."""
+    """Yield texts with normalised layout, which is not private."""
     for number, line in enumerate(lines, start=1):
         try:
             yield " ".join(line.decode(encoding).split())

@@ -1,4 +1,4 @@
-"""The tables of an audit: what its stages hand to one another."""
+"""The tables of an audit, which its stages pass to one another."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ REWRITES: Schema = {"trial": pl.Int64, "text": pl.String, "units": pl.List(pl.In
 GUESSES: Schema = {
     "epsilon": pl.Float64,
     "attack": pl.String,
-    "sees": pl.String,  # what the attack looks at: text, units, latents, provider
+    "sees": pl.String,  # view of the attack: text, units, latents, provider
     "trial": pl.Int64,
     "guess": pl.Int16,
-    "score": pl.Float64,  # by how much the guess exceeds every other candidate; null where the attack has no scores
-    "posterior": pl.Float64,  # how likely the guess is right by the mechanism's law (`posteriors`); null without a law
+    "score": pl.Float64,  # margin of the guess over every other candidate; null where the attack has no scores
+    "posterior": pl.Float64,  # probability that the guess is right by the mechanism's law (`posteriors`); null without
 }
 
-ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `strongest_inside` (`estimates.rows`)
+ESTIMATES: Schema = {  # a row per attack, and the rows `strongest` and `strongest_inside` (`estimates.rows`)
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -29,12 +29,12 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "candidates": pl.Int64,
     "successes": pl.Int64,
     "success_rate": pl.Float64,
-    "loss": pl.Float64,  # of guessing, at delta 0 whatever is claimed, as are point, upper and ceiling
+    "loss": pl.Float64,  # of guessing (delta is always 0), as are point, upper and ceiling
     "point": pl.Float64,
     "upper": pl.Float64,
     "ceiling": pl.Float64,
     "delta": pl.Float64,  # of the claim; 0 without one
-    "loss_at_delta": pl.Float64,  # what the successes prove of the epsilon of a claim with that delta (TeDA eq. 11)
+    "loss_at_delta": pl.Float64,  # epsilon that the successes prove for a claim with that delta (TeDA eq. 11)
     "equal_trials": pl.Int64,  # those whose candidates have equally many words
     "equal_successes": pl.Int64,
     "equal_loss": pl.Float64,  # the loss on these trials, beyond the number of words; null where there are none
@@ -44,68 +44,68 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "p_value": pl.Float64,
     "verdict": pl.String,
     "refutable": pl.Float64,  # the largest claimed loss that this test could refute if every guess were right
-    "trials_needed": pl.Int64,  # from so many trials on the claim could be refuted; null where it never could
-    "best_attack": pl.String,  # which attack a row of the strongest is; null in other rows
-    "control": pl.Boolean,  # the mechanism checks the audit and is not to be used
-    "sees": pl.String,  # what the attack looks at: text, units, latents, provider
-    "released": pl.Boolean,  # whether the mechanism gives that out
-    "validated": pl.Boolean,  # whether the attack was validated for so many candidates
-    "worst_output": pl.Float64,  # the pure loss that its surest guesses prove (`abstention`); null without scores
-    "delta_at_4_low": pl.Float64,  # what its confident guesses prove of delta at 4 nats (`tail`); null: not testable
-    "delta_at_4_high": pl.Float64,  # the most that guesses beyond any score show of it: no upper bound on delta itself
+    "trials_needed": pl.Int64,  # fewest trials that could refute the claim; null where none could
+    "best_attack": pl.String,  # the attack behind a row of the strongest; null in other rows
+    "control": pl.Boolean,  # the mechanism only checks the audit
+    "sees": pl.String,  # view of the attack: text, units, latents, provider
+    "released": pl.Boolean,  # whether the mechanism releases that view
+    "validated": pl.Boolean,  # whether the attack was validated for this number of candidates
+    "worst_output": pl.Float64,  # pure loss that its most confident guesses prove (`abstention`); null without scores
+    "delta_at_4_low": pl.Float64,  # delta at 4 nats that its confident guesses prove (`tail`); null: not testable
+    "delta_at_4_high": pl.Float64,  # the most that guesses beyond any score show of it: not an upper bound on delta
     "fpr": pl.Float64,  # the false positive rate of the next three, which are null for an attack without scores
-    "tpr": pl.Float64,  # how often the source is affirmed at that rate (`roc`)
+    "tpr": pl.Float64,  # rate at which the source is affirmed at that rate (`roc`)
     "tpr_low": pl.Float64,
     "tpr_high": pl.Float64,
-    "posterior_loss": pl.Float64,  # as loss, by averaged posteriors (`posteriors`): believes the mechanism's law
+    "posterior_loss": pl.Float64,  # as loss, by averaged posteriors (`posteriors`): assumes the mechanism's law
     "posterior_point": pl.Float64,  # null, as are the other two, without a law, and where the sampler departs from it
     "posterior_upper": pl.Float64,
-    "departure_p": pl.Float64,  # how likely hits are so far from their posteriors under the law; null without one
-    "fit_p": pl.Float64,  # how likely outputs are so far from the law (`goodness_of_fit`); the same for all attacks
+    "departure_p": pl.Float64,  # p-value of the hits given their posteriors under the law; null without one
+    "fit_p": pl.Float64,  # p-value of the outputs under the law (`goodness_of_fit`); the same for all attacks
     "departs": pl.Boolean,  # whether either refutes the law, alpha divided by the tests of the audit
 }
 
-OVERALL: Schema = {  # the one verdict on a row's claim (`verdicts.overall`), and whose it is
+OVERALL: Schema = {  # the one verdict on a row's claim (`verdicts.overall`), and its source
     "overall": pl.String,
     "overall_by": pl.String,
 }
 
-AUDIT: Schema = {  # as ESTIMATES, of the one call (`text_audit.audit`): of one mechanism on the texts that it is given
+AUDIT: Schema = {  # as ESTIMATES, from one call (`text_audit.audit`): for one mechanism on the given texts
     **{name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")},
     "unknown_words": pl.Float64,  # the share of words outside the mechanism's vocabulary
     "cut_texts": pl.Float64,  # the share of texts longer than its limit; null without one
-    "distinct": pl.Int64,  # texts that serve as distractors
-    "five_commonest": pl.Float64,  # the share of places that the five commonest of them take
+    "distinct": pl.Int64,  # number of distinct texts that serve as distractors
+    "five_commonest": pl.Float64,  # share of slots that the five most-used distractors fill
     "withheld": pl.Int64,  # rewrites that a service refused or filtered
     "truncated": pl.Int64,  # other rewrites that a service ended at the limit of their length
     "empty": pl.Int64,  # other rewrites without a visible character
     "reasoning": pl.Int64,  # rewrites that hold a model's marked reasoning
     "apart": pl.Int64,  # answers with reasoning that the rewrite leaves out
     "constant": pl.Boolean,  # whether all rewrites of two or more texts are equal
-    "memory": pl.String,  # how a text was answered that was rewritten before (`trials.memory`); null of too few repeats
-    "loss_of_law": pl.Float64,  # the loss with each text counted once, where each has one answer for good; else null
+    "memory": pl.String,  # how the mechanism answered repeated texts (`trials.memory`); null with too few repeats
+    "loss_of_law": pl.Float64,  # loss with each text counted once, if each has one permanent answer; else null
     **OVERALL,
 }
 
-CLAIMS: Schema = {  # what `worst_case` found; the words x, x' and y of the witness are null where inputs are private
+CLAIMS: Schema = {  # results of `worst_case`; the words x, x' and y of the witness are null where inputs are private
     "mechanism": pl.String,
     "epsilon": pl.Float64,
-    "audited": pl.Boolean,  # false where the check chose this epsilon, one at which sampling can refute a claim
+    "audited": pl.Boolean,  # false where the check chose this epsilon, at which sampling can refute a claim
     "claim": pl.String,
     "verdict": pl.String,
     "reason": pl.String,  # why a claim is not testable or not checked
     "method": pl.String,
     "claimed": pl.Float64,
     "worst": pl.Float64,
-    "slack": pl.Float64,  # claimed - worst: the least over all that was compared; negative where the claim is violated
+    "slack": pl.Float64,  # claimed - worst: the least over all compared pairs; negative where the claim is violated
     "x": pl.String,
     "other": pl.String,
     "output": pl.String,
     "bound": pl.Float64,
     "inputs": pl.Int64,
     "draws": pl.Int64,
-    "testable": pl.Float64,  # the largest claim that so many draws could refute; null where the law is computed
-    "noise_p": pl.Float64,  # of continuous noise: how likely noise of the claimed density fits it no better
+    "testable": pl.Float64,  # largest claim that this number of draws could refute; null where the law is computed
+    "noise_p": pl.Float64,  # for continuous noise: p-value under the claimed density
     "largest": pl.Float64,  # the largest loss of one unit of the mechanism in use, over its whole vocabulary
     "largest_method": pl.String,  # exact, lower bound, or draws (a lower bound)
 }
@@ -114,7 +114,7 @@ DENIABILITY: Schema = {"mechanism": pl.String, "epsilon": pl.Float64, "method": 
     f"{name}{end}": pl.Float64 for name in ("stays", "support") for end in ("", "_low", "_high")
 }
 
-OUTPUTS: Schema = {  # what the rewrites of a cell look like; null where a mechanism has no such thing
+OUTPUTS: Schema = {  # descriptive figures of the rewrites of a cell; null where they do not apply to the mechanism
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -127,8 +127,8 @@ OUTPUTS: Schema = {  # what the rewrites of a cell look like; null where a mecha
     "unchanged": pl.Float64,
     "commonest": pl.Float64,
     "signal": pl.Float64,
-    "unknown_words": pl.Float64,  # of all audited texts, the share outside the vocabulary; null without one
-    "cut_texts": pl.Float64,  # the share that is longer than what is read or written; null without a limit
+    "unknown_words": pl.Float64,  # of all audited texts, the share out of vocabulary; null without a vocabulary
+    "cut_texts": pl.Float64,  # share of texts longer than what is read or written; null without a limit
 }
 
 ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduced form and by true and false positives
@@ -148,7 +148,7 @@ DISAGREEMENTS: Schema = {  # trials in which one attack named the source and ano
     "right": pl.String,
     "wrong": pl.String,
     "trials": pl.Int64,
-    "trial": pl.Int64,  # one of them
+    "trial": pl.Int64,  # number of one such trial
 }
 
 ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
@@ -156,7 +156,7 @@ ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "attack": pl.String,
-    "validated": pl.Boolean,  # whether the attack was validated for so many candidates
+    "validated": pl.Boolean,  # whether the attack was validated for this number of candidates
     "factor": pl.String,
     "value": pl.Float64,
     "trials": pl.Int64,
@@ -182,21 +182,21 @@ SWEEPS: Schema = {  # a cell's utility and its loss under the embedding attack w
     "ceiling": pl.Float64,
 } | {f"{name}{end}": pl.Float64 for name in ("cosine", "bertscore") for end in ("", "_low", "_high")}
 
-UNIT_LOSSES: Schema = {  # what the audit over units (`units`) proves; a row an attack, and `strongest`
+UNIT_LOSSES: Schema = {  # results of the audit over units (`units`); a row per attack, and `strongest`
     "epsilon": pl.Float64,
     "attack": pl.String,
     "sees": pl.String,
     "released": pl.Boolean,
     "rewrites": pl.Int64,
     "coins": pl.Int64,  # words that a coin chose, over all rewrites
-    "guesses": pl.Int64,  # of the surest coins, as many as prove the most; no guess is made of the others
-    "right": pl.Int64,  # of those guesses
+    "guesses": pl.Int64,  # number of most confident guesses, as many as prove the most; other coins are not guessed
+    "right": pl.Int64,  # number of these guesses that are right
     "rate": pl.Float64,
-    "loss": pl.Float64,  # of one word, by those guesses: a lower bound on its pure epsilon
+    "loss": pl.Float64,  # loss of one word, by those guesses: a lower bound on its pure epsilon
     "ceiling": pl.Float64,
     "delta": pl.Float64,
     "claim": pl.String,
-    "covered": pl.Int64,  # coins between whose two words something is claimed: the verdict is on them
+    "covered": pl.Int64,  # coins whose two words the claim covers: the verdict is on them
     "claimed": pl.Float64,  # the largest claimed loss between the two words of such a coin; null without one
     "p_value": pl.Float64,
     "verdict": pl.String,
@@ -204,18 +204,18 @@ UNIT_LOSSES: Schema = {  # what the audit over units (`units`) proves; a row an 
     **OVERALL,
 }
 
-WORST_PAIRS: Schema = {  # the pair of texts at which a search found most lost (`worst_pair`), a row a group of pairs
+WORST_PAIRS: Schema = {  # the pair of texts with the largest loss in a search (`worst_pair`), a row per group of pairs
     "epsilon": pl.Float64,
     "pairs": pl.String,  # of texts, "all" or of "equal length"; or of a text and itself, "one word" exchanged
-    "compared": pl.Int64,  # pairs that the search began with
-    "method": pl.String,  # "sampled"; also "exact, by its stated law" where the law of what is released is known
-    "attack": pl.String,  # the best in the search; null where the loss is exact, as are what counts trials
-    "trials": pl.Int64,  # fresh ones, of this pair alone
+    "compared": pl.Int64,  # pairs at the start of the search
+    "method": pl.String,  # "sampled"; also "exact, by its stated law" where the law of the released view is known
+    "attack": pl.String,  # the best in the search; null where the loss is exact, as are all counts of trials
+    "trials": pl.Int64,  # fresh trials of this pair alone
     "successes": pl.Int64,
     "loss": pl.Float64,
     "point": pl.Float64,
     "ceiling": pl.Float64,
-    "worst_output": pl.Float64,  # of the surest guesses; where the loss is exact the largest of any output
+    "worst_output": pl.Float64,  # by the most confident guesses; where the loss is exact the largest of any output
     "delta": pl.Float64,
     "claim": pl.String,
     "claimed": pl.Float64,  # for this pair
@@ -228,7 +228,7 @@ WORST_PAIRS: Schema = {  # the pair of texts at which a search found most lost (
     "other_place": pl.Int64,  # of the word of the other that takes its place
 }
 
-EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a budget and group of pairs of texts
+EXACT: Schema = {  # the loss that a cell's law proves without trials; a row per budget and group of pairs of texts
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -238,9 +238,9 @@ EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a b
     "texts": pl.Int64,  # distinct texts among the compared pairs
     "share": pl.Float64,  # of all compared pairs
     "sees": pl.String,  # what the law describes: text, units, latents, provider
-    "released": pl.Boolean,  # whether the mechanism gives that out; else the losses bound those of the text
-    "average": pl.Float64,  # guess loss of the mean error over the pairs, each as likely as trials draw it
-    "average_low": pl.Float64,  # of the pairs compared
+    "released": pl.Boolean,  # whether the mechanism releases that; else the losses bound those of the text
+    "average": pl.Float64,  # guess loss of the mean error over the pairs, each weighted as trials draw it
+    "average_low": pl.Float64,  # over the compared pairs
     "average_high": pl.Float64,
     "all_low": pl.Float64,  # of all pairs that trials can draw: those two, or a 99 % interval where some were drawn;
     "all_high": pl.Float64,  # at most relative_epsilon where that is of all pairs
@@ -260,7 +260,7 @@ EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a b
     "claimed_delta": pl.Float64,
     "delta_at_claim": pl.Float64,  # the largest over the pairs, rounded up
     "delta_at_4_low": pl.Float64,  # delta at 4 nats, the mean over pairs and directions: the tail beside the average
-    "delta_at_4": pl.Float64,  # its upper end
+    "delta_at_4": pl.Float64,  # its upper bound
     "all_delta_at_4_low": pl.Float64,  # the same over all pairs that trials can draw, as all_low and all_high;
     "all_delta_at_4": pl.Float64,  # null for more than two candidates, unless all pairs have a relative_epsilon
     "verdict": pl.String,
@@ -269,36 +269,36 @@ EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a b
     "seconds": pl.Float64,
 }
 
-ATTRIBUTE_LOSSES: Schema = {  # what a cell's law leaves of an attribute at most (`exact_loss.attributes`)
+ATTRIBUTE_LOSSES: Schema = {  # upper bounds by a cell's law on an attribute's loss (`exact_loss.attributes`)
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "attribute": pl.String,
     "classes": pl.Int64,
     "pairs": pl.Int64,  # of texts of two classes, drawn with replacement
-    "sees": pl.String,  # what the law describes; of latents it bounds the text's
-    "average_low": pl.Float64,  # of these pairs, between two texts
+    "sees": pl.String,  # what the law describes; a law of latents bounds that of the text
+    "average_low": pl.Float64,  # over these pairs, between two texts
     "average_high": pl.Float64,
-    "upper": pl.Float64,  # of all pairs, hence of the attribute between two classes, at confidence 99.5 %
+    "upper": pl.Float64,  # over all pairs, hence of the attribute between two classes, at confidence 99.5 %
     "method": pl.String,
 }
 
-DECISIONS: Schema = {  # whether a cell stays within stated limits (`decisions.decide`); a row a limit, and `all`
+DECISIONS: Schema = {  # whether a cell stays within stated limits (`decisions.decide`); a row per limit, and `all`
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "control": pl.Boolean,
     "limit": pl.String,  # "loss", "delta_at_4", "identifiers: KIND", "attribute: LABEL"; "all" of them together
-    "allowed": pl.Float64,  # null of all, and of a limit that does not apply or was not tested
-    "low": pl.Float64,  # between what the loss or share lies; null where nothing is known of that end
+    "allowed": pl.Float64,  # null for `all`, and for a limit that does not apply or was not tested
+    "low": pl.Float64,  # lower bound of the loss or share, with `high` the upper one; null where unknown
     "low_by": pl.String,  # "attacks", "law", "law of latents", "count", "all releases"
     "high": pl.Float64,
     "high_by": pl.String,
     "decision": pl.String,
-    "why": pl.String,  # of a limit: what is open or contradictory; of all: the limits that decide
-    "needed": pl.Int64,  # how many of what `settles` names; null where that is no number, or nobody knows
-    "settles": pl.String,  # what would settle it; null where it is settled
-    "worst_pair": pl.Float64,  # of all, as are the rest: the largest guess loss of a compared pair; null without a law
+    "why": pl.String,  # for a limit: what is open or contradictory; for `all`: the limits that decide
+    "needed": pl.Int64,  # number of the things that `settles` names; null where it is not a number, or unknown
+    "settles": pl.String,  # what would settle an open limit; null where it is settled
+    "worst_pair": pl.Float64,  # for `all`, as the rest: the largest guess loss of a compared pair; null without a law
     "texts_above_4": pl.Int64,  # texts whose guess loss to at least one compared text exceeds 4 nats
     "texts_compared": pl.Int64,
     "pairs_compared": pl.Int64,
@@ -317,7 +317,7 @@ EXACT_CURVES: Schema = {  # delta(level), for levels in nats
     "worst_high": pl.Float64,  # the largest over the pairs
 }
 
-SETS: Schema = {"set": pl.Int64, "texts": pl.List(pl.Int32)}  # of which trials are (`ceilings.set_trials`)
+SETS: Schema = {"set": pl.Int64, "texts": pl.List(pl.Int32)}  # texts of each set of trials (`ceilings.set_trials`)
 
 CEILINGS: Schema = {  # the largest mean cosine that any mechanism can have on a data set's sets of texts
     "dataset": pl.String,
@@ -325,22 +325,22 @@ CEILINGS: Schema = {  # the largest mean cosine that any mechanism can have on a
     "ceiling": pl.Float64,
 }
 
-POSSIBLE: Schema = {  # how much of what is possible a cell keeps on trials of sets (`ceilings.share`)
+POSSIBLE: Schema = {  # share of the possible worth that a cell reaches on trials of sets (`ceilings.share`)
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
-    "sets": pl.Int64,  # of one trial each
+    "sets": pl.Int64,  # number of sets, with one trial each
     "worth": pl.Float64,  # the mean cosine of text and rewrite
     "worth_low": pl.Float64,
     "worth_high": pl.Float64,
     "loss": pl.Float64,  # of the same trials
-    "by": pl.String,  # by its law that is the loss, by latents or draws an upper end, by attacks a lower one
+    "by": pl.String,  # a law gives the loss itself, latents or draws an upper bound, attacks a lower bound
     "ceiling": pl.Float64,  # the largest worth that any mechanism can have at that loss
     "pure_epsilon": pl.Float64,  # claimed between any two texts; null without such a claim
-    "pure_ceiling": pl.Float64,  # the largest worth under it
+    "pure_ceiling": pl.Float64,  # the largest worth under that claim
     "one_text": pl.Float64,  # the worth of the best public text given to everybody; null without public texts
-    "share": pl.Float64,  # of the possible: (worth - one_text) / (ceiling - one_text)
-    "share_is": pl.String,  # "=", or "≥" or "≤" where the loss is an end
+    "share": pl.Float64,  # share of the possible: (worth - one_text) / (ceiling - one_text)
+    "share_is": pl.String,  # "=", or "≥" or "≤" where the loss is a bound
     "proved": pl.Float64,  # the loss that this worth proves without an attack (`ceilings.certificate`)
 }
 
@@ -354,16 +354,16 @@ FIRST_TOKENS: Schema = {  # the likeliest first tokens of one public text's rewr
     "probability": pl.Float64,
 }
 
-TOKENS: Schema = {  # one public text as a mechanism cuts it
+TOKENS: Schema = {  # one public text as a mechanism tokenises it
     "dataset": pl.String,
     "mechanism": pl.String,
     "text": pl.String,
     "tokens": pl.List(pl.String),
 }
 
-CANDIDATES: Schema = {  # as ESTIMATES, of noisy gradients: a row a level and number of candidates; epsilon is the level
+CANDIDATES: Schema = {  # as ESTIMATES, of noisy gradients: a row per level and number of candidates; epsilon: level
     "level": pl.Float64,  # sigma or kappa; null without noise
-    "law": pl.Float64,  # the success rate that the law lets expect between two texts; null for more, and where unknown
+    "law": pl.Float64,  # success rate expected by the law between two texts; null for more, and where unknown
     "bound": pl.Float64,  # the largest success rate of any adversary (`reconstruction_bounds.exact_match`)
     **ESTIMATES,
 }
@@ -372,17 +372,17 @@ _TARGET: Schema = {  # a model under attack
     "training": pl.String,  # cell of private_training
     "level": pl.Float64,  # of its noise; null without
     "seed": pl.Int64,
-    "overfit": pl.Int64,  # times its epochs, to train too long on purpose; 1 otherwise
+    "overfit": pl.Int64,  # factor on its epochs, to train too long on purpose; 1 otherwise
     "attack": pl.String,
 }
 
-MEMBERSHIP: Schema = {  # who was in a training set; a row an attack, and `strongest` (`auditing.results.membership`)
+MEMBERSHIP: Schema = {  # results of membership attacks; a row per attack, and `strongest` (`results.membership`)
     **_TARGET,
-    "best_attack": pl.String,  # which attack the row `strongest` is; null in other rows
-    "references": pl.Int64,  # how many models it is compared with
+    "best_attack": pl.String,  # the attack behind the row `strongest`; null in other rows
+    "references": pl.Int64,  # number of models that it is compared with
     "references_level": pl.Float64,  # of their noise; null without
     "alpha": pl.Float64,  # error of the row's intervals, which are over examples and given the models (`rates`)
-    "members": pl.Int64,  # examples that were asked about
+    "members": pl.Int64,  # number of members among the scored examples
     "others": pl.Int64,
     "auc": pl.Float64,  # area under the curve of true against false positives
     "auc_low": pl.Float64,
@@ -393,39 +393,39 @@ MEMBERSHIP: Schema = {  # who was in a training set; a row an attack, and `stron
     "gap": pl.Float64,  # accuracy of the model on members less that on others
     "gap_low": pl.Float64,
     "gap_high": pl.Float64,
-    "loss": pl.Float64,  # in nats, that is shown of this model; no claim is refuted by it
+    "loss": pl.Float64,  # in nats, proved for this model; it refutes no claim
     "loss_point": pl.Float64,  # infinite where no error was made
     "loss_ceiling": pl.Float64,
-    "named": pl.String,  # by that loss's rule: members or others
+    "named": pl.String,  # whom that loss's rule names: members or others
     "delta": pl.Float64,
 }
 
-MEMBERSHIP_AREAS: Schema = {  # a row an attack and level, from the least noise to the most (`estimation.paired_areas`)
+MEMBERSHIP_AREAS: Schema = {  # a row per attack and level, from the least noise to the most (`paired_areas`)
     "attack": pl.String,
     "level": pl.Float64,  # null without noise
-    "models": pl.Int64,  # of this level: one a seed
-    "auc": pl.Float64,  # their mean, on the examples that the attack looks at on every model
+    "models": pl.Int64,  # number of models of this level, one per seed
+    "auc": pl.Float64,  # their mean, on the examples that the attack scores on every model
     "covariance": pl.List(pl.Float64),  # with the areas of the attack's levels, in the order of the rows
     "pairs": pl.Int64,  # the members or the others, whichever are fewer
 }
 
-MEMBERSHIP_RATES: Schema = {  # a row an attack and false positive rate, at thresholds set on other examples
+MEMBERSHIP_RATES: Schema = {  # a row per attack and false positive rate, at thresholds set on other examples
     **_TARGET,
-    "at": pl.Float64,  # the false positive rate that was asked for
+    "at": pl.Float64,  # the requested false positive rate
     "tpr": pl.Float64,
     "tpr_low": pl.Float64,
     "tpr_high": pl.Float64,
-    "fpr": pl.Float64,  # that came out
+    "fpr": pl.Float64,  # the measured false positive rate
     "fpr_low": pl.Float64,
     "fpr_high": pl.Float64,
-    "set_on": pl.Int64,  # others that the threshold was set on: with fewer than 1 / at, it is their largest score
-    "members": pl.Int64,  # measured on
+    "set_on": pl.Int64,  # others that set the threshold: with fewer than 1 / at, it is their largest score
+    "members": pl.Int64,  # number of members that were measured
     "others": pl.Int64,
 }
 
 MEMBERSHIP_CURVES: Schema = {**_TARGET, "fpr": pl.Float64, "tpr": pl.Float64}  # corners of the curves, of all examples
 
-RUNS: Schema = {  # what the trained heads of a cell of private_training score
+RUNS: Schema = {  # scores of the trained heads of a cell of private_training
     "level": pl.Float64,  # null without noise
     "seed": pl.Int64,
     "split": pl.String,
@@ -433,10 +433,10 @@ RUNS: Schema = {  # what the trained heads of a cell of private_training score
     "value": pl.Float64,
 }
 
-BUDGETS: Schema = {  # what every training claims, a row an accountant (`accounting.statement`)
+BUDGETS: Schema = {  # claims of every training, a row per accountant (`accounting.statement`)
     "cell": pl.String,
     "level": pl.Float64,
-    "effective_sigma": pl.Float64,  # of Gaussian noise on the sum that is as loud
+    "effective_sigma": pl.Float64,  # of Gaussian noise of equal norm on the sum
     "neighbours": pl.String,
     "sampling": pl.String,
     "accountant": pl.String,
@@ -446,38 +446,38 @@ BUDGETS: Schema = {  # what every training claims, a row an accountant (`account
 }
 
 
-DOWNSTREAM: Schema = {  # how well a classifier predicts a label, or a regression a number; a row a kind and seed
+DOWNSTREAM: Schema = {  # scores of a classifier of a label, or a regression of a number; a row per kind and seed
     "dataset": pl.String,
     "mechanism": pl.String,  # null for the baselines
     "epsilon": pl.Float64,
     "label": pl.String,
     "role": pl.String,  # task, attribute or number
     "setting": pl.String,  # majority, clean; private, learnt from rewrites and tested on clean texts; tested on
-    # rewrites: rewritten, of a task; static, adaptive, of an attribute
-    "kind": pl.String,  # of the classifier: "transformer", "linear", "encoder"; null of the majority
+    # rewrites: rewritten, for a task; static, adaptive, for an attribute
+    "kind": pl.String,  # of the classifier: "transformer", "linear", "encoder"; null for the majority
     "seed": pl.Int64,
-    "macro_f1": pl.Float64,  # null of a number, as are all but the correlations
+    "macro_f1": pl.Float64,  # null for a number, as are all but the correlations
     "low": pl.Float64,  # of the mean macro F1 of all seeds, over test texts: the same for each seed
     "high": pl.Float64,
     "binary_f1": pl.Float64,  # of the last class by name; null where there are more than two
     "accuracy": pl.Float64,
     "matthews": pl.Float64,  # 0 where one class alone is guessed
-    "pearson": pl.Float64,  # null of classes, as is the next; 0 where all guesses are equal
+    "pearson": pl.Float64,  # null for classes, as is the next; 0 where all guesses are equal
     "spearman": pl.Float64,
-    "guessed": pl.Int64,  # how many classes, or different numbers, are guessed at all
+    "guessed": pl.Int64,  # number of distinct classes, or numbers, among the guesses
     "train": pl.Int64,
     "test": pl.Int64,
-    "empty": pl.Int64,  # rewrites without a character that were trained or tested on
+    "empty": pl.Int64,  # rewrites without a character in training or test
 }
 
 
-LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many stand in the rewrites as they were
+LEAKAGE: Schema = {  # over all trials, a row per kind of identifier: how many the rewrites contain unchanged
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "kind": pl.String,
     "identifiers": pl.Int64,
-    "recorded": pl.Int64,  # by the corpus; the others were found by patterns
+    "recorded": pl.Int64,  # recorded by the corpus; patterns found the others
     "survived": pl.Int64,
     "partly": pl.Int64,  # of those that did not survive: a surname, initials, the last digits (`text.canonical`)
     "share": pl.Float64,
@@ -486,7 +486,7 @@ LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many sta
 }
 
 
-SURVIVING: Schema = {  # a row an epsilon, kind and shape of identifier, in a text each: how many the rewrites hold
+SURVIVING: Schema = {  # a row per epsilon, kind and shape of identifier, one in a text: how many the rewrites contain
     "epsilon": pl.Float64,
     "kind": pl.String,
     "shape": pl.String,  # how and where it was planted; null where the texts' file records it
@@ -497,19 +497,19 @@ SURVIVING: Schema = {  # a row an epsilon, kind and shape of identifier, in a te
     "low": pl.Float64,
     "high": pl.Float64,
     "masked": pl.Int64,  # runs of words of these texts that the rewrites do not have in their place
-    "precision": pl.Float64,  # the share of these that touch an identifier; null where nothing is masked
+    "precision": pl.Float64,  # share of these that touch an identifier; null where nothing is masked
     "precision_low": pl.Float64,
     "precision_high": pl.Float64,
 }
 
-LINKS: Schema = {  # a row an epsilon and attack by linking (`linking`), and `strongest`
+LINKS: Schema = {  # a row per epsilon and attack by linking (`linking`), and `strongest`
     "epsilon": pl.Float64,
     "attack": pl.String,
-    "best_attack": pl.String,  # which attack a row of the strongest is; null in other rows
-    "people": pl.Int64,  # of whom something is known
+    "best_attack": pl.String,  # the attack behind a row of the strongest; null in other rows
+    "people": pl.Int64,  # people with known facts
     "sets": pl.Int64,
-    "rewrites": pl.Int64,  # in each set, of as many people
-    "linked": pl.Int64,  # people, over all sets, to their own rewrite
+    "rewrites": pl.Int64,  # rewrites in each set, one per person
+    "linked": pl.Int64,  # people linked to their own rewrite, over all sets
     "success_rate": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
@@ -519,12 +519,12 @@ LINKS: Schema = {  # a row an epsilon and attack by linking (`linking`), and `st
     "ceiling": pl.Float64,
 }
 
-BY_TEXT: Schema = {  # how often a text was recognised: a row a text, epsilon and attack or whatever was judged
+BY_TEXT: Schema = {  # how often a text was recognised: a row per text, epsilon and attack (or other judged item)
     "text": pl.Int64,  # its number among the distinct texts, from 0
     "epsilon": pl.Float64,
     "attack": pl.String,
-    "trials": pl.Int64,  # in which the text was rewritten
-    "right": pl.Int64,  # in how many it was named, inferred or linked rightly, or its identifier survived
+    "trials": pl.Int64,  # trials in which the text was rewritten
+    "right": pl.Int64,  # trials in which it was named, inferred or linked rightly, or its identifier survived
 }
 
 BY_RATES: Schema = {  # the loss by the true and false positives of the first candidate (`successes.Rates`)
@@ -534,15 +534,15 @@ BY_RATES: Schema = {  # the loss by the true and false positives of the first ca
     "by_rates_point": pl.Float64,
 }
 
-FAILURES: Schema = {  # a row a place where a service may show what it should have removed
+FAILURES: Schema = {  # a row per place where a service may show what it should have removed
     "place": pl.String,
-    "requests": pl.Int64,  # that could show something there
-    "shown": pl.Int64,  # that did
+    "requests": pl.Int64,  # requests that could show something there
+    "shown": pl.Int64,  # requests that did
     "rate": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
-    "whole": pl.Int64,  # that showed every value planted in them
-    "unseen": pl.Float64,  # the rate at which none of the requests would have shown anything, with probability alpha
-    "kinds": pl.String,  # of identifiers, and how often each showed; null for none
-    "shapes": pl.String,  # of the requests that showed something; null for none
+    "whole": pl.Int64,  # requests that showed every value planted in them
+    "unseen": pl.Float64,  # rate at which none of the requests would show anything, with probability alpha
+    "kinds": pl.String,  # kinds of identifiers that were shown, with counts; null for none
+    "shapes": pl.String,  # shapes of the requests that showed something; null for none
 }

@@ -69,7 +69,7 @@ from epsilometer.models.spending import Spends
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
 
-VIEWS = ("text", "released", "inside")  # what an adversary may see
+VIEWS = ("text", "released", "inside")  # views of an adversary
 
 Named = str | Path | Mechanism | RewriteFunction  # a mechanism: by name, by path, or itself
 Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives each its settings
@@ -77,10 +77,10 @@ Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a m
 
 @dataclass(frozen=True)
 class Pool:
-    """Texts from which candidate sets are drawn, n of them.
+    """A pool of n texts from which candidate sets are drawn.
 
-    embedded: their embeddings, where they are known. groups: [n], what the texts of a set agree in (their number of
-    words, say), None where sets are of any texts.
+    embedded: their embeddings, where they are known. groups: [n], a property that the texts of a set share (their
+    number of words, say), None where sets are of any texts.
     """
 
     texts: Sequence[str]
@@ -100,18 +100,18 @@ def audit(
     """Measure the empirical privacy loss of a mechanism on texts (TeDA, arXiv:2603.22968, Algorithm 1).
 
     texts: the audited texts; equal ones count once. mechanism: the name of a shipped one or the path of a file, with
-    its `settings`; an object that is a Mechanism; or any function `rewrite(text, epsilon, rng) -> str`. epsilons: left
-    out for a mechanism without a privacy budget, such as a function `rewrite(text, rng) -> str`. attacks: names
+    its `settings`; an object that is a Mechanism; or any function `rewrite(text, epsilon, rng) -> str`. epsilons:
+    omitted for a mechanism without a privacy budget, such as a function `rewrite(text, rng) -> str`. attacks: names
     in `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in
-    `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. What is not run is said
-    on standard error. trials: how many at each epsilon; design: how they are drawn and judged.
-    Returns one row per epsilon and attack, with the columns of `AUDIT`: what the attack sees, its successes, `loss` (in
+    `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. Standard error lists the
+    skipped attacks. trials: their number at each epsilon; design: how they are drawn and judged.
+    Returns one row per epsilon and attack, with the columns of `AUDIT`: the attack's view, its successes, `loss` (in
     nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it; how much of the texts the
-    mechanism reads, and how many serve as distractors, which is said on standard error as well. The table prints the
-    six columns `losses.SHORT` and holds all: `table.columns`. Where the mechanism has laws its claim is checked against
-    the worst case too (`claims.judging`): `overall` is the one verdict on the claim, by all guesses and that together,
-    `overall_by` whose it is, `verdict` that of the row's guesses alone.
-    Of several attacks the `strongest` has a row of its own (Bonferroni), chosen among those that see what is released;
+    mechanism reads, and the number of distractors, which are noted on standard error as well. The table prints the
+    six columns `losses.SHORT` and holds all: `table.columns`. If the mechanism has laws, its claim is also checked in
+    the worst case (`claims.judging`): `overall` is the one verdict on the claim, by all guesses and that check
+    together, `overall_by` its source, `verdict` that of the row's guesses alone.
+    The `strongest` of several attacks has a row of its own (Bonferroni), chosen among those that see the released view;
     where some see more, `strongest_inside` is chosen among all. The adversaries share the same trials.
     Raises UserError for values outside their range, before any model loads.
     """
@@ -139,7 +139,7 @@ def audit(
         rewrites = rewrite_all(made_by, Job(texts, sampled.source, epsilons, streams), paced=True)
     by_epsilon, pool = dict(zip(epsilons, rewrites, strict=True)), Pool(texts, embedded)
     losses = attacked(pool, sampled, by_epsilon, chosen, mechanism=made_by, design=design, worst=worst)
-    if not isinstance(made_by, Spends):  # a service gets no batch and no noise, and each request costs
+    if not isinstance(made_by, Spends):  # a service gets neither batches nor noise, and each request costs
         knowledge = Knowledge(texts, sampled.candidates, made_by, embedded=embedded, prior=design.prior)
         at = epsilons[-1]
         note(noticed(knowledge, sampled, at, applicable(chosen, made_by), guesses=losses.guesses[at]).said())
@@ -147,15 +147,15 @@ def audit(
 
 
 def distinct(texts: Iterable[str]) -> list[str]:
-    """The texts without repeats, in order; refused when empty or not strings.
+    """Return the texts without repeats, in order; raises UserError when they are empty or not strings.
 
-    Texts that differ in the composition of their characters alone (NFC, NFD) are one, the first of them.
+    Texts that differ only in the composition of their characters (NFC, NFD) are one, the first of them.
     """
     if isinstance(texts, str):
         raise UserError("texts must be a list of strings, got one string; pass [text, ...]")
     if not isinstance(texts, Iterable):
         raise UserError(f"texts must be a list of strings, got {described(texts)}; pass [text, ...]")
-    texts = list(texts)  # a generator is read once
+    texts = list(texts)  # a generator can be read only once
     wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
     if wrong is not None:
         kind = type(texts[wrong]).__name__
@@ -175,10 +175,10 @@ def distinct(texts: Iterable[str]) -> list[str]:
 def as_mechanism(
     named: Named, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None
 ) -> Mechanism:
-    """The mechanism of this name or path, with its settings; an object itself; a plain function as a mechanism.
+    """Return the mechanism of this name or path, with its settings; an object itself; a plain function as a mechanism.
 
-    texts: what is audited, the public list of a mechanism `among_texts` that names no other. Raises UserError where
-    some of them are among the texts that the mechanism counts as public.
+    texts: the audited texts, which are the public list of a mechanism `among_texts` that names no other. Raises
+    UserError where some of them are among the texts that the mechanism counts as public.
     """
     built = _as_mechanism(named, settings, texts)
     refuse_public(built, texts or ())
@@ -202,17 +202,17 @@ def _as_mechanism(named: Named, settings: Mapping[str, Any] | None, texts: Seque
 
 
 def label(named: Named) -> str:
-    """Return a mechanism's name in tables: its name or path; of an object `shown_as`, else its name or class."""
+    """Return a mechanism's name in tables: its name or path; for an object `shown_as`, else its name or class."""
     if isinstance(named, (str, Path)):
         return str(named)
     return str(getattr(named, "shown_as", None) or getattr(named, "__name__", type(named).__name__))
 
 
 def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None) -> Mechanism:
-    """A shipped mechanism by module name, or one from the path of a user's file, with these settings.
+    """Return a shipped mechanism by module name, or one from the path of a user's file, with these settings.
 
-    A shipped one without a `resource` reads the embedded one, which is made in the user's cache on first use, or is
-    given `texts` where it chooses among a public list.
+    A shipped one without a `resource` reads the embedded one, which is made in the user's cache on first use, or
+    gets `texts` where it chooses among a public list.
     """
     values = dict(settings or {})
     definition = find("mechanisms", name, "rewrite")
@@ -230,9 +230,9 @@ def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Seque
 
 
 def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Path) -> dict[str, Any]:
-    """The settings of a shipped mechanism on words, over these word vectors; what it reads is written to a folder.
+    """Return the settings of a shipped mechanism on words, over these word vectors; the folder gets its resource.
 
-    Raises UserError for another mechanism, and for a file that holds no word vectors.
+    Raises UserError for another mechanism, and for a file without word vectors.
     """
     default = getattr(find("mechanisms", name, "rewrite"), "default_resource", None)
     if "resource" in settings or (resource := over_words(default, source, sys.maxsize, folder)) is None:
@@ -241,7 +241,7 @@ def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Pat
 
 
 def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str, Any]:
-    """The settings of a mechanism that chooses among public texts, with these, a file or a folder of chosen ones.
+    """Return these settings of a mechanism that chooses among public texts, with a file or folder of public texts.
 
     Raises UserError for another mechanism, and where there are none.
     """
@@ -253,7 +253,7 @@ def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str,
 
 
 def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[Trials, Embedded | None]:
-    """Trials among the texts; embeddings are only computed where the temperature makes them matter."""
+    """Draw trials among the texts; embeddings are only computed where the temperature makes them matter."""
     check_trials(trials)
     embedded = None
     if design.candidates == "all":
@@ -267,7 +267,7 @@ def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[
 
 
 def embed(texts: Sequence[str]) -> Embedded:
-    """The texts' sentence embeddings by the default encoder."""
+    """Return the texts' sentence embeddings by the default encoder."""
     from epsilometer.models.encoder import Encoder, say_cut
 
     encoder = Encoder(ENCODER)
@@ -277,7 +277,7 @@ def embed(texts: Sequence[str]) -> Embedded:
 
 
 def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
-    """The attacks by name: as given, objects by their class; None stands for all that need no large model."""
+    """Return the attacks by name: as given, objects by their class; None means all that need no large model."""
     if attacks is None:
         attacks = [name for name in names(IDENTIFICATION) if not _large(name) and _installed(name)]
     return by_name(
@@ -289,7 +289,7 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
 
 
 def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[str, Attack]:
-    """Those attacks that this mechanism can be attacked with; refused where there are none."""
+    """Return the attacks that apply to this mechanism; raises UserError where there are none."""
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
     if not applied:
         raise UserError(
@@ -299,7 +299,7 @@ def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> di
 
 
 def seeing(attacks: Mapping[str, Attack], mechanism: Mechanism | None, view: str) -> dict[str, Attack]:
-    """Those attacks that see no more than the "text", or what is "released", or all ("inside")."""
+    """Return the attacks that see at most the "text", or the "released" view, or everything ("inside")."""
     if view not in VIEWS:
         raise UserError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}")
     allowed = dict(zip(VIEWS, (frozenset({TEXT}), releases(mechanism) | {TEXT}, frozenset(SEES)), strict=True))[view]
@@ -323,7 +323,7 @@ def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | N
 
 
 def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Trials, texts: Sequence[str]) -> None:
-    """Note on standard error how many rewrites an adversary with query access asks for, or that there is none."""
+    """Note on standard error how many rewrites an adversary with query access requests, or that there is none."""
     for name, attack in asking(attacks, mechanism).items():
         count = len(attack.queries(texts, _numbers(trials.candidates)))
         note(
@@ -338,7 +338,7 @@ def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Tri
 
 
 def _numbers(candidates: NDArray[np.integer]) -> NDArray[np.integer]:
-    """The numbers of the texts that are candidates [n, k], repeats included; of shared sets one set's."""
+    """Return the numbers of the candidate texts [n, k], repeats included; of shared sets one set's."""
     return candidates[:1] if is_shared(candidates) else candidates
 
 
@@ -360,11 +360,11 @@ def attacked(
     design: Design = STANDARD,
     worst: pl.DataFrame | None = None,
 ) -> Losses:
-    """The audit's table for rewrites that exist: one row per epsilon and attack that applies to the mechanism.
+    """Return the audit's table for existing rewrites: one row per epsilon and attack that applies to the mechanism.
 
-    rewrites: of all trials, by epsilon. mechanism: what made them, None where it is unknown. Of the design, alpha
-    and seed matter. worst: from `worst_cases`, whose verdicts count too. Where several attacks apply, a row `strongest`
-    follows, and `strongest_inside` where not all see what is released.
+    rewrites: of all trials, by epsilon. mechanism: their source, None where it is unknown. Of the design, alpha
+    and seed matter. worst: from `worst_cases`, whose verdicts count too. If several attacks apply, a row `strongest`
+    follows, and `strongest_inside` if not all see only the released view.
     """
     texts, candidates = pool.texts, trials.candidates
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
@@ -410,7 +410,7 @@ def attacked(
 
 
 def _by_text(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials) -> pl.DataFrame:
-    """How often each text that was rewritten was named, by epsilon and attack."""
+    """Return how often each rewritten text was named, by epsilon and attack."""
     texts, doubled = int(trials.source.max()) + 1, 2 * trials.source.astype(np.intp)
     rows = []
     for epsilon, by_attack in guesses.items():
@@ -427,7 +427,7 @@ def _by_text(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials) -> 
 
 
 def _by_rates(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials, alpha: float) -> pl.DataFrame:
-    """The loss by two rates and its plug-in value, by epsilon and attack."""
+    """Return the loss by two rates and its plug-in value, by epsilon and attack."""
     rows = []
     for epsilon, by_attack in guesses.items():
         for name, guess in by_attack.items():
@@ -445,7 +445,7 @@ def _guesses(
     mechanism: Mechanism | None,
     design: Design,
 ) -> dict[float, dict[str, Guesses]]:
-    """The guesses by epsilon and attack, with posteriors where the law is known."""
+    """Return the guesses by epsilon and attack, with posteriors where the law is known."""
     likelihoods = None
     if design.prior is None:  # posteriors assume that all candidates are equally likely
         each = list(rewrites.values())
@@ -471,7 +471,7 @@ def _on_answers(
     trials: Trials,
     alpha: float,
 ) -> Callable[[float, str], dict[str, Any]]:
-    """The columns on answers, by epsilon and attack. among: the attacks that share alpha in a row for several."""
+    """Return a function for the columns on answers, by epsilon and attack. among: attacks that share alpha in a row."""
     by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
 
     def columns(epsilon: float, attack: str) -> dict[str, Any]:
@@ -484,7 +484,7 @@ def _on_answers(
 def _of_memory(
     memory: Memory | None, among: Sequence[Guesses], trials: Trials, alpha: float
 ) -> dict[str, str | float | None]:
-    """The columns on repeated answers. among: the guesses of one attack, or of all that share alpha."""
+    """Return the columns on repeated answers. among: the guesses of one attack, or of all that share alpha."""
     if memory is None or not memory.by_text:
         return {"memory": None if memory is None else memory.kind, "loss_of_law": None}
     k, level = trials.candidates.shape[1], alpha / len(among)
@@ -493,7 +493,7 @@ def _of_memory(
 
 
 def _note_rows(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Note on standard error what a reader of the rows must know."""
+    """Note on standard error the warnings for readers of the rows."""
     _note_departures(rows)
     _note_length(rows)
     _note_turned(rows)

@@ -1,13 +1,13 @@
-"""The audit over units: every word of a text is chosen by a coin, and the adversary guesses all coins of a rewrite.
+"""The audit over units: a coin chooses every word of a text, and the adversary guesses all coins of a rewrite.
 
-Each word of a text gets a partner, another word of the texts; a fair coin says which of the two stands in its place,
-and the text that results is rewritten once. So n words give n guesses where a trial between whole texts gives one, and
-what they prove is the loss for one word (`one_run.coins`), beside a claim for words.
+Each word of a text gets a partner, another word of the texts; a fair coin chooses which of the two takes its place,
+and the resulting text is rewritten once. So n words give n guesses where a trial between whole texts gives one, and
+they prove a loss for one word (`one_run.coins`), to compare with a claim for words.
 
-A guess is that of an attack which is shown what came out in the word's place, where the rewrite has as many words as
-the text, else the whole rewrite, with the two words as candidates. Any attack does, for any mechanism: what it
-overlooks, the context of a word, say, makes the bound lower and never wrong. Attacks on latents and on what a provider
-sees have nothing to compare a single word with, and are left out.
+A guess is that of an attack which sees the output in the word's place, if the rewrite has as many words as
+the text, else the whole rewrite, with the two words as candidates. Any attack works, for any mechanism: information
+that it ignores, such as the context of a word, makes the bound lower and never wrong. Attacks on latents and on a
+provider's view have nothing to compare a single word with, and are left out.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from epsilometer.text.words import words, write
 class Coins:
     """The words of some texts, each chosen by a coin.
 
-    vocabulary: the distinct words; pairs: int [coins, 2], their numbers; fell: int16 [coins], which of the two stands
-    in the text; lengths: [texts], how many words each text has.
+    vocabulary: the distinct words; pairs: int [coins, 2], their numbers; fell: int16 [coins], which of the two is
+    in the text; lengths: [texts], the number of words of each text.
     """
 
     vocabulary: Sequence[str]
@@ -66,7 +66,7 @@ class Coins:
 
     @classmethod
     def flip(cls, texts: Sequence[str], count: int, seed: int) -> Coins:
-        """Coins for the words of `count` texts that are drawn uniformly, with a uniform partner for each word.
+        """Return coins for the words of `count` uniformly drawn texts, with a uniform partner for each word.
 
         Raises UserError where the texts have fewer than two distinct words, or for count < 1.
         """
@@ -85,14 +85,14 @@ class Coins:
 
     @property
     def texts(self) -> list[str]:
-        """What the mechanism is given."""
+        """Return the texts that the mechanism rewrites."""
         chosen = self.pairs[np.arange(len(self.fell)), self.fell].tolist()
         ends = np.cumsum(self.lengths).tolist()
         starts = [0, *ends[:-1]]
         return [write(self.vocabulary[i] for i in chosen[a:b]) for a, b in zip(starts, ends, strict=True)]
 
     def shown(self, rewrites: Rewrites) -> Rewrites:
-        """What came out in the place of each coin: a word, and its unit, where rewrites keep their number."""
+        """Return the output in the place of each coin: a word, and its unit, if the rewrite has as many words."""
         parts = [
             next((shown for shown in (text.split(), words(text)) if len(shown) == length), repeat(text, length))
             for text, length in zip(rewrites.texts, self.lengths.tolist(), strict=True)
@@ -116,9 +116,9 @@ def audit_units(
 ) -> pl.DataFrame:
     """Measure the privacy loss of a mechanism for one word: the words of each rewritten text are guessed all at once.
 
-    texts, mechanism, epsilons, attacks, settings: as `epsilometer.audit`. trials: texts that are rewritten at each
-    epsilon. Of the design, alpha and seed matter. Returns a row an epsilon and attack, schema `UNIT_LOSSES`, and one
-    for the `strongest`, at alpha / m for m attacks that see what is released; `overall` as in `epsilometer.audit`.
+    texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`. trials: number of texts rewritten at each
+    epsilon. Of the design, alpha and seed matter. Returns a row per epsilon and attack, schema `UNIT_LOSSES`, and one
+    for the `strongest`, at alpha / m for m attacks that see the released view; `overall` as in `epsilometer.audit`.
     Raises UserError for values outside their range.
     """
     check_design(design)
@@ -127,7 +127,7 @@ def audit_units(
         check_epsilons(epsilons)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
-    able = _able(chosen, made_by, {TEXT, UNITS})  # refused before anything is rewritten
+    able = _able(chosen, made_by, {TEXT, UNITS})  # raises before any text is rewritten
     at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
     check_guarantees(made_by, at)
     worst = worst_cases(made_by, at)
@@ -154,7 +154,7 @@ def audit_units(
 
 
 def _able(attacks: Mapping[str, Attack], mechanism: Mechanism, views: Set[str]) -> dict[str, Attack]:
-    """Those attacks that look at nothing but these, so that they can compare a word with what came out for it."""
+    """Return the attacks that read only these views, so that they can compare a word with its output."""
     applied = applicable(attacks, mechanism)
     able = {name: attack for name, attack in applied.items() if seen_by(attack, mechanism) in views}
     if not able:
@@ -171,13 +171,13 @@ def _rows(
     seen: Mapping[str, str],
     alpha: float,
 ) -> list[dict[str, Any]]:
-    """The rows at one epsilon, with how likely so many right guesses are under the claim, and as many as there are."""
+    """Return the rows at one epsilon, with their p-values under the claim, as observed and for all guesses right."""
     said, count = stated(mechanism, epsilon), len(coins.fell)
     every = np.ones(count, bool)
     right = {name: guess.slots == coins.fell for name, guess in guesses.items()}
     scores = {name: np.zeros(count) if g.scores is None else g.scores for name, g in guesses.items()}
     claims = verdicts.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs)
-    covered = np.isfinite(claims)  # the others are given: what is proved of these coins holds whatever they are
+    covered = np.isfinite(claims)  # conditional on the other coins: the result for these coins holds whatever they are
     allowed = claims[covered]
 
     def likely(hits: NDArray[np.bool_], surer: NDArray[np.floating]) -> float:
@@ -216,10 +216,10 @@ def _rows(
 def _p_value(
     right: NDArray[np.bool_], scores: NDArray[np.floating], allowed: NDArray[np.float64], delta: float
 ) -> float:
-    """How likely as many right guesses are at most, at the best of the levels, where coins have the losses `allowed`.
+    """Return the largest probability of as many right guesses, at the best level, for coins with losses `allowed`.
 
-    All arrays: [coins], 1 without coins. Without delta the right ones are at most a sum of independent Bernoulli
-    variables, one a coin.
+    All arrays: [coins], 1 without coins. Without delta the number of right guesses is at most a sum of independent
+    Bernoulli variables, one per coin.
     """
     if not len(right):
         return 1.0
@@ -236,7 +236,7 @@ def _p_value(
 
 
 def _judged(rows: Sequence[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
-    """The rows with verdicts, which share alpha (`verdicts.divisor`); that of the strongest is no further test."""
+    """Return the rows with verdicts, which share alpha (`verdicts.divisor`); the strongest repeats another test."""
     tests = [row["least_p_value"] for row in rows if row["p_value"] is not None and row["attack"] != STRONGEST]
     level = alpha / verdicts.divisor(tests, alpha)
     judged = []

@@ -1,18 +1,18 @@
-"""The pair of texts at which a mechanism loses most: searched by trials, then proved on fresh ones.
+"""The pair of texts with a mechanism's largest loss: searched by trials, then proved on fresh ones.
 
-An audit's losses are averages over its trials, so a text that a mechanism hardly protects, one with a rare word, say,
-disappears among the others. Here pairs are tried against each other (`halving`), and the bound is about the one that is
-left. Pairs come from three groups, each searched by itself:
+An audit's losses are averages over its trials, so a text that a mechanism hardly protects, such as one with a rare
+word, disappears among the others. Here pairs compete (`halving`), and the bound is about the survivor.
+Pairs come from three groups, each searched by itself:
 
 - `all`: two of the audited texts;
-- `equal length`: two that have equally many words, whose number does not tell them apart;
+- `equal length`: two that have equally many words, so that their number does not tell them apart;
 - `one word`: a text, and the same text with one of its words exchanged for a word of another (a canary). Both have
-  equally many words, and what is lost between them is lost about one word.
+  equally many words, and the loss between them is about one word.
 
-Where the law of what a mechanism releases is known, the losses of the pairs are computed as well (`exact_loss`): a row
+If the law of the released view is known, the losses of the pairs are computed as well (`exact_loss`): a row
 `exact`, whose `loss` is that of the best guess, rounded down, and whose verdict compares the pure loss with a claim
-without delta, and delta at the claimed loss with another (`PairLosses.room`). It believes the law that the mechanism
-states; the row `sampled` believes nothing.
+without delta, and delta at the claimed loss with another (`PairLosses.room`). It assumes the law that the mechanism
+states; the row `sampled` assumes nothing.
 
 The result is a lower bound on the loss of the mechanism's worst pair: another pair may lose more.
 """
@@ -68,7 +68,7 @@ SAMPLED, EXACT = "sampled", f"exact, {verdicts.BY_LAW}"
 
 @dataclass(frozen=True)
 class PairGroup:
-    """Pairs of texts, some of which are audited texts and some of which are made of them.
+    """Pairs of texts, some of them audited texts and some of them made from audited texts.
 
     of: the group; texts: the audited ones, then canaries; numbers: [n, 2], into these. x, other: [n], numbers of the
     audited texts that a pair is made of; place, other_place: [n], the word of x that is exchanged, and the word of the
@@ -84,17 +84,17 @@ class PairGroup:
     other_place: NDArray[np.int64]
 
     def parts(self, arm: int) -> dict[str, int | None]:
-        """What a pair is made of, as columns; no place where it is of whole texts."""
+        """Return the parts of a pair, as columns; places are None for a pair of whole texts."""
         parts = {name: int(getattr(self, name)[arm]) for name in ("x", "other", "place", "other_place")}
         return {name: None if number < 0 else number for name, number in parts.items()}
 
 
 def whole(of: str, texts: Sequence[str], count: int, seed: int) -> PairGroup:
-    """Up to `count` distinct pairs of the texts, uniformly drawn; of equally many words where `of` says so."""
+    """Return up to `count` distinct pairs of the texts, drawn uniformly; of equally many words where `of` says so."""
     lengths = np.array([len(words(text)) if of == EQUAL else 0 for text in texts])
     order = np.argsort(lengths, kind="stable")
     begin, end = (np.searchsorted(lengths[order], lengths[order], side) for side in ("left", "right"))
-    places = np.flatnonzero(end - begin > 1)  # those that have a partner
+    places = np.flatnonzero(end - begin > 1)  # texts that have a partner
     uniforms = Noise.named(8 * count if len(places) else 0, seed, "worst", of).uniforms(2)
     first = places[(uniforms[:, 0] * len(places)).astype(np.int64)]
     size = (end - begin)[first]
@@ -108,7 +108,7 @@ def whole(of: str, texts: Sequence[str], count: int, seed: int) -> PairGroup:
 
 
 def exchanged(texts: Sequence[str], count: int, seed: int) -> PairGroup:
-    """Up to `count` pairs of a text and itself with one word exchanged; words are normalised.
+    """Return up to `count` pairs of a text and itself with one word exchanged; words are normalised.
 
     Every distinct word is lent once, in random order, to a random place of a random text: rare words as often as
     others.
@@ -145,11 +145,12 @@ def audit_worst(
 ) -> pl.DataFrame:
     """Search the pair of texts at which a mechanism loses most, and prove its loss on fresh trials.
 
-    texts, mechanism, epsilons, attacks, settings: as `epsilometer.audit`; attacks that see more than is released are
-    left out. trials: at each epsilon and for each group of pairs, half of them for the search. Of the design, alpha and
-    seed matter. Returns a row an epsilon, group and method, schema `WORST_PAIRS`: the attack, `loss` (nats, confidence
-    1 - alpha / 2), what the surest guesses prove, the claim for this pair, its verdict, and the `overall` one on the
-    claim, as in `epsilometer.audit`. Raises UserError for values outside their range.
+    texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`; attacks that see more than the released
+    view are left out. trials: at each epsilon and for each group of pairs, half of them for the search. Of the design,
+    alpha and seed matter. Returns a row per epsilon, group and method, schema `WORST_PAIRS`: the attack, `loss` (nats,
+    confidence 1 - alpha / 2), the pure loss that the most confident guesses prove, the claim for this pair, its
+    verdict, and the `overall` one on the claim, as in `epsilometer.audit`. Raises UserError for values outside their
+    range.
     """
     check_design(design)
     texts = distinct(texts)
@@ -172,7 +173,7 @@ def audit_worst(
         at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
         if group is groups[0]:
             check_guarantees(made_by, at)
-            worst = worst_cases(made_by, at)  # whatever these texts show
+            worst = worst_cases(made_by, at)  # independent of these texts
         able = seeing(applicable(chosen, made_by), made_by, "released")
         if pairwise(made_by) and law_of(made_by) in releases(made_by) and not shows_more(made_by):
             rows += _computed(group, made_by, at)
@@ -192,7 +193,7 @@ def audit_worst(
 
 @dataclass(frozen=True)
 class _Trials:
-    """Trials of pairs at one epsilon: in each a fair coin says which of the two texts is rewritten."""
+    """Trials of pairs at one epsilon: in each a fair coin chooses which of the two texts is rewritten."""
 
     pairs: PairGroup
     mechanism: Mechanism
@@ -203,9 +204,9 @@ class _Trials:
     surest: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def pull(self, arms: NDArray[np.int64], first: int, count: int) -> NDArray[np.bool_]:
-        """As `halving.Pull`; what the attacks' scores were of the last trials stays in `surest`."""
+        """Return hits as `halving.Pull` does; `surest` stores the attacks' scores of the last trials."""
         places = np.repeat(arms, count)
-        # A stream a pair and trial, whichever others are tried with it.
+        # One stream per pair and trial, whichever others are tried with it.
         numbers = places * (1 << 32) + np.tile(np.arange(first, first + count), len(arms))
         name = (self.seed, "worst", self.pairs.of, self.epsilon)
         target = (Noise.named(numbers, *name, "target").uniforms()[:, 0] < 0.5).astype(SLOT)
@@ -270,9 +271,9 @@ def _proved(
 
 
 def _computed(pairs: PairGroup, mechanism: Mechanism, epsilons: Sequence[float]) -> list[dict[str, Any]]:
-    """The rows of a group whose losses are computed, each about one pair.
+    """Return the rows of a group whose losses are computed, each about one pair.
 
-    It is the pair of the largest loss; of several such pairs, the one with the worst output. Where a claim is violated,
+    It is the pair of the largest loss; among equals, the one with the worst output. If a claim is violated,
     it is the pair that exceeds the claim most.
     """
     allowed = [verdicts.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers) for epsilon in epsilons]
@@ -306,7 +307,7 @@ def _computed(pairs: PairGroup, mechanism: Mechanism, epsilons: Sequence[float])
 
 
 def _with_verdict(row: Mapping[str, Any], level: float) -> dict[str, Any]:
-    """A row with its verdict, at the level of a test where it needs one."""
+    """Return a row with its verdict, at the level of a test where it needs one."""
     shown = {name: value for name, value in row.items() if name != "least_p_value"}
     if "verdict" in row:
         return shown

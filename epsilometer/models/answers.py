@@ -1,4 +1,4 @@
-"""Answers of endpoints on disk, as they arrive: a run that was stopped, even by kill -9, repeats no request."""
+"""Answers of endpoints on disk, stored as they arrive: a run that was stopped, even by kill -9, repeats no request."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from epsilometer.runtime.progress import note
 class Completion:
     """An answer: its text (as `keep` returned it), and the tokens of question and answer as the model counts them.
 
-    revision: the model's name as the endpoint gives it, which may say more than the name that was asked.
-    flaws: what the endpoint states of the answer.
+    revision: the model's name in the endpoint's answer, which may be more specific than the requested name.
+    flaws: flaws of the answer that the endpoint states.
     """
 
     text: str
@@ -40,8 +40,8 @@ _TABLES = {
 }
 _KEYS = {"completions": "question, revision", "revisions": "source"}
 _HEAD = b"SQLite format 3\0"
-_FORM = 1  # of the tables, in SQLite's user_version; 0: a new file, or one of a version without hashes
-# Error codes that say nothing about the file's content.
+_FORM = 1  # version of the tables, in SQLite's user_version; 0: a new file, or one of a version without hashes
+# Error codes that do not indicate damage of the file's content.
 _NO_DAMAGE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -58,9 +58,9 @@ class Store:
     """Answers on disk, by the hash of their question and by revision.
 
     SQLite: an answer is stored whole or not at all, whenever the process dies. Each row has a hash of its other
-    columns. Opening the file checks them all: damaged rows are dropped, so that their questions are asked again, and a
-    note counts them. Rows of a version without hashes get theirs at the first opening, so that damage before it stays
-    unseen. A file that never was a store is refused.
+    columns. Opening the file checks them all: damaged rows are dropped, so their questions are sent again, and a
+    note counts them. Rows of a version without hashes get theirs at the first opening, so earlier damage stays
+    undetected. A file that never was a store is refused.
     """
 
     def __init__(self, path: Path) -> None:
@@ -74,7 +74,7 @@ class Store:
             self._database = _whole(path)
 
     def revision(self, source: str) -> str:
-        """The revision that answered last; empty where none did."""
+        """Return the revision of the newest answer; empty without answers."""
         with storing(self._path):
             row = self._database.execute("SELECT revision FROM revisions WHERE source = ?", (source,)).fetchone()
         return row[0] if row else ""
@@ -111,13 +111,13 @@ class Store:
 
 
 def _hash(*row: bytes | str | int) -> bytes:
-    """The hash of a row; numbers and texts count as their UTF-8."""
+    """Return the hash of a row; numbers and texts count as their UTF-8."""
     plain = [value if isinstance(value, bytes) else str(value).encode() for value in row]
     return hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
 
 
 def _stored_hash(table: str) -> str:
-    """The hash of a row's columns as SQL; of bytes, since damage may have left no UTF-8."""
+    """Return the SQL expression for the hash of a row's columns, by bytes, since damage may have left invalid UTF-8."""
     return f"row_hash({', '.join(f'CAST({name} AS BLOB)' for name in _names(table))})"
 
 
@@ -126,17 +126,17 @@ def _names(table: str) -> list[str]:
 
 
 def _insert(database: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
-    """Insert rows of a table's columns and their hash."""
+    """Insert rows of a table's columns with their hashes."""
     names = [*_names(table), "hash"]
     places = ", ".join("?" * len(names))
     database.executemany(f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({places})", rows)
 
 
 def _whole(path: Path) -> sqlite3.Connection:
-    """The store at this path without its damaged rows; where SQLite cannot read it, a new one with what was intact."""
+    """Return the store at this path without damaged rows; if SQLite cannot read it, a new one with the intact rows."""
     try:
         return _opened(path)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # which quotes a damaged schema
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # UnicodeDecodeError: a damaged schema is quoted
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _NO_DAMAGE or not _was_database(path):
             raise
     intact = {table: _salvaged(path, table) for table in _TABLES}
@@ -158,17 +158,17 @@ def _whole(path: Path) -> sqlite3.Connection:
 
 
 def _was_database(path: Path) -> bool:
-    """Return whether the file begins as a database does, but for one byte."""
+    """Return whether the file begins as a database does, except for at most one byte."""
     with path.open("rb") as file:
         head = file.read(len(_HEAD))
     return len(head) == len(_HEAD) and sum(a != b for a, b in zip(head, _HEAD, strict=True)) <= 1
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """The store at this path, of today's form and without damaged rows; DatabaseError where its pages are damaged."""
+    """Return the store at this path, in today's form, without damaged rows; DatabaseError for damaged pages."""
     database = _connected(path)
     try:
-        # An answer survives the process at once; a power failure costs the last answers, not the file.
+        # An answer survives a crash of the process at once; a power failure costs the last answers, not the file.
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         with database:
@@ -178,7 +178,7 @@ def _opened(path: Path) -> sqlite3.Connection:
                 raise sqlite3.DatabaseError("pages or an index contradict each other")
             count = sum(
                 database.execute(
-                    f"DELETE FROM {table} NOT INDEXED WHERE hash IS NOT {_stored_hash(table)}"  # not of the index
+                    f"DELETE FROM {table} NOT INDEXED WHERE hash IS NOT {_stored_hash(table)}"  # table, not index
                 ).rowcount
                 for table in _TABLES
             )
@@ -219,7 +219,7 @@ def _bring_into_form(database: sqlite3.Connection) -> None:
 
 
 def _salvaged(path: Path, table: str) -> list[Sequence[object]]:
-    """Intact rows of a damaged store, as far as they can be read from either end."""
+    """Return intact rows of a damaged store, as far as they can be read from either end."""
     rows: set[Sequence[object]] = set()
     with closing(_connected(path)) as database:
         for order in ("ASC", "DESC"):
@@ -234,7 +234,7 @@ def _salvaged(path: Path, table: str) -> list[Sequence[object]]:
 
 
 def _parts(path: Path) -> list[Path]:
-    """The files that SQLite has for a database."""
+    """Return the files that SQLite has for a database."""
     return [path.with_name(path.name + part) for part in ("", "-wal", "-shm")]
 
 
@@ -249,7 +249,7 @@ def storing(path: Path) -> Iterator[None]:
 
 
 def store_path(name: str) -> Path:
-    """The store of that name in the user's cache, a folder that nobody else can enter (0700)."""
+    """Return the path of the store of that name in the user's cache, a folder that only the user can enter (0700)."""
     folder = user_cache_path("epsilometer")
     with storing(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
-"""Questions to a language model that follows instructions: one on this machine, or one behind a chat endpoint.
+"""Questions to an instruction-tuned language model: one on this machine, or one behind a chat endpoint.
 
-An answer is a JSON object of a stated form. A model whose answer has another form is asked once more, and reminded of
-the form. If its second answer has another form too, the question is unusable: its answer is None, and nothing stands
-in for it. At temperature 0 the model gives its likeliest answer, and equal questions are asked once. Above 0 the answer
-is random, from the asker's stream: a local model draws its tokens from that stream, and an endpoint receives a seed
-from it. `chat` stores the answers of an endpoint on disk, so a stopped run repeats no request.
+An answer is a JSON object of a stated form. A model whose answer has another form is asked once more, with a reminder
+of the form. If its second answer has another form too, the question is unusable: its answer is None, without a
+replacement. At temperature 0 the model gives its likeliest answer, and equal questions are asked once. Above 0 the
+answer is random, from the asker's stream: a local model draws its tokens from that stream, and an endpoint receives a
+seed from it. `chat` stores the answers of an endpoint on disk, so a stopped run repeats no request.
 
 A local model is not asked a question that is too long for it; that question has no answer.
 """
@@ -37,28 +37,28 @@ REMINDER = "Answer with that JSON object and nothing else."
 
 @dataclass(frozen=True)
 class Question:
-    """What a model is told to do, and the text that it is to do it with."""
+    """An instruction to a model, and the text that it applies to."""
 
     instruction: str
     text: str
 
 
 class Assistant(ABC):
-    """temperature: 0 for the likeliest answer; longest: most tokens of an answer."""
+    """A model that answers questions. temperature: 0 for the likeliest answer; longest: most tokens of an answer."""
 
     def __init__(self, temperature: float, longest: int) -> None:
         self.temperature, self.longest = temperature, longest
 
     @abstractmethod
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
-        """The answers to n questions, each drawn from numbers `turn * longest`, ... of its own stream of `noise`."""
+        """Return answers to n questions, each drawn from numbers `turn * longest`, ... of its own stream of `noise`."""
 
     def ask(
         self, questions: Sequence[Question], read: Callable[[str], T | None], noise: Noise, turn: int = 0
     ) -> list[T | None]:
-        """What `read` makes of the answers, which are asked for once more where it makes nothing of them.
+        """Return what `read` parses from the answers; an answer that it cannot parse is requested once more.
 
-        turn: how many times the same streams were asked before; a question takes two.
+        turn: how many times the same streams were used before; a question uses two turns.
         """
         answers = [read(answer) for answer in self.answers(questions, noise, 2 * turn)]
         rows = np.array([i for i, answer in enumerate(answers) if answer is None], np.int64)
@@ -69,7 +69,7 @@ class Assistant(ABC):
 
 
 class RemoteAssistant(Assistant):
-    """A model behind an OpenAI-compatible endpoint (`chat` says how it is found), which sees the texts.
+    """A model behind an OpenAI-compatible endpoint (`chat` describes how to configure it), which sees the texts.
 
     store: a file of the answers; workers: requests at a time.
     """
@@ -83,7 +83,7 @@ class RemoteAssistant(Assistant):
         return Chat(self._model, self._store, self._workers)
 
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
-        """As `Assistant.answers`: the instruction as the system's message, the text as the user's."""
+        """Return the same as `Assistant.answers`: the instruction is the system's message, the text the user's."""
         if not questions:
             return []
         conversations = [
@@ -96,9 +96,9 @@ class RemoteAssistant(Assistant):
 
 
 class LocalAssistant(Assistant):
-    """An instruction-tuned causal model by id or folder; instruction and text are one message, as not all know two.
+    """An instruction-tuned causal model by id or folder; instruction and text are one message, which all models know.
 
-    chat: False of a model that was not taught to follow instructions, which continues the message.
+    chat: False for a model that was not tuned to follow instructions, which continues the message.
     """
 
     def __init__(self, model: str | Path, temperature: float, longest: int, chat: bool = True) -> None:
@@ -110,7 +110,7 @@ class LocalAssistant(Assistant):
         self._tokens([""])  # refuses a model without a chat template
 
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
-        """As `Assistant.answers`."""
+        """Return the same as `Assistant.answers`."""
         distinct = list(dict.fromkeys(questions))
         prompts = self._tokens([f"{question.instruction}\n\n{question.text}" for question in distinct])
         place = {question: i for i, question in enumerate(distinct)}
@@ -127,7 +127,7 @@ class LocalAssistant(Assistant):
 
         fit = np.array([len(prompt) <= self._model.room(self.longest) for prompt in prompts], bool)
         rows = np.flatnonzero(fit[source])
-        law = Softmax() if self.temperature else TokenLaw(-1e4, 1e4, top_k=1)  # nothing to clip: the likeliest token
+        law = Softmax() if self.temperature else TokenLaw(-1e4, 1e4, top_k=1)  # no clipping: the likeliest token
         outputs = generate(
             self._model,
             law,
@@ -144,9 +144,9 @@ class LocalAssistant(Assistant):
 
 
 def read_object(answer: str, *keys: str) -> dict[str, Any] | None:
-    """The JSON object that an answer is, with just these keys; None for any other answer.
+    """Return the JSON object of an answer, with exactly these keys; None for any other answer.
 
-    What a model thought before it answered, marked <think>...</think>, is left out.
+    Reasoning before the answer, marked <think>...</think>, is ignored.
     """
     try:
         fields = json.loads(answer.rpartition("</think>")[2].strip(), object_pairs_hook=_no_key_twice)
@@ -156,14 +156,14 @@ def read_object(answer: str, *keys: str) -> dict[str, Any] | None:
 
 
 def read_text(value: Any) -> str | None:
-    """A value as a text that files can hold: a string with a visible character and no half of one; else None."""
+    """Return a value as a text that files can hold: a string with a visible character, no lone surrogate; else None."""
     if not isinstance(value, str) or not value.strip() or any("\ud800" <= c <= "\udfff" or c == "\0" for c in value):
         return None
     return value.strip()
 
 
 def read_class(value: Any, classes: Sequence[str]) -> str | None:
-    """The class that a value names, whatever its case where only one is meant; None where it names none."""
+    """Return the class that a value names, in any case where that is unambiguous; None where it names no class."""
     if not isinstance(value, str):
         return None
     named = [name for name in classes if name.casefold() == value.strip().casefold()]
@@ -178,10 +178,10 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @component
 class AsksModel:
-    """The settings of a component that asks a model, and whom it may ask.
+    """The settings of a component that asks a model, and the permission to do so.
 
-    An endpoint sees the texts. So it is asked only after `check` was told that they are public, as a project tells it
-    of each data set, or where `private_texts` says that it may see them.
+    An endpoint sees the texts. So it gets requests only after `check` was called for public texts, as a project
+    declares for each data set, or where `private_texts` permits it to see private ones.
 
     model:          an instruction-tuned causal model by id or folder; with `endpoint`, its name there.
     private_texts:  whether the endpoint may see texts that are not public.
@@ -199,7 +199,7 @@ class AsksModel:
     chat: bool = True
 
     def check(self, public: bool) -> None:
-        """Refuse to show texts that are not public to an endpoint, or one that is not configured."""
+        """Refuse to show texts that are not public to an endpoint, and refuse an endpoint that is not configured."""
         self._checked.clear()
         if not self.endpoint:
             return
@@ -213,7 +213,7 @@ class AsksModel:
 
     @property
     def assistant(self) -> Assistant:
-        """Whom to ask. Raises UserError for an endpoint that must not see these texts."""
+        """Return the model to ask. Raises UserError for an endpoint that must not see these texts."""
         if not self._checked:
             self.check(public=False)
         return self._assistant

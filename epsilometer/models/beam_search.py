@@ -1,7 +1,7 @@
 """Beam search from texts or given encoder states, in batches of a fixed number of rows, over a model's outputs.
 
-Plain beam search: hypotheses are ranked by their mean log-probability per token, the end counted; a text is done when
-as many hypotheses have ended as there are beams. In contrast to `generate` of transformers, it computes the head for
+Plain beam search: hypotheses are ranked by their mean log-probability per token, including the end; a text is done when
+as many hypotheses have ended as there are beams. Unlike `generate` of transformers, it computes the head for
 the outputs alone and reads the states once for all beams' steps; repeated n-grams are not blocked.
 """
 
@@ -20,7 +20,7 @@ from epsilometer.models.generator import gather
 from epsilometer.models.seq2seq import Seq2Seq
 from epsilometer.runtime.progress import track
 
-TEXTS = {"cpu": 32, "cuda": 128}  # in every batch of states of one length, where memory holds them
+TEXTS = {"cpu": 32, "cuda": 128}  # in every batch of states of one length, if memory holds them
 FEW = {"cpu": 8, "cuda": 64}  # in every batch of texts, whose lengths differ
 
 
@@ -30,9 +30,9 @@ class _Ended(NamedTuple):
 
 
 def rewritten(model: Seq2Seq, texts: Sequence[str], longest: int, beams: int = 3) -> list[str]:
-    """The text of at most `longest` tokens that the model writes from each text, which it reads without padding.
+    """Return the text of at most `longest` tokens that the model writes from each text, which it reads without padding.
 
-    One pass for each distinct text; of a text beyond the model's window the beginning is read.
+    One pass for each distinct text; of a text beyond the model's window only the beginning is read.
     """
     distinct = list(dict.fromkeys(texts))
     ids = model.cut(model.tokens(distinct))
@@ -48,9 +48,9 @@ def rewritten(model: Seq2Seq, texts: Sequence[str], longest: int, beams: int = 3
 
 @torch.inference_mode()
 def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3, texts: int | None = None) -> list[str]:
-    """A text of at most `longest` tokens for each of the states [n, length, width]; all positions are attended to.
+    """Return a text of at most `longest` tokens for each of the states [n, length, width], all positions attended to.
 
-    The text depends on its own states alone. texts: how many in every batch, `TEXTS` by default.
+    The text depends on its own states alone. texts: the number in every batch, `TEXTS` by default.
     """
     most = TEXTS[model.device] if texts is None else texts
     written: list[str] = []
@@ -60,7 +60,7 @@ def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3, te
 
 
 def _first_batch(model: Seq2Seq, longest: int, beams: int, most: int, states: Tensor) -> list[str]:
-    """The texts of the first states, at most `most` of them and as many as memory holds."""
+    """Return the texts of the first states, at most `most` of them and as many as memory holds."""
     size = model.memory.rows(beams * model.row_bytes(states.shape[1], longest), most)
     part = states[:size]
     rows = torch.cat([part, part[-1:].expand(size - len(part), -1, -1)])
@@ -69,7 +69,7 @@ def _first_batch(model: Seq2Seq, longest: int, beams: int, most: int, states: Te
 
 
 def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[list[int]]:
-    """For each run of `beams` equal rows of hidden the best sequence, as places in `model.outputs`, without the end."""
+    """Return, for each run of `beams` equal rows of hidden, the best sequence: places in `model.outputs`, no end."""
     from transformers import DynamicCache, EncoderDecoderCache
 
     rows = len(hidden)
@@ -87,7 +87,7 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
         total = scores.to(logits.device)[..., None] + logits.log_softmax(-1).unflatten(0, (count, beams))
         best, flat = (
             tensor.cpu() for tensor in total.flatten(1).topk(2 * beams)
-        )  # a few numbers a text leave the device
+        )  # a few numbers per text leave the device
         beam, place = flat // total.shape[-1], flat % total.shape[-1]
         origin = torch.empty(rows, dtype=torch.long)
         word = torch.empty(rows, dtype=torch.long)
@@ -114,7 +114,7 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
 
 
 def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: int) -> list[int]:
-    """The best hypothesis that ended; where too few did, those that were cut off compete too."""
+    """Return the best hypothesis that ended; if too few did, truncated ones compete too."""
     if len(ended) < beams:
         cut = [_Ended(score / len(row), row) for score, row in zip(scores.tolist(), going, strict=True)]
         ended = ended + cut
@@ -122,7 +122,7 @@ def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: in
 
 
 def _beginning(model: Seq2Seq) -> list[int]:
-    """The decoder's first tokens: its start, and the special token that texts begin with, where that is another."""
+    """Return the decoder's first tokens: its start, and the special token that begins texts, where that is another."""
     first = model.tokens(["a"])[0][0]
     opens = first in model.tokenizer.all_special_ids and first != model.start
     return [model.start, first] if opens else [model.start]

@@ -2,11 +2,11 @@
 
 Why not transformers: each stage of the pipeline is a process of its own, importing transformers' BERT alone can take
 longer than encoding a thousand short texts, and its numbers depend on how texts are batched and padded. Here the
-tokens of many texts lie packed one after another. All that works on tokens one by one (the dense layers) sees them in
-slices of a fixed number of rows; attention sees the texts of one exact length together. So nothing is padded or
-masked but the last slice, and each number is computed by the same kernel on the same shape whatever else is in the
+tokens of many texts are packed one after another. All operations on single tokens (the dense layers) see them in
+slices of a fixed number of rows; attention sees the texts of one exact length together. So only the last slice is
+padded or masked, and each number is computed by the same kernel on the same shape whatever else is in the
 batch: the result for a text does not depend on the other texts, on their order, or on how the caller splits them. A
-test shows it bit by bit on the CPU; on CUDA the shapes are fixed in the same way, but it has not been shown.
+test shows it bit by bit on the CPU; on CUDA the shapes are fixed in the same way, but no test has shown it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SLICE = {
     "cuda": 8192,
 }  # rows of every matrix product of the layers: a constant, since kernels differ by shape
 HEAD_SLICE = {"cpu": 64, "cuda": 1024}  # rows of every product with the vocabulary
-BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens at a time, where memory holds them; cannot change a result
+BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens at a time, if memory holds them; cannot change a result
 
 
 class Affine(NamedTuple):
@@ -71,7 +71,7 @@ class Layer(NamedTuple):
 
 
 class VocabularyHead(NamedTuple):
-    """The masked-language-model head; `decoder` holds only the vocabulary entries asked for."""
+    """The masked-language-model head; `decoder` holds only the requested vocabulary entries."""
 
     transform: Affine
     norm: Norm
@@ -79,7 +79,7 @@ class VocabularyHead(NamedTuple):
 
 
 def readable(folder: Path) -> bool:
-    """Whether this module can run the checkpoint in `folder`: a BERT with absolute positions and the exact GELU."""
+    """Return True if this module can run the checkpoint in `folder`: a BERT with absolute positions and exact GELU."""
     path = folder / "config.json"
     if not path.is_file() or not (folder / "model.safetensors").is_file():
         return False
@@ -93,7 +93,7 @@ def readable(folder: Path) -> bool:
 
 
 def number_type(precision: str, device: str) -> torch.dtype:
-    """The type to compute in. "auto" is bfloat16 where the hardware multiplies it natively, else float32.
+    """Return the type to compute in. "auto" is bfloat16 where the hardware multiplies it natively, else float32.
 
     "float64" is for results that must be the same on every processor: differences between kernels are then a billionth
     of those in float32, and vanish on a grid.
@@ -146,7 +146,7 @@ class Bert:
         self._layers = [self._layer(f"encoder.layer.{i}") for i in range(config["num_hidden_layers"])]
 
     def means(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
-        """The mean of the last hidden states of each sequence of token ids: float32 [sequences, width].
+        """Return the mean of the last hidden states of each sequence of token ids: float32 [sequences, width].
 
         At precision float64 it is float64.
         """
@@ -157,7 +157,7 @@ class Bert:
         def fill(members: list[int]) -> None:
             lengths = [len(sequences[i]) for i in members]
             hidden = self._run([sequences[i] for i in members], None, None)
-            # In float64, so that the order of summation leaves no trace.
+            # In float64, so that the order of summation has no effect.
             means = [part.mean(1, dtype=torch.float64) for part in _by_length(hidden, lengths)]
             result[members] = torch.cat(means).to(kind).cpu().numpy()
 
@@ -167,9 +167,9 @@ class Bert:
     def states(
         self, sequences: Sequence[Sequence[int]], segments: Sequence[np.ndarray], positions: Sequence[int]
     ) -> Tensor:
-        """The last hidden state at one position of each sequence: float32 [sequences, width].
+        """Return the last hidden state at one position of each sequence: float32 [sequences, width].
 
-        segments: the token types, 0 or 1, one a token.
+        segments: the token types, 0 or 1, one per token.
         """
         result = torch.empty((len(sequences), self.width), device=self._device)
 
@@ -184,10 +184,10 @@ class Bert:
         return result
 
     def _in_blocks(self, work: Callable[[list[int]], None], sequences: Sequence[Sequence[int]], label: str) -> None:
-        """Process the sequences in blocks, on a processor one block a core.
+        """Process the sequences in blocks, on a processor one block per core.
 
-        That leaves no core waiting for another at the end of every product, and a product that one core computes is the
-        same however many cores there are. Elsewhere blocks are of what memory holds.
+        So no core waits for another at the end of every product, and a product computed by one core is the
+        same however many cores there are. On other devices the blocks are as large as memory allows.
         """
 
         def one_by_one(rest: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -205,9 +205,9 @@ class Bert:
                 pass
 
     def head(self, entries: np.ndarray) -> VocabularyHead:
-        """The masked-language-model head over the vocabulary ids `entries`. Raises UserError where there is none.
+        """Return the masked-language-model head over the vocabulary ids `entries`. Raises UserError if it is missing.
 
-        It is kept in float32: at bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
+        It stays in float32: at bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
         """
         if "cls.predictions.transform.dense.weight" not in self._weights:
             raise UserError("the checkpoint has no masked-language-model head (cls.predictions); give a masked LM")
@@ -222,7 +222,7 @@ class Bert:
 
     @torch.inference_mode()
     def logits(self, head: VocabularyHead, states: Tensor) -> Iterator[Tensor]:
-        """The head's logits for hidden states [n, width], in parts: float32 [rows, entries] each, n rows in all."""
+        """Yield the head's logits for hidden states [n, width] in parts: float32 [rows, entries], n rows in all."""
 
         def first(rest: Tensor) -> Tensor:
             rows = self._memory.rows(40 * len(head.decoder.bias), HEAD_SLICE[self._device])
@@ -234,9 +234,9 @@ class Bert:
             yield part
 
     def _blocks(self, sequences: Sequence[Sequence[int]], some: Sequence[int]) -> Iterator[list[int]]:
-        """The indices of some sequences, shortest first, in blocks of at most BLOCK tokens (or one sequence).
+        """Yield the indices of some sequences, shortest first, in blocks of at most BLOCK tokens (or one sequence).
 
-        Fewer where memory does not hold so many of the block's longest sequence.
+        A block has fewer where memory holds fewer of its longest sequence.
         """
         block: list[int] = []
         tokens = 0
@@ -250,7 +250,7 @@ class Bert:
             yield block
 
     def _fitting(self, length: int) -> int:
-        """How many tokens of sequences of a length are in memory at a time."""
+        """Return how many tokens of sequences of a length are in memory at a time."""
         each = self._type.itemsize * activations(self._config, length) // max(length, 1)
         return self._memory.rows(each, BLOCK[self._device])
 
@@ -261,7 +261,7 @@ class Bert:
         segments: list[np.ndarray] | None,
         positions: list[int] | None,
     ) -> Tensor:
-        """The last hidden states of sequences ordered by length: all of them, or those at one position a sequence."""
+        """Return last hidden states of sequences ordered by length: all, or those at one position per sequence."""
         lengths = [len(sequence) for sequence in sequences]
         total = sum(lengths)
         hidden = self._embed(sequences, segments)
@@ -270,12 +270,12 @@ class Bert:
         context = self._attend(self._layers[-1], hidden, lengths)
         if positions is None:
             return self._feed(self._layers[-1], hidden, context)[:total]
-        # Past its attention, the last layer is computed only at the positions asked for.
+        # After its attention, the last layer is computed only at the requested positions.
         wanted = torch.from_numpy(np.cumsum([0, *lengths[:-1]]) + positions).to(self._device)
         return self._feed(self._layers[-1], self._fill(hidden[wanted]), self._fill(context[wanted]))[: len(wanted)]
 
     def _embed(self, sequences: list[Sequence[int]], segments: list[np.ndarray] | None) -> Tensor:
-        """The first hidden states, packed: [tokens filled up to whole slices, width]."""
+        """Return the first hidden states, packed: [tokens filled up to whole slices, width]."""
 
         def packed(parts: Sequence[Sequence[int] | np.ndarray]) -> Tensor:
             return torch.from_numpy(np.concatenate(parts).astype(np.int64)).to(self._device)
@@ -287,11 +287,11 @@ class Bert:
         return self._fill(self._embedding_norm(hidden))
 
     def _fill(self, rows: Tensor) -> Tensor:
-        """The rows with zeros below, up to whole slices."""
+        """Return the rows with zeros below, up to whole slices."""
         return F.pad(rows, (0, 0, 0, -len(rows) % SLICE[self._device]))
 
     def _attend(self, layer: Layer, hidden: Tensor, lengths: list[int]) -> Tensor:
-        """Each token's mixture of the values of its own sequence: [as hidden]."""
+        """Return each token's mixture of the values of its own sequence: [as hidden]."""
         rows = SLICE[self._device]
         inputs = hidden.new_empty(len(hidden), 3 * self.width)
         for part, output in zip(hidden.split(rows), inputs.split(rows), strict=True):
@@ -303,7 +303,7 @@ class Bert:
         return context
 
     def _feed(self, layer: Layer, hidden: Tensor, context: Tensor) -> Tensor:
-        """The rest of a layer, token by token; overwrites and returns `hidden`."""
+        """Compute the rest of a layer, token by token; overwrites and returns `hidden`."""
         rows = SLICE[self._device]
         for part, mixture in zip(hidden.split(rows), context.split(rows), strict=True):
             middle = layer.mixed_norm(part + layer.mixed(mixture))
@@ -329,7 +329,7 @@ class Bert:
 
 
 def _by_length(rows: Tensor, lengths: list[int]) -> Iterator[Tensor]:
-    """Views of packed rows as [sequences, length, columns], one for each run of sequences of equal length."""
+    """Yield views of packed rows as [sequences, length, columns], one for each run of sequences of equal length."""
     start = 0
     for length, run in groupby(lengths):
         stop = start + length * len(list(run))

@@ -1,12 +1,12 @@
 """Drawing texts from a law between those of two prompts, token by token.
 
-With the laws P_t and P'_t of the next token after either prompt and the same tokens so far, it is drawn from
+With the laws P_t and P'_t of the next token after either prompt and the same tokens so far, the token is drawn from
 
     M_t = sqrt(P_t P'_t) / rho_t,    rho_t = sum over tokens of sqrt(P_t P'_t),
 
-so that a text y has the probability M(y) = prod sqrt(P_t P'_t) / rho_t and ln sqrt(P P') / M = sum ln rho_t, at most 0,
-which depends on y. A token takes two forward passes, where drawing from P takes one. The laws are those of
-`generation`, whose reading of prompts, caches and batches this shares.
+so a text y has the probability M(y) = prod sqrt(P_t P'_t) / rho_t and ln sqrt(P P') / M = sum ln rho_t, at most 0,
+which depends on y. A token takes two forward passes, while drawing from P takes one. The laws are those of
+`generation`, whose code for prompts, caches and batches this module shares.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def generate_between(
     limits: NDArray[np.integer],
     uniforms: NDArray[np.floating],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns sum ln rho_t [n] and the loss ln P / P' [n] of a text drawn between each two prompts.
+    """Return sum ln rho_t [n] and the loss ln P / P' [n] of a text drawn between each two prompts.
 
     prompts:   token ids; pairs: [n, 2], the two prompts of each row.
     limits:    [n, 2], the most tokens after either; a text that ends at one of them without an end of the sequence
-               cannot come from a prompt with another, and has minus infinity.
+               cannot come from a prompt with another limit, and has minus infinity.
     uniforms:  [n, at least the largest limit]. A row depends on its own pair, limits and uniforms alone.
     """
     draws = _Paths(model, law, epsilon, limits, uniforms=uniforms)
@@ -51,7 +51,7 @@ def generate_between(
 def _draw_group(
     draws: _Paths, group: NDArray[np.integer], prompts: Sequence[Tokens], pairs: NDArray[np.integer]
 ) -> None:
-    """Draw rows to their ends whose prompts have the same two lengths."""
+    """Draw rows whose prompts have the same two lengths to their ends."""
     if not len(group):
         return
     longest = max(len(prompts[number]) for number in pairs[group[0]])
@@ -77,7 +77,7 @@ class _Paths:
         self.log_rho, self.loss = np.zeros((2, len(limits)))
 
     def go_on(self, rows: NDArray[np.integer], sides: Sequence[Prefixes]) -> None:
-        """Draw rows to their ends. sides: their prefixes after the one prompt, and after the other."""
+        """Draw rows to their ends. sides: their prefixes after the first prompt, and after the second."""
         position = 0
         self.log_rho[rows] = self.loss[rows] = 0
         while len(rows):
@@ -92,7 +92,7 @@ class _Paths:
                     side.go_on(going, ids[going])
 
     def _put(self, rows: NDArray[np.integer], position: int, sides: Sequence[Prefixes]) -> NDArray[np.int64]:
-        """The token [n] at a position of each row, between its two laws."""
+        """Return the token [n] at a position of each row, drawn between its two laws."""
         size, ids = sides[0].shape.rows, []
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
@@ -108,7 +108,7 @@ class _Paths:
 
 
 def _draw(first: Tensor, second: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One output [n] between log-probabilities [n, outputs], from a uniform each; ln rho [n]; the losses [n].
+    """Return one output [n] between log-probabilities [n, outputs], from a uniform each; ln rho [n]; the losses [n].
 
     Where no output is possible under both, ln rho is minus infinity and the loss 0.
     """

@@ -1,13 +1,13 @@
-"""Clip bounds of a model's logits: the range [low, high] that the sensitivity of a token mechanism rests on.
+"""Clip bounds of a model's logits: the range [low, high] that determines the sensitivity of a token mechanism.
 
-Any range that was fixed without looking at private texts gives a true claim, since logits are clipped to it; it shapes
+Any range that was fixed without a look at private texts gives a true claim, since logits are clipped to it; it affects
 utility alone. A narrow range means a low temperature 2 (high - low) / epsilon; a wide one leaves the largest logits
 unclipped.
-`measure` takes the mean of all logits at public texts as the lower end, as the papers do (Meisenbacher et al. 2024,
-DP-MLM), and the 90 % quantile of a position's largest logit as the upper end. The papers' mean + 4 standard deviations
-supposes logits of a certain spread: for our encoder-decoder it lies below nine in ten of the largest logits, and at
-epsilon 100 the likeliest token is then drawn with probability .11 instead of .90. What was measured, on which texts and
-weights, is kept beside the range, and another model or revision does not inherit it.
+`measure` takes the mean of all logits at public texts as the lower bound, as the papers do (Meisenbacher et al. 2024,
+DP-MLM), and the 90 % quantile of a position's largest logit as the upper bound. The papers' mean + 4 standard
+deviations assumes logits of a certain spread: for our encoder-decoder it lies below nine in ten of the largest logits,
+and at epsilon 100 the likeliest token is then drawn with probability .11 instead of .90. The measurement, its texts and
+its weights are stored beside the range, and another model or revision does not inherit it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from epsilometer.models.locate import REVISIONS, hub_id, locate, read_pin
 from epsilometer.runtime import checksums
 
 # Measured by the mechanisms' authors, each on the weights that `models.REVISIONS` pins. (Their GPT-2 paraphraser,
-# [-96.85249956065758, -8.747697966442914], was never published under a name and revision that a pin could hold: whoever
-# has those very weights gives the range as `clip`.)
+# [-96.85249956065758, -8.747697966442914], was never published under a name and revision that a pin could hold: users
+# with exactly these weights give the range as `clip`.)
 PUBLISHED_BOUNDS = {
     "roberta-base": (-3.2093127, 16.304797887802124),
     "answerdotai/ModernBERT-base": (-1.207156, 14.831477403640747),
@@ -40,7 +40,7 @@ PUBLISHED_BOUNDS = {
 }
 
 RULE = "low: mean of all logits; high: 90 % quantile of the largest logit of a position"
-_HIGH = 0.9  # the quantile in RULE: clips one position in ten, and not by the spread of small logits
+_HIGH = 0.9  # the quantile in RULE: clips one position in ten, whatever the spread of small logits
 QUANTILES = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
 
 
@@ -51,15 +51,15 @@ def _ordered(clip: tuple[float, float]) -> tuple[float, float]:
 
 
 Clip = Annotated[tuple[float, float], AfterValidator(_ordered)]
-"""A range of logits that the user gives."""
+"""A range of logits from the user."""
 
 
 def bounds(model: str | Path) -> tuple[float, float]:
-    """The clip bounds (low, high) of a model's logits.
+    """Return the clip bounds (low, high) of a model's logits.
 
-    They live with the weights that they were measured on: in `bounds.json` in the model's folder, in the small file
-    that pins a model of the hub, or, for the published models, with the pinned revision. Raises UserError for any other
-    model, and where the weights are not those that were measured.
+    They are stored with the weights that they were measured on: in `bounds.json` in the model's folder, in the small
+    file that pins a model of the hub, or, for the published models, with the pinned revision. Raises UserError for any
+    other model, and where the weights are not those that were measured.
     """
     folder, pin = Path(model), read_pin(model)
     if (folder / "bounds.json").is_file():
@@ -83,7 +83,7 @@ def bounds(model: str | Path) -> tuple[float, float]:
 
 
 def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]:
-    """Bounds, with the statistics behind them. logits: parts [positions, outputs]; texts: what they were measured on.
+    """Return bounds, with their statistics. logits: parts [positions, outputs]; texts: the texts of the measurement.
 
     Streams over the parts: moments of all logits, and quantiles over positions of the largest, mean and smallest one.
     """
@@ -93,7 +93,7 @@ def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]
         if not part.size:
             continue
         values = part.astype(np.float64)
-        shift = values.mean() if shift is None else shift  # near the mean, so that squares lose nothing
+        shift = values.mean() if shift is None else shift  # near the mean, so that squares lose no digits
         total += (values - shift).sum()
         squares += ((values - shift) ** 2).sum()
         count += values.size
@@ -125,8 +125,8 @@ def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = Non
     """Write measured bounds to the file that `bounds` reads, and return its path.
 
     For a folder that is bounds.json in it, with a hash of its weights; for a hub model `out`, a pin of the model with
-    its revision (by default named after the model, in the current folder). Raises UserError where the file exists
-    already, unless `replace`.
+    its revision (by default named after the model, in the current folder). Raises UserError where the file already
+    exists, unless `replace`.
     """
     path = destination(model, out, replace)
     folder = locate(model)
@@ -144,7 +144,7 @@ def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = Non
 
 
 def destination(model: str | Path, out: Path | None = None, replace: bool = False) -> Path:
-    """The file that `store` would write. Raises UserError where it exists already, unless `replace`."""
+    """Return the file that `store` would write. Raises UserError where it exists already, unless `replace`."""
     if Path(model).is_dir():
         if out is not None:
             raise UserError(f"--out is for models of the hub; the bounds of {model} are kept in its folder")
@@ -160,7 +160,7 @@ def destination(model: str | Path, out: Path | None = None, replace: bool = Fals
 
 
 def weights_hash(folder: Path) -> str:
-    """SHA-256 over a folder's safetensors files."""
+    """Return SHA-256 over a folder's safetensors files."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*.safetensors")):
         with path.open("rb") as file:

@@ -26,11 +26,11 @@ class CausalLM(Generator):
 
     @property
     def chats(self) -> bool:
-        """Whether the model has a chat template, hence was taught to follow instructions."""
+        """True if the model has a chat template, hence was tuned to follow instructions."""
         return bool(self.tokenizer.chat_template)
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids, opened but not closed by the model's special tokens, so that the text can go on; not cut."""
+        """Return token ids, with opening but no closing special tokens, so the text can continue; not truncated."""
         ids = []
         for encoding in self._pieces.encode_batch(list(texts)):
             length = len(encoding.ids)
@@ -40,23 +40,23 @@ class CausalLM(Generator):
         return ids
 
     def chat_tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text as one message to the model, by its chat template. Raises UserError without one."""
+        """Return token ids of each text as one message, by the model's chat template. UserError without a template."""
         if not self.chats:
             raise UserError(f"{self.folder} has no chat template; give an instruction-tuned model, or chat: false")
         before, after = frame(self.tokenizer, self.folder)
         return [before + encode(self.tokenizer, text) + after for text in texts]
 
     def longest(self, prompt: int) -> int:
-        """The most tokens that can follow a prompt of so many."""
+        """Return the most tokens that can follow a prompt of this length."""
         return self.window - prompt
 
     def room(self, new: int) -> int:
-        """As `Generator.room`: prompt and output share one window."""
+        """Return the same as `Generator.room`: prompt and output share one window."""
         return max(0, self.window - new)
 
     @torch.inference_mode()
     def read(self, prompts: NDArray[np.integer]) -> tuple[Tensor, Any]:
-        """As `Generator.read`."""
+        """Return the same as `Generator.read`."""
         from transformers import DynamicCache
 
         cache = DynamicCache(config=self.network.config)
@@ -64,7 +64,7 @@ class CausalLM(Generator):
 
     @torch.inference_mode()
     def step(self, tokens: Tensor, cache: Any) -> Tensor:
-        """As `Generator.step`."""
+        """Return the same as `Generator.step`."""
         return self._forward(tokens, cache, 0)
 
     def _forward(self, tokens: Tensor, cache: Any, last: int) -> Tensor:
@@ -74,7 +74,7 @@ class CausalLM(Generator):
 
 
 def has_chat_template(model: str | Path) -> bool:
-    """Whether a model's folder says how a conversation is written; loads no model."""
+    """Return True if a model's folder has a chat template; loads no model."""
     folder = locate(model)
     settings = folder / "tokenizer_config.json"
     stated = json.loads(settings.read_text()) if settings.is_file() else {}

@@ -1,8 +1,8 @@
 """Chat models behind an OpenAI-compatible endpoint: many conversations in, one answer each out.
 
 The endpoint's address and key come from the environment, OPENAI_BASE_URL and OPENAI_API_KEY, unless the address is
-given: they are in no log, no error (an error names the URL's host) and not in the store. `endpoint` says how answers
-are stored and requests repeated.
+given: they are in no log, no error (an error names the URL's host) and not in the store. `endpoint` describes how
+answers are stored and requests repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, str]  # role and content
 
-# What an endpoint may add to the name of the model that was asked: a date, or the revision of a hub model.
+# Suffixes that an endpoint may add to the requested model's name: a date, or the revision of a hub model.
 _SNAPSHOT = re.compile(r"(@.+|-\d{4}(-?\d{2}-?\d{2})?)?")
 
 
@@ -35,8 +35,8 @@ class Chat:
     model:    its name there; an endpoint that answers with another model is refused.
     store, workers, timeout, spending: as in `Endpoint`.
     url:      of the endpoint; None for the one in OPENAI_BASE_URL.
-    revision: what the user calls the endpoint's present state; with another, everything is asked anew.
-    stream:   whether answers are asked for as server-sent events, and read whole.
+    revision: the user's name for the endpoint's present state; with another, every question is sent again.
+    stream:   whether answers are requested as server-sent events, and read whole.
 
     Raises UserError when the URL or OPENAI_API_KEY is missing or unusable.
     """
@@ -57,7 +57,7 @@ class Chat:
         address, key = Address.of(url), api_key()
         self.host = address.host
         place = {name: part for name, part in address.place.items() if name != "query"}
-        place["path"] = place["path"].rstrip("/") + "/"  # as the client library has it
+        place["path"] = place["path"].rstrip("/") + "/"  # like the client library
         place |= {"revision": revision} if revision else {}
         self._endpoint = Endpoint(
             address,
@@ -85,13 +85,13 @@ class Chat:
         keep: Callable[[str], str] = str,
         draws: Sequence[int] | None = None,
     ) -> list[Completion]:
-        """The answer to each conversation; equal ones are asked once, and those in the store not at all.
+        """Return the answer to each conversation; equal ones are sent once, and those in the store not at all.
 
         max_tokens:  longest answer.
-        temperature: 0 for the most likely answer; None for what the endpoint does by itself.
-        seeds:       one for each conversation, sent along; with another seed it is another question.
-        keep:        what of an answer is stored and returned, for instance its verdict alone; one store, one `keep`.
-        draws:       one for each conversation, not sent; with another draw it is another question.
+        temperature: 0 for the most likely answer; None for the endpoint's own default.
+        seeds:       one for each conversation, sent along; another seed makes another question.
+        keep:        extracts the part of an answer to store and return, such as its verdict; one store, one `keep`.
+        draws:       one for each conversation, not sent; another draw makes another question.
 
         Raises UserError as `Endpoint.collect`, and when the endpoint answers with another model.
         """
@@ -119,7 +119,7 @@ class Chat:
         seeds: Sequence[int] | None = None,
         draws: Sequence[int] | None = None,
     ) -> Forecast:
-        """What `complete` would take; nothing is sent."""
+        """Return the cost forecast of `complete`; nothing is sent."""
         keys = self._keys(self._requests(conversations, max_tokens, temperature, seeds), draws)
         sizes = {
             key: sum(len(message["content"]) for message in messages)
@@ -149,14 +149,14 @@ class Chat:
         ]
 
     def _whole(self, client: OpenAI, request: dict[str, Any]) -> tuple[str, Any, str | None, Flaw]:
-        """An answer's text, count of tokens, model and flaws."""
+        """Return an answer's text, count of tokens, model and flaws."""
         answer = client.chat.completions.create(model=self.model, **request)
         choice = answer.choices[0]
         flaws = stated(choice.finish_reason, choice.message.refusal, _reasoning(choice.message))
         return choice.message.content or "", answer.usage, answer.model, flaws
 
     def _streamed(self, client: OpenAI, request: dict[str, Any]) -> tuple[str, Any, str | None, Flaw]:
-        """As `_whole`. Raises ValueError for a stream that ends before its answer does."""
+        """Return the same as `_whole`. Raises ValueError for a stream that ends before its answer does."""
         parts: list[str] = []
         usage, model, finished, flaws = None, None, False, Flaw.NONE
         events = client.chat.completions.create(
@@ -174,21 +174,21 @@ class Chat:
 
 
 def _reasoning(message: Any) -> object:
-    """The reasoning of a message, under the names that servers give the field."""
+    """Return the reasoning of a message, under the names that servers give the field."""
     return getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
 
 
 def _usage(response: httpx2.Response) -> tuple[int, int] | None:
-    """What an answer states, whole or streamed."""
+    """Return the token counts that an answer states, whole or streamed."""
     from epsilometer.models.replies import usage
 
     return usage(response, "usage.prompt_tokens", "usage.completion_tokens")
 
 
 def _tokens(usage: Any) -> tuple[int, int]:
-    """Of question and answer, as the endpoint counts them; 0 where it does not. Raises ValueError for no number."""
+    """Return the tokens of question and answer by the endpoint's count; 0 without one. ValueError for other values."""
     counts = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
-    if not all(isinstance(count, int) and 0 <= count < 1 << 63 for count in counts):  # what SQLite holds
+    if not all(isinstance(count, int) and 0 <= count < 1 << 63 for count in counts):  # the range of SQLite
         raise ValueError("no count of tokens")
     return counts
 

@@ -14,7 +14,7 @@ _MARK = "THEMESSAGE"
 
 
 def encode(tokenizer: Any, text: str, special: bool = False) -> list[int]:
-    """Token ids of a text, nothing added. special: whether special tokens written in it count as such.
+    """Return token ids of a text, nothing added. special: whether special tokens written in it count as special.
 
     tokenizer: a fast tokeniser of transformers.
     """
@@ -28,9 +28,9 @@ def encode(tokenizer: Any, text: str, special: bool = False) -> list[int]:
 
 
 def frame(tokenizer: Any, folder: Path) -> tuple[list[int], list[int]]:
-    """The token ids that the template puts before and after the user's message; without a thinking phase.
+    """Return the token ids that the template puts before and after the user's message; without a thinking phase.
 
-    Raises UserError where the template does not show a message as it is.
+    Raises UserError where the template does not contain a message unchanged.
     """
     shown = tokenizer.apply_chat_template(
         [{"role": "user", "content": _MARK}], tokenize=False, add_generation_prompt=True, enable_thinking=False

@@ -6,7 +6,7 @@ encoder:     logistic regression on the frozen sentence encoder's vectors (`clas
 
 A text is a string, or a pair of strings that are read together (`classifiers/pairs.py`).
 
-A text's probabilities depend on that text alone, whatever it is asked with: logits are rounded to the house's grid of
+A text's probabilities depend on that text alone, whatever texts it is classified with: logits are rounded to a grid of
 1/1024, and networks see batches of fixed shapes.
 """
 
@@ -35,9 +35,9 @@ Text = str | tuple[str, str]
 class Examples:
     """Labelled texts.
 
-    texts: n texts, or n pairs of texts; labels: their n labels. groups: [n], what examples share that are not to be
-    learned from and validated on at once, and are no independent observations: their author, or the text that they are
-    rewrites of; None where nobody says.
+    texts: n texts, or n pairs of texts; labels: their n labels. groups: [n], the property shared by examples that must
+    not be split between training and validation, and that are not independent observations: their author, or the text
+    that they are rewrites of; None where unknown.
     """
 
     texts: Sequence[Text]
@@ -45,7 +45,7 @@ class Examples:
     groups: Sequence[str] | None = None
 
     def take(self, rows: NDArray[np.integer]) -> Examples:
-        """Returns those of these rows [m], in their order."""
+        """Return the examples in these rows [m], in their order."""
         groups = None if self.groups is None else [self.groups[i] for i in rows]
         return Examples([self.texts[i] for i in rows], [self.labels[i] for i in rows], groups)
 
@@ -55,13 +55,13 @@ class Examples:
 
 @dataclass(frozen=True)
 class FineTuning:
-    """How a classifier is trained; the other kinds than a transformer take none of it.
+    """The settings of a transformer's training; the other kinds use none of them.
 
-    model: a folder, a pin or a hub id; rate: the highest; batch: texts; longest: pieces of a text that are read.
+    model: a folder, a pin or a hub id; rate: the highest; batch: texts; longest: most pieces read from a text.
 
-    precision: "float32", "bfloat16" or "auto"; can change a result. epochs: passes over the examples; of several the
+    precision: "float32", "bfloat16" or "auto"; can change a result. epochs: passes over the examples; with several, the
     one with the least loss on validation texts is restored. decay: of the weights; 0 makes AdamW the Adam of Kingma and
-    Ba. layers: how many of the last ones are trained, with what pools them and the head; None: all weights.
+    Ba. layers: number of last layers to train, with their pooling and the head; None: all weights.
     """
 
     model: str
@@ -88,7 +88,7 @@ class Classifier(Protocol):
         ...
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Returns [n, c]: the probability of each class; a distinct text is computed once."""
+        """Return [n, c]: the probability of each class; a distinct text is computed once."""
         ...
 
     def save(self, folder: Path) -> None:
@@ -98,15 +98,15 @@ class Classifier(Protocol):
 
 @runtime_checkable
 class HasWindow(Protocol):
-    """A classifier that reads no more than the beginning of a long text."""
+    """A classifier that reads only the beginning of a long text."""
 
     def cuts(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        """Returns [n]: whether a text is longer than what is read of it."""
+        """Return [n]: whether a text is longer than the part that is read."""
         ...
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What a classifier's folder says of it: `kind`, `classes` and what its kind adds. Raises UserError without it."""
+    """Return the description in a classifier's folder: `kind`, `classes` and settings. Raises UserError without it."""
     path = folder / _ABOUT
     try:
         about: dict[str, Any] = json.loads(path.read_bytes())
@@ -125,7 +125,7 @@ def write_about(folder: Path, kind: str, classes: Sequence[str], rest: Mapping[s
 def each_once(
     texts: Sequence[Text], compute: Callable[[Sequence[Text]], NDArray[np.float64]], classes: int
 ) -> NDArray[np.float64]:
-    """Returns [n, c]: what `compute` gives for the distinct texts, in the place of each text."""
+    """Return [n, c]: the results of `compute` for the distinct texts, in the place of each text."""
     numbers: dict[Text, int] = {}
     places = [numbers.setdefault(text, len(numbers)) for text in texts]
     return compute(list(numbers))[places] if places else np.empty((0, classes))

@@ -1,7 +1,7 @@
-"""The device that networks compute on, as it was chosen (`core/device.py`).
+"""The chosen device for networks (`core/device.py`).
 
 A record of code (`project/code.py`) names the device where this module is among its files, since kernels of another
-device change last bits: so what a change of device can change is made again.
+device change last bits: so results that the device can change are recomputed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from epsilometer.core.errors import UserError
 
 
 def resolved(device: str | None = None) -> str:
-    """Returns "cpu" or "cuda"; None stands for what was chosen, "auto" for "cuda" where there is one.
+    """Return "cpu" or "cuda"; None means the chosen device, "auto" means "cuda" where there is one.
 
-    Raises UserError for another name, and for "cuda" where torch can use none.
+    Raises UserError for another name, and for "cuda" where torch cannot use it.
     """
     device = device or chosen()
     if device not in ("cpu", "cuda", "auto"):
@@ -36,7 +36,7 @@ def resolved(device: str | None = None) -> str:
 
 
 def described() -> dict[str, str]:
-    """Returns what names the chosen device in a record: its kind, of a GPU also its model and compute capability."""
+    """Return the name of the chosen device in a record: its kind, for a GPU also its model and compute capability."""
     kind = resolved()
     if kind == "cpu":
         return {"kind": kind}

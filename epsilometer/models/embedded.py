@@ -21,7 +21,7 @@ from epsilometer.runtime.unfinished import abandoned
 
 
 def masked_lm() -> Path:
-    """Returns the folder of the embedded masked language model."""
+    """Return the folder of the embedded masked language model."""
     from epsilometer.models.masked_lm import assemble
 
     def make(out: Path) -> None:
@@ -31,7 +31,7 @@ def masked_lm() -> Path:
 
 
 def seq2seq() -> Path:
-    """Returns the folder of the embedded encoder-decoder."""
+    """Return the folder of the embedded encoder-decoder."""
     from epsilometer.models.seq2seq import assemble
 
     def make(out: Path) -> None:
@@ -41,7 +41,7 @@ def seq2seq() -> Path:
 
 
 def paraphraser() -> Path:
-    """Returns the folder of the embedded decoder-only paraphraser."""
+    """Return the folder of the embedded decoder-only paraphraser."""
 
     def make(out: Path) -> None:
         shutil.copytree(weights("minilm-paraphraser"), out)
@@ -50,7 +50,7 @@ def paraphraser() -> Path:
 
 
 def weights(name: str) -> Path:
-    """Returns the folder of embedded weights. Raises UserError where they are missing or damaged."""
+    """Return the folder of embedded weights. Raises UserError where they are missing or damaged."""
     if not (EMBEDDED / name).is_dir():
         raise UserError(f"the embedded weights are not at {EMBEDDED / name}; give `resource`, the folder of a model")
     checksums.check(EMBEDDED / name)
@@ -58,9 +58,9 @@ def weights(name: str) -> Path:
 
 
 def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
-    """Returns the resource of this name in the user's cache, a file or a folder, made on first use.
+    """Return the resource of this name in the user's cache, a file or a folder, made on first use.
 
-    Raises UserError where the cache cannot be written to, and leaves nothing half written there. The remains of
+    Raises UserError where the cache cannot be written to, and leaves no partial file there. The remains of
     killed processes are deleted.
     """
     from platformdirs import user_cache_path

@@ -16,22 +16,22 @@ from epsilometer.models.devices import resolved
 from epsilometer.models.locate import loading, locate, quiet_loading
 from epsilometer.runtime.progress import note
 
-LONGEST = 1_000_000  # tokens; tokenisers that know no limit state a far larger number
-EQUAL_ROWS = {"cpu": 16, "cuda": 1024}  # texts in every batch that sentence-transformers sees, where memory holds them
+LONGEST = 1_000_000  # tokens; tokenisers without a limit state a far larger number
+EQUAL_ROWS = {"cpu": 16, "cuda": 1024}  # texts in every batch for sentence-transformers, if memory holds them
 
 
 class Encoder:
     """A sentence encoder. The vector of a text depends on that text alone, not on what is encoded with it.
 
-    model:       whatever `models.locate` knows. A BERT with mean pooling runs on our own code, others by
+    model:       anything that `models.locate` knows. A BERT with mean pooling runs on our own code, others by
                  sentence-transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result). "float64"
                  takes twice as long; on a grid its vectors are the same on every processor.
-    window:      longest text in tokens; what is beyond is cut off.
-    cut:         number of texts cut so far.
+    window:      longest text in tokens; longer texts are truncated.
+    cut:         number of texts truncated so far.
     dimensions:  size of a vector.
 
-    Raises UserError for a model that cannot be fetched, an unknown precision.
+    Raises UserError for a model that cannot be fetched, and for an unknown precision.
     """
 
     def __init__(self, model: str | Path, precision: str = "float32") -> None:
@@ -43,7 +43,7 @@ class Encoder:
         self.cut = 0
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors, float32 [texts, dimensions]. Fastest on thousands at a time; repeats are encoded again."""
+        """Return unit vectors, float32 [texts, dimensions]. Fastest on thousands at once; repeats are encoded again."""
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
         vectors, cut = self._model.encode(texts)
@@ -54,7 +54,7 @@ class Encoder:
 
 
 def say_cut(encoder: Encoder, cut: int, texts: int) -> None:
-    """Notes how many of so many texts the encoder cut."""
+    """Note how many of the texts the encoder truncated."""
     if cut:
         note(
             f"the sentence encoder reads the first {encoder.window} tokens of a text; of {cut} of {texts} texts "
@@ -63,7 +63,7 @@ def say_cut(encoder: Encoder, cut: int, texts: int) -> None:
 
 
 class _BertEncoder:
-    """A sentence-transformers folder made of BERT and mean pooling, on our own BERT."""
+    """A sentence-transformers folder of BERT and mean pooling, on our own BERT."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         from tokenizers import Tokenizer
@@ -120,7 +120,7 @@ class _AnyEncoder:
         return result, sum(length > self.window for length in lengths)
 
     def _first_batch(self, texts: Sequence[str], length: int, members: list[int]) -> np.ndarray:
-        """The vectors of the first members, of one length."""
+        """Return the vectors of the first members, of one length."""
         from epsilometer.models.memory import activations
 
         config = getattr(getattr(self._model[0], "auto_model", None), "config", None)
@@ -133,7 +133,7 @@ class _AnyEncoder:
 
 
 def _is_plain_bert(folder: Path) -> bool:
-    """Whether the folder is Transformer, mean Pooling and perhaps Normalize, no more, over a BERT that we can run."""
+    """Return True for a folder of exactly Transformer, mean Pooling and perhaps Normalize, over a supported BERT."""
     if not (folder / "modules.json").is_file():
         return False
     modules = json.loads((folder / "modules.json").read_text())

@@ -1,12 +1,12 @@
 """Endpoints: many questions in, one answer each out, every answer stored as it arrives.
 
-Answers are stored under a hash of the question, the endpoint and what else decides an answer, and with the revision
+Answers are stored under a hash of the question, the endpoint and all other inputs of an answer, and with the revision
 that answered. So a run that was stopped, even by kill -9, continues where it was: no answer is lost, and no
-answered question is asked again, unless the endpoint has moved on to another revision; one call never mixes two. Which
-revision the endpoint serves is known once something new is asked. Requests that meet
-408, 409, 429, 5xx, a time-out or a broken connection are repeated by the client library, after the time that the server
-asks for (up to two minutes), else after exponential back-off with jitter. Requests are carried by `endpoint_client`,
-which follows no redirect and bounds the time and the size of an answer.
+answered question is sent again, unless the endpoint has moved on to another revision; one call never mixes two. The
+endpoint's revision is known once a new question is answered. The client library repeats requests that meet
+408, 409, 429, 5xx, a time-out or a broken connection, after the time that the server
+requests (up to two minutes), else after exponential back-off with jitter. `endpoint_client` carries the requests; it
+follows no redirect and bounds the time and the size of an answer.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
     from epsilometer.models.endpoint_client import Usage
 
-CONNECT = 5.0  # seconds to connect in
+CONNECT = 5.0  # seconds to connect
 FIRST_RETRIES = 1  # of the first request: an endpoint that cannot be reached is named within 20 seconds
 RETRIES = 6  # of the others: with their waits about 24 s, longer than a server takes to restart
-WHOLE = 3  # requests, the last of which must be answered properly
-PAUSE = 1.0  # seconds before the second of them, and before each further one as much more
+WHOLE = 3  # requests, the last of which must get a valid answer
+PAUSE = 1.0  # seconds before the second of them; each further pause is longer by as much
 
 HASHED = "(hashed, since a server may echo a text there)"
 
@@ -49,7 +49,7 @@ BASE_URL, API_KEY = "OPENAI_BASE_URL", "OPENAI_API_KEY"
 
 @dataclass(frozen=True)
 class Address:
-    """Where an endpoint is: its URL, of which messages show the host alone, and what messages call the URL."""
+    """The address of an endpoint: its URL, the host that messages show instead, and the URL's name in messages."""
 
     url: str = field(repr=False)
     host: str
@@ -57,9 +57,9 @@ class Address:
 
     @classmethod
     def of(cls, url: str | None) -> Address:
-        """Of a URL; of the one in OPENAI_BASE_URL for None. There is no default: texts go only where the user says.
+        """Return the address of a URL; None means OPENAI_BASE_URL. There is no default: the user chooses the receiver.
 
-        Raises UserError for what is no URL, or one with a password in it; it is not quoted.
+        Raises UserError for an invalid URL, or one with a password in it; it is not quoted.
         """
         called = BASE_URL if url is None else "the endpoint's URL"
         text = (os.environ.get(BASE_URL, "") if url is None else url).strip()
@@ -68,7 +68,7 @@ class Address:
         try:
             parts = urlsplit(text)
             host = parts.hostname if parts.scheme in ("http", "https") and parts.port != 0 else None
-        except ValueError:  # a port that is no number, half a bracket
+        except ValueError:  # a port that is not a number, or an unbalanced bracket
             host = None
         if not host:
             raise UserError(f"{called} is no URL (it is not shown here); it must be like http://localhost:8000/v1")
@@ -81,7 +81,7 @@ class Address:
 
     @property
     def place(self) -> dict[str, Any]:
-        """What tells endpoints apart."""
+        """Return the parts of the URL that identify an endpoint."""
         parts = urlsplit(self.url)
         return {"host": parts.hostname, "port": parts.port, "path": parts.path, "query": parts.query}
 
@@ -89,16 +89,16 @@ class Address:
 class Endpoint:
     """A service that answers questions, with a store of its answers.
 
-    source:   a hash of the address and of whatever else decides an answer, beside the question: the store must not
+    source:   a hash of the address and of all other inputs of an answer except the question: the store must not
               reveal the endpoint's address.
-    store:    a file (SQLite) that holds the answers, made where there is none, for this user alone (0600). It holds no
-              question, only its hash; but anyone who has the file can check a guess of a question, so it belongs where
-              the texts may lie.
+    store:    a file (SQLite) of the answers, created if missing, for this user alone (0600). It holds only
+              hashes of the questions; but anyone who has the file can check a guess of a question, so it belongs where
+              the texts may be stored.
     workers:  requests at a time.
     timeout:  seconds that one request may take; `limits.ENDPOINT_SECONDS` by default.
-    spending: counts what is sent; None where nobody asks.
+    spending: counts the requests; None without a count.
     usage, headers: as in `EndpointClient`.
-    form:     what a proper answer is, and where to look if none comes. remedies: what helps against a status.
+    form:     the form of a valid answer, and where to look if none comes. remedies: advice by status.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Endpoint:
         self.client = OpenAI(base_url=address.url, api_key=key, http_client=client, max_retries=RETRIES)
 
     def forecast(self, keys: Collection[bytes], characters: Mapping[bytes, int], longest: int) -> Forecast:
-        """What the questions with these keys will take, by the number of their characters; nothing is sent."""
+        """Return the forecast for the questions with these keys, by their numbers of characters; nothing is sent."""
         with closing(Store(self._store)) as store:
             revision = store.revision(self.source)
             new = [key for key in keys if not store.has(key, revision)]
@@ -136,13 +136,13 @@ class Endpoint:
     def collect(
         self, requests: Mapping[bytes, Any], send: Callable[[OpenAI, Any], Completion], label: str
     ) -> dict[bytes, Completion]:
-        """The answers to requests, by their keys; those in the store are not asked for.
+        """Return the answers to requests, by their keys; those in the store are not requested.
 
-        send: one request, whose answer it returns; NoAnswer, or an error about a value, says that its form is another.
-        label: of the progress.
+        send: sends one request and returns its answer; NoAnswer, or an error about a value, means an answer of another
+        form. label: of the progress.
 
-        Raises UserError when the endpoint cannot be reached, refuses, changes the revision meanwhile, or fails for
-        good; what was answered before is in the store, and the same call goes on from there.
+        Raises UserError when the endpoint cannot be reached, refuses, changes the revision meanwhile, or fails
+        permanently; earlier answers are in the store, and the same call continues from there.
         """
         from openai import OpenAIError
 
@@ -169,7 +169,7 @@ class Endpoint:
             return {key: store.get(key, revision) for key in requests}
 
     def _ask_first(self, key: bytes, ask: Callable[..., str]) -> str:
-        """Ask with few tries at first, so that nobody waits for an unreachable endpoint. Returns the revision."""
+        """Send the first request with few retries, so an unreachable endpoint fails soon. Returns the revision."""
         from openai import APIConnectionError, InternalServerError, RateLimitError
 
         try:
@@ -181,7 +181,7 @@ class Endpoint:
             return ask(key)
 
     def _ask_rest(self, keys: list[bytes], ask: Callable[..., str], revision: str, label: str) -> None:
-        """Ask several at a time; the first to fail for good ends that, after those under way have been stored."""
+        """Send several at a time; the first permanent failure ends that, once requests in progress are stored."""
         pool = ThreadPoolExecutor(self._workers)
         try:
             futures = [pool.submit(ask, key) for key in keys]
@@ -210,14 +210,14 @@ class Endpoint:
                 what = str(error)
             except UnicodeEncodeError:
                 what = "half of a character (a lone surrogate), which is not valid UTF-8"
-            except (ValueError, AttributeError, LookupError, TypeError):  # no JSON, or not of this form
+            except (ValueError, AttributeError, LookupError, TypeError):  # not JSON, or not of this form
                 what = f"something that is no {self._form}"
         raise UserError(
             f"the endpoint at {self.address.host} answered {WHOLE} times with {what}; answers so far are kept"
         )
 
     def _explain(self, error: OpenAIError) -> str:
-        """The error in words that quote nothing of the request and nothing that the server wrote."""
+        """Return the error in words that quote neither the request nor the server's text."""
         from openai import APITimeoutError
 
         at, called = f"the endpoint at {self.address.host}", self.address.called
@@ -248,34 +248,34 @@ class Endpoint:
 
 
 def key_of(source: str, request: Any) -> bytes:
-    """The hash under which an answer is stored."""
+    """Return the hash under which an answer is stored."""
     return hashlib.blake2b(json.dumps([source, request], sort_keys=True).encode(), digest_size=32).digest()
 
 
 def environment(name: str, purpose: str) -> str:
-    """The value of a variable that goes into a header. Raises UserError for none, and for what no header can hold."""
+    """Return the value of a variable for a header. Raises UserError where it is missing, or not valid in a header."""
     value = os.environ.get(name, "").strip()
     if not value:
         raise UserError(f"{name} is not set; export {purpose}")
-    if not (value.isascii() and value.isprintable()):  # the client library would quote it in its complaint
+    if not (value.isascii() and value.isprintable()):  # the client library's error message would quote it
         raise UserError(f"{name} (not shown here) holds characters that no key has, such as a line break")
     return value
 
 
 def check_environment() -> str:
-    """The host in OPENAI_BASE_URL. Raises UserError when the URL or the key is missing or unusable."""
+    """Return the host in OPENAI_BASE_URL. Raises UserError when the URL or the key is missing or unusable."""
     address = Address.of(None)
     api_key()
     return address.host
 
 
 def api_key() -> str:
-    """The key in OPENAI_API_KEY. Raises UserError where there is none, or it is unusable."""
+    """Return the key in OPENAI_API_KEY. Raises UserError where it is missing or unusable."""
     return environment(API_KEY, "the endpoint's key, or any word where it asks for none")
 
 
 def _certificate(error: BaseException | None) -> str | None:
-    """OpenSSL's reason to refuse a certificate, in words of its own; None for another error."""
+    """Return OpenSSL's reason to refuse a certificate, in its own words; None for another error."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return error.verify_message.partition(",")[0].rstrip(".")

@@ -1,7 +1,7 @@
-"""The HTTP client that carries texts to an endpoint, and to nobody else.
+"""The HTTP client that carries texts to an endpoint, and to no other host.
 
-No redirect is followed: it would carry the text to a host that nobody named. A request has a bound on its whole time,
-not on each pause alone, and an answer one on its size; compressed answers are not asked for, and refused.
+No redirect is followed: it would carry the text to a host that the user never named. A request has a bound on its whole
+time, not on each pause alone, and an answer one on its size; compressed answers are not requested, and refused.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ Usage = Callable[[httpx2.Response], tuple[int, int] | None]  # the tokens read a
 
 
 class EndpointClient(httpx2.Client):
-    """seconds: for a request, all in all; connect: of these, to connect in.
+    """A client with bounds on the time and the cost of requests.
 
-    spending: counts each attempt, and refuses what exceeds its bounds; usage: reads off an answer what it cost.
-    headers: which are sent, by their names in lower case; None for all.
+    seconds: for a whole request; connect: of these, to connect.
+
+    spending: counts each attempt, and refuses those that exceed its bounds; usage: reads the cost from an answer.
+    headers: names in lower case of the headers to send; None for all.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class EndpointClient(httpx2.Client):
         self._seconds, self._spending, self._usage, self._sent = seconds, spending, usage, headers
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """The whole response. Raises httpx2.ReadTimeout when time is up, UserError for what is refused."""
+        """Return the whole response. Raises httpx2.ReadTimeout when time is up, UserError for a refused response."""
         if self._sent is not None:
             request.headers = httpx2.Headers([pair for pair in request.headers.items() if pair[0] in self._sent])
         if self._spending is None:
@@ -57,9 +59,9 @@ class EndpointClient(httpx2.Client):
         return response
 
     def _in_time(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """In a thread of its own, because a server that sends a byte now and then keeps every read waiting.
+        """Send in a separate thread, because a server that sends a byte now and then keeps every read waiting.
 
-        When time is up, that thread is left behind, and ends with the next byte, or with the process.
+        When time is up, that thread is left running, and ends with the next byte, or with the process.
         """
         answer: Future[httpx2.Response] = Future()
         late = threading.Event()
@@ -67,7 +69,7 @@ class EndpointClient(httpx2.Client):
         def fetch() -> None:
             try:
                 answer.set_result(self._whole(request, late, **options))
-            except BaseException as error:  # raised again where it was asked for
+            except BaseException as error:  # raised again in the calling thread
                 answer.set_exception(error)
 
         threading.Thread(target=fetch, name="request", daemon=True).start()

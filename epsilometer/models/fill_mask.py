@@ -1,7 +1,7 @@
-"""What a masked language model expects at a place of a text that it reads alone, with one mask in it.
+"""The predictions of a masked language model at a place of a text that it reads alone, with one mask in it.
 
-`masked_lm` asks about pairs of a text and its masked copy, as DP-MLM does, and so shows the model the masked word. Here
-it does not see it. Where a text does not fit the model's window, it reads the window around the mask.
+`masked_lm` uses pairs of a text and its masked copy, as DP-MLM does, and so shows the model the masked word. Here
+the model does not see it. If a text does not fit the model's window, the model reads the window around the mask.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epsilometer.models.logits import on_grid
 from epsilometer.models.masked_lm import MaskedLM, PairInput
 
 _TOGETHER = 1 << 14  # masks in memory at a time; cannot change a result
-_MARKS = "Ġ▁"  # of a word's start, in vocabularies that mark it
+_MARKS = "Ġ▁"  # marks of a word's start, in vocabularies that have one
 
 
 class Place(NamedTuple):
@@ -44,7 +44,7 @@ class FillMask(MaskedLM):
 
     @cached_property
     def whole(self) -> NDArray[np.bool_]:
-        """Which outputs [V] begin a word."""
+        """Bool [V]: which outputs begin a word."""
         names = [self._tokenizer.id_to_token(int(i)) or "" for i in self.output_ids]
         if any(name[:1] in _MARKS for name in names if name):
             return np.array([name[:1] in _MARKS for name in names])
@@ -54,9 +54,9 @@ class FillMask(MaskedLM):
     def likeliest(
         self, texts: Sequence[str], places: Sequence[Place], count: int, whole: bool = True
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The likeliest outputs in place of some words, likeliest first, and their log-probabilities: [n, count] each.
+        """Return the likeliest outputs in place of some words, in that order, and log-probabilities: [n, count] each.
 
-        whole: only outputs that begin a word; of equally likely ones the first.
+        whole: only outputs that begin a word; among equally likely ones the first.
         """
         inputs = self._masked(texts, places)
         allowed = np.flatnonzero(self.whole) if whole else np.arange(len(self.outputs))
@@ -78,9 +78,9 @@ class FillMask(MaskedLM):
         uniforms: NDArray[np.float64],
         allowed: NDArray[np.bool_],
     ) -> NDArray[np.int64]:
-        """One output in place of each word, drawn from the model's law over the allowed outputs [V]: [n].
+        """Return one output in place of each word, drawn from the model's law over the allowed outputs [V]: [n].
 
-        uniforms: [n], one a draw, by inverse CDF.
+        uniforms: [n], one per draw, by inverse CDF.
         """
         inputs = self._masked(texts, places)
         among, outputs = np.flatnonzero(allowed), np.empty(len(places), np.int64)
@@ -93,9 +93,9 @@ class FillMask(MaskedLM):
         return outputs
 
     def log_probabilities(self, texts: Sequence[str], places: Sequence[Place]) -> NDArray[np.float64]:
-        """How likely the words at some places are: [n], the sum over a word's pieces, each masked alone.
+        """Return [n]: the log-probability of the word at each place, the sum over its pieces, each masked alone.
 
-        Minus infinity for what the model cannot spell.
+        Minus infinity for a word that the model cannot spell.
         """
         encodings = self._encoded(texts, places)
         inputs, owner, output = [], [], []
@@ -119,7 +119,7 @@ class FillMask(MaskedLM):
         return totals
 
     def _masked(self, texts: Sequence[str], places: Sequence[Place]) -> list[PairInput]:
-        """Each place's text with one mask in place of all pieces of its word."""
+        """Return each place's text with one mask in place of all pieces of its word."""
         encodings = self._encoded(texts, places)
         inputs = []
         for place in places:
@@ -128,7 +128,7 @@ class FillMask(MaskedLM):
         return inputs
 
     def _encoded(self, texts: Sequence[str], places: Sequence[Place]) -> dict[Place, tuple[list[int], int, int]]:
-        """For each place its text's pieces, and the first and the last (exclusive) of those that stand there."""
+        """Return for each place its text's pieces, and the first and the last (exclusive) of its word."""
         wanted = sorted({place.text for place in places})
         encodings = self._tokenizer.encode_batch([texts[i] for i in wanted], add_special_tokens=False)
         result = {}
@@ -152,7 +152,7 @@ class FillMask(MaskedLM):
         return PairInput(tokens, np.zeros(len(tokens), np.int64), len(before) + mask)
 
     def _laws(self, inputs: Sequence[PairInput]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Rows, and their log-probabilities [rows, V]; inputs that are the same are read once."""
+        """Yield rows, and their log-probabilities [rows, V]; equal inputs are read once."""
         number: dict[tuple[int, ...], int] = {}
         which = np.array([number.setdefault((row.mask, *row.ids), len(number)) for row in inputs], np.int64)
         order = np.argsort(which, kind="stable")

@@ -1,6 +1,6 @@
-"""Drawing texts from a language model token by token, and how likely given texts are: the sampler of token mechanisms.
+"""The sampler of token mechanisms: texts drawn from a language model token by token, and likelihoods of given texts.
 
-For the logits l of the next token, given the prompt and what was drawn so far, clipped to a public range [low, high],
+For the logits l of the next token, given the prompt and the tokens so far, clipped to a public range [low, high],
 
     P(y) ~ exp(epsilon clip(l_y) / (2 (high - low))),
 
@@ -12,8 +12,8 @@ drawn by inverse CDF from number t of the trial's own stream, or exactly in a pu
 
 Each distinct prompt is read once, for all trials and epsilons, and so is a beginning that several of them have drawn.
 Continuations run in batches of one exact length and a fixed number of rows; those that ended leave as soon as the
-others fit into fewer batches. How many rows follows from a budget of bytes (`memory`). Where the device runs out of
-memory all the same, tokens that were drawn stay and the rest is drawn with fewer rows: drawing them once more would
+others fit into fewer batches. The number of rows follows from a budget of bytes (`memory`). If the device runs out of
+memory all the same, the tokens so far stay and the rest is drawn with fewer rows: drawing them once more would
 favour texts that take little memory.
 """
 
@@ -33,26 +33,24 @@ from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.ragged import Ragged
 from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, gather
 
-ROWS = {"cpu": 16, "cuda": 256}  # continuations in every batch, where memory holds them
-FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences in every batch, where memory holds them
-BATCHES = (
-    16  # batches side by side, where memory holds them: rows that ended leave them, rows of equal length share one
-)
-_BUCKET = 4  # given sequences are filled up to a multiple of this length
+ROWS = {"cpu": 16, "cuda": 256}  # continuations in every batch, if memory holds them
+FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences in every batch, if memory holds them
+BATCHES = 16  # batches side by side, if memory holds them: rows that ended leave them, rows of equal length share one
+_BUCKET = 4  # given sequences are padded to a multiple of this length
 Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
 _Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # numbers of prompts; next logits and cache
 
 
 @dataclass(frozen=True)
 class TokenLaw:
-    """The law of one token. low, high: clip bounds; top_k: draw among the k likeliest alone (breaks the claim)."""
+    """The law of one token. low, high: clip bounds; top_k: draw among the k likeliest alone (violates the claim)."""
 
     low: float
     high: float
     top_k: int | None = None
 
     def log_weights(self, logits: Tensor, epsilons: Tensor) -> Tensor:
-        """logits [n, ..., outputs] and epsilons [n] -> float64, at most 0, up to a term for each distribution."""
+        """Map logits [n, ..., outputs] and epsilons [n] to float64, at most 0, up to a term for each distribution."""
         scale = epsilons / (2 * (self.high - self.low))  # 1 / T
         scaled = (logits.double().clip(self.low, self.high) - self.high) * scale.view(-1, *[1] * (logits.dim() - 1))
         if self.top_k is not None and self.top_k < logits.shape[-1]:
@@ -61,13 +59,13 @@ class TokenLaw:
         return scaled
 
     def log_probabilities(self, logits: Tensor, epsilons: Tensor) -> Tensor:
-        """As `log_weights`, normalised: natural logarithms."""
+        """Return normalised `log_weights`: natural logarithms."""
         return self.log_weights(logits, epsilons).log_softmax(-1)
 
     def draw(self, logits: Tensor, epsilons: Tensor, uniforms: Tensor) -> Tensor:
-        """Outputs [n, k] for each row of logits [n, outputs], from k uniforms [n, k] each."""
+        """Return outputs [n, k] for each row of logits [n, outputs], from k uniforms [n, k] each."""
         weights = self.log_weights(logits, epsilons)
-        weights -= weights.amax(-1, keepdim=True)  # far below the upper clip bound all of them would be rounded to 0
+        weights -= weights.amax(-1, keepdim=True)  # far below the upper clip bound all would be rounded to 0
         cdf = weights.exp_().cumsum(-1)
         total = cdf[:, -1:]
         # Below the total even after rounding, so that no output of probability 0 is reached.
@@ -77,13 +75,13 @@ class TokenLaw:
 
 @dataclass(frozen=True)
 class Softmax(TokenLaw):
-    """A model's own softmax; epsilon is its temperature. Nothing is clipped, nothing claimed."""
+    """A model's own softmax; epsilon is its temperature. It clips nothing and claims nothing."""
 
     low: float = -float("inf")
     high: float = float("inf")
 
     def log_weights(self, logits: Tensor, epsilons: Tensor) -> Tensor:
-        """As `TokenLaw.log_weights`, of temperatures."""
+        """Return the same as `TokenLaw.log_weights`, for temperatures."""
         scaled = logits.double() / epsilons.view(-1, *[1] * (logits.dim() - 1))
         return scaled - scaled.amax(-1, keepdim=True)
 
@@ -97,11 +95,11 @@ def generate(
     limits: NDArray[np.integer],
     draws: NDArray[np.floating] | ExactDraws,
 ) -> Ragged:
-    """Continuations of prompts: n rows of vocabulary ids, the end of the sequence included where it was drawn.
+    """Return continuations of prompts: n rows of vocabulary ids, including the end of the sequence where it was drawn.
 
     prompts:   token ids; source: [n], the prompt of each row.
     epsilons:  [n]; limits: [n], the most tokens of a row, all >= 1.
-    draws:     [n, at least max(limits)] numbers in the open unit interval, one a token; or a publication's exact
+    draws:     [n, at least max(limits)] numbers in the open unit interval, one per token; or a publication's exact
     samplers. A row depends on its own prompt, epsilon, limit and draws alone.
     """
     state = _DrawnTokens(model, law, epsilons, limits, draws=draws)
@@ -110,7 +108,7 @@ def generate(
 
 
 def _draw(state: _DrawnTokens, prompts: Sequence[Tokens], source: NDArray[np.integer]) -> None:
-    """Draw all rows to their ends, those of one prompt's length together."""
+    """Draw all rows to their ends; those with prompts of one length are drawn together."""
     model, new, every = state.model, int(state.limits.max(initial=1)), np.arange(len(source))
     open_rows = every[state.going(every)]
     for length, numbers in _by_length(prompts, source[open_rows]):
@@ -128,9 +126,9 @@ def _draw(state: _DrawnTokens, prompts: Sequence[Tokens], source: NDArray[np.int
 def forced(
     model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], sequences: Sequence[Tokens]
 ) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
-    """The logits under which each token of given sequences would be drawn (teacher forcing).
+    """Yield the logits under which each token of given sequences would be drawn (teacher forcing).
 
-    source: [n], the prompt of each of the n sequences of vocabulary ids, none longer than the model can go on.
+    source: [n], the prompt of each of the n sequences of vocabulary ids, none longer than the model can generate.
     Yields numbers [m] of sequences and logits [m, length, outputs], with a length of at least that of the longest.
     """
     rest = np.arange(len(sequences))
@@ -153,7 +151,7 @@ def _forced(
     *,
     rest: NDArray[np.int64],
 ) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
-    """As `forced`, of the sequences with the numbers `rest`."""
+    """Yield the same as `forced`, for the sequences with the numbers `rest`."""
     lengths = np.array([len(sequence) for sequence in sequences])
     widths = -(-lengths // _BUCKET) * _BUCKET
     counts = np.bincount(source[rest], minlength=len(prompts))
@@ -192,7 +190,7 @@ def log_likelihoods(
     sequences: Sequence[Tokens],
     epsilons: NDArray[np.floating],
 ) -> NDArray[np.float64]:
-    """Returns [n]: ln P(sequence | prompt) at each row's epsilon, minus infinity where the sequence cannot occur."""
+    """Return [n]: ln P(sequence | prompt) at each row's epsilon, minus infinity where the sequence cannot occur."""
     total = np.zeros(len(sequences))
     for rows, logits in forced(model, prompts, source, sequences):
         for row, values in zip(rows, logits, strict=True):
@@ -205,14 +203,14 @@ def log_likelihoods(
 
 
 def places(model: Generator, tokens: Tokens) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The places of vocabulary ids among the model's outputs, and whether they are among them."""
+    """Return the places of vocabulary ids among the model's outputs, and whether they are among them."""
     ids = np.asarray(tokens, np.int64)
     at = np.minimum(np.searchsorted(model.outputs, ids), len(model.outputs) - 1)
     return at, model.outputs[at] == ids
 
 
 class BatchShape(NamedTuple):
-    """How many run at a time: prompts in every batch, continuations in every batch, continuations in all batches."""
+    """The sizes of batches: prompts in every batch, continuations in every batch, continuations in all batches."""
 
     prompts: int
     rows: int
@@ -220,28 +218,28 @@ class BatchShape(NamedTuple):
 
 
 def shape_of(model: Generator, prompt: int, new: int) -> BatchShape:
-    """The shape of the batches that go on from prompts of so many tokens by at most so many."""
+    """Return the shape of the batches that continue prompts of this many tokens by at most `new`."""
     rows = ROWS[model.device]
     size = model.memory.rows(model.row_bytes(prompt, new), BATCHES * rows, rows)
     return BatchShape(min(EQUAL_ROWS[model.device], size), min(rows, size), size)
 
 
 def _by_length(prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Lengths of the prompts that are used, ascending, and the prompts' numbers, ascending."""
+    """Yield the lengths of the used prompts, ascending, and the prompts' numbers, ascending."""
     used = sorted(np.unique(source).tolist(), key=lambda number: len(prompts[number]))
     for length, run in groupby(used, key=lambda number: len(prompts[number])):
         yield length, np.array(list(run))
 
 
 def _read(model: Generator, prompts: Sequence[Tokens], members: NDArray[np.int64], size: int) -> Iterator[_Reading]:
-    """Prompts of one length in batches of a fixed number: their numbers, and the reading."""
+    """Yield prompts of one length in batches of a fixed number: their numbers, and the reading."""
     for start in range(0, len(members), size):
         numbers = members[start : start + size]
         yield numbers, model.read(filled(np.array([prompts[i] for i in numbers]), size))
 
 
 def _together(readings: Iterator[_Reading], counts: NDArray[np.integer], size: int) -> Iterator[list[_Reading]]:
-    """Readings, as many as give at least `size` rows; counts: rows of each prompt."""
+    """Yield readings, as many as give at least `size` rows; counts: rows of each prompt."""
     some: list[_Reading] = []
     for reading in readings:
         some.append(reading)
@@ -253,7 +251,7 @@ def _together(readings: Iterator[_Reading], counts: NDArray[np.integer], size: i
 
 
 def _side_by_side(readings: Sequence[_Reading], prompts: int, size: int) -> tuple[NDArray[np.int64], Tensor, list[Any]]:
-    """Readings of `size` rows each as one: each prompt's row (-1: not among them), the next logits, the caches."""
+    """Join readings of `size` rows each: each prompt's row (-1: not among them), the next logits, the caches."""
     slots = np.full(prompts, -1)
     for i, (numbers, _) in enumerate(readings):
         slots[numbers] = i * size + np.arange(len(numbers))
@@ -261,7 +259,7 @@ def _side_by_side(readings: Sequence[_Reading], prompts: int, size: int) -> tupl
 
 
 class _DrawnTokens:
-    """The tokens drawn so far: ids [n, longest], and how many of them in each row."""
+    """The tokens drawn so far: ids [n, longest], and their number in each row."""
 
     def __init__(
         self,
@@ -276,13 +274,13 @@ class _DrawnTokens:
         self._lengths = np.zeros(len(limits), np.int64)
 
     def going(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Whether each row goes on: it has drawn nothing, or neither the end nor as many tokens as it may."""
+        """Return whether each row continues: it is empty, or has neither the end nor its largest number of tokens."""
         lengths = self._lengths[rows]
         last = self.ids[rows, np.maximum(lengths - 1, 0)]
         return (lengths == 0) | ((last != self.model.end) & (lengths < self.limits[rows]))
 
     def put(self, rows: NDArray[np.integer], position: int, prefixes: Prefixes) -> NDArray[np.bool_]:
-        """Draw the token at a position of rows [n] that have none there; whether each row goes on."""
+        """Draw the token at a position of rows [n] that lack it; return whether each row continues."""
         new = self._lengths[rows] == position
         self._choose(rows[new], position, prefixes.logits, prefixes.slots[new], size=prefixes.shape.rows)
         return (self._lengths[rows] > position + 1) | self.going(rows)
@@ -305,7 +303,7 @@ class _DrawnTokens:
             self._lengths[part] = position + 1
 
     def ragged(self) -> Ragged:
-        """The drawn ids."""
+        """Return the drawn ids."""
         written = np.arange(self.ids.shape[1]) < self._lengths[:, None]
         return Ragged.from_lengths(self.ids[written].astype(np.int32), self._lengths)
 
@@ -327,7 +325,7 @@ def _go_on(state: _DrawnTokens, rows: NDArray[np.integer], prefixes: Prefixes) -
 
 
 def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], shape: BatchShape) -> Prefixes:
-    """Rows that have read their prompts, source [n], all of one length, and drawn nothing."""
+    """Return rows that have read their prompts, source [n], all of one length, without a drawn token."""
     readings = list(_read(model, prompts, np.unique(source), shape.prompts))
     slots, logits, caches = _side_by_side(readings, len(prompts), shape.prompts)
     return Prefixes(model, logits, caches, slots[source], shape=shape)
@@ -346,7 +344,7 @@ class Prefixes:
         self._model, self._caches, self._held, self._read_alone = model, caches, shape.prompts, True
 
     def go_on(self, going: NDArray[np.bool_], tokens: NDArray[np.integer]) -> None:
-        """Read one more token, an id [m], of each row that goes on; the others are left out from here on."""
+        """Read one more token, an id [m], of each row that continues; the others are left out from here on."""
         model, size, caches = self._model, self.shape.rows, self._caches
         prefixes, own = np.unique(self.slots[going] << 32 | tokens, return_inverse=True)
         parents, tokens = prefixes >> 32, prefixes & 0xFFFFFFFF
@@ -363,7 +361,7 @@ class Prefixes:
 
 
 def _some(model: Generator, caches: Sequence[Any], held: int, slots: NDArray[np.integer], size: int) -> Any:
-    """A cache of these slots, ascending, filled up to `size`; only the caches that hold some of them are read."""
+    """Return a cache of these slots, ascending, filled up to `size`; reads only the caches that hold some of them."""
     first = int(slots[0]) // held
     some = caches[first : int(slots[-1]) // held + 1]
     return gather(some, model.tensor(filled(slots - first * held, size)))

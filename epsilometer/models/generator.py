@@ -1,8 +1,8 @@
 """The base of encoder-decoders and decoder-only language models: loading, output vocabulary, key-value caches.
 
 Everything runs by transformers in batches of one exact length and a fixed number of rows, filled up where rows are
-missing, so that the numbers of a row do not depend on what else is in the batch (see `bert`). Logits are rounded to
-multiples of 1/1024, so that small differences between kernels hardly ever reach a drawn token.
+missing, so the numbers of a row do not depend on the rest of the batch (see `bert`). Logits are rounded to
+multiples of 1/1024, so small differences between kernels hardly ever change a drawn token.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.models.logits import on_grid
 from epsilometer.models.memory import Memory, cached
 
-EQUAL_ROWS = {"cpu": 8, "cuda": 64}  # prompts in every batch, where memory holds them
+EQUAL_ROWS = {"cpu": 8, "cuda": 64}  # prompts in every batch, if memory holds them
 KINDS = {
     "masked": "a masked language model",
     "seq2seq": "an encoder-decoder",
@@ -43,7 +43,7 @@ class Generator(ABC):
     """A transformers model that generates one token after another.
 
     network:    the transformers model, in evaluation mode, on `device`; memory: of the rows of its batches.
-    tokenizer:  its tokeniser (transformers), without padding or cut.
+    tokenizer:  its tokeniser (transformers), without padding or truncation.
     window:     longest prompt in tokens, special ones included.
     end:        the id of the end-of-sequence token.
     outputs:    int64, ascending: the ids that may be drawn, a public set: all that are text, and the end, without
@@ -52,7 +52,7 @@ class Generator(ABC):
     Raises UserError for a model of another kind, without a vocabulary head, a fast tokeniser or an end of sequence.
     """
 
-    _kind: str  # as `architecture` calls it
+    _kind: str  # the kind in `architecture`
     _auto: str  # the class of transformers that loads it
 
     def __init__(self, model: str | Path, precision: str = "float32") -> None:
@@ -85,7 +85,7 @@ class Generator(ABC):
         self.outputs = self._outputs()
 
     def _check_tokenizer(self) -> None:
-        """Refuse a slow tokeniser; have a fast one neither pad nor cut, and read a "</s>" written in a text as text."""
+        """Refuse a slow tokeniser; a fast one must neither pad nor truncate, and read "</s>" in a text as text."""
         if not hasattr(self.tokenizer, "backend_tokenizer"):
             raise UserError(f"{self.folder} has no tokenizer.json; give a model with a fast tokeniser")
         self._pieces = self.tokenizer.backend_tokenizer
@@ -94,44 +94,46 @@ class Generator(ABC):
         self._pieces.encode_special_tokens = True
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids with the model's special tokens; not cut."""
+        """Return token ids with the model's special tokens; not truncated."""
         return [encoding.ids for encoding in self._pieces.encode_batch(list(texts))]
 
     def plain(self, text: str) -> list[int]:
-        """Token ids of a text alone, as the model would generate it."""
+        """Return token ids of a text alone, as the model would generate it."""
         ids: list[int] = self._pieces.encode(text, add_special_tokens=False).ids
         return ids
 
     def text(self, ids: Sequence[int] | NDArray[np.integer]) -> str:
-        """Generated ids as text, special tokens left out."""
+        """Return generated ids as text, without special tokens."""
         written = self.tokenizer.decode(np.asarray(ids), skip_special_tokens=True)
         return " ".join(str(written).split())
 
     @abstractmethod
     def read(self, prompts: NDArray[np.integer]) -> tuple[Tensor, Any]:
-        """Prompts of one length, int [rows, length] -> the next token's logits [rows, outputs], and the cache."""
+        """Read prompts of one length, int [rows, length]; return next logits [rows, outputs], and the cache."""
 
     @abstractmethod
     def step(self, tokens: Tensor, cache: Any) -> Tensor:
-        """Tokens [rows, n] after what the cache holds (it grows by them) -> logits [rows, n, outputs] of the next."""
+        """Read tokens [rows, n] after those in the cache (which grows); return next logits [rows, n, outputs]."""
 
     @abstractmethod
     def longest(self, prompt: int) -> int:
-        """The most tokens that can be generated after a prompt of so many."""
+        """Return the most tokens that can be generated after a prompt of this length."""
 
     @abstractmethod
     def room(self, new: int) -> int:
-        """The longest prompt that leaves room for `new` generated tokens; 0 where they are too many."""
+        """Return the longest prompt that leaves room for `new` generated tokens; 0 where they are too many."""
 
     def row_bytes(self, prompt: int, new: int) -> int:
-        """About what a row takes that goes on from so many tokens by so many: keys and values three times (of the
-        prompt, of the row, and of a copy while rows are regrouped), logits in float32, and its law in float64.
+        """Return about the bytes of a row that continues `prompt` tokens by `new`.
+
+        Keys and values count three times (of the prompt, of the row, and of a copy while rows are regrouped), with
+        logits in float32, and the row's law in float64.
         """
         keys = cached(self.network.config) * (prompt + new) * self.network.dtype.itemsize
         return 3 * keys + 40 * len(self.outputs)
 
     def tensor(self, values: NDArray[np.integer]) -> Tensor:
-        """Ids on the model's device."""
+        """Return ids on the model's device."""
         return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self.device)
 
     def _rounded(self, logits: Tensor) -> Tensor:
@@ -139,7 +141,7 @@ class Generator(ABC):
 
     @contextmanager
     def _only_outputs(self) -> Iterator[None]:
-        """The vocabulary head limited to `outputs`, since others are never drawn, and in float32.
+        """Limit the vocabulary head to `outputs`, since others are never drawn, in float32.
 
         At bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
         """
@@ -183,12 +185,12 @@ class Generator(ABC):
 
 
 def filled(rows: NDArray[np.integer], size: int) -> NDArray[np.integer]:
-    """Rows [n, ...] up to `size` of them, the last one repeated."""
+    """Return rows [n, ...] filled up to `size` of them with copies of the last one."""
     return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows), axis=0)])
 
 
 def gather(caches: Sequence[Any], rows: Tensor) -> Any:
-    """A new key-value cache of these rows of some caches, numbered across them; the caches stay unchanged."""
+    """Return a new key-value cache of these rows of some caches, numbered across them; the caches stay unchanged."""
     first = caches[0]
     gathered = copy.copy(first)
     if hasattr(first, "cross_attention_cache"):
@@ -209,7 +211,7 @@ def gather(caches: Sequence[Any], rows: Tensor) -> Any:
 
 
 def architecture(model: str | Path) -> str:
-    """The kind of a language model by its configuration: one of `KINDS`.
+    """Return the kind of a language model by its configuration: one of `KINDS`.
 
     Raises UserError for any other.
     """
@@ -228,7 +230,7 @@ def architecture(model: str | Path) -> str:
 
 
 def positions(config: Any) -> int | None:
-    """The longest sequence in tokens that a configuration states; None for relative positions without a limit."""
+    """Return the longest sequence in tokens by a configuration; None for relative positions without a limit."""
     for name in ("max_position_embeddings", "n_positions"):
         if isinstance(getattr(config, name, None), int):
             return int(getattr(config, name))

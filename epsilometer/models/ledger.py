@@ -1,7 +1,7 @@
-"""The one way to ask classifiers while a text is rewritten: counts every question, and asks none beyond the budget.
+"""The ledger of questions to classifiers during rewriting: it counts them and refuses those beyond the budget.
 
 A question is a text and a classifier. It counts once for each private text that it is asked for, however often; so
-the counts of a private text do not depend on what else is rewritten beside it. Answers are kept: a text that is asked
+the counts of a private text do not depend on other rewrites of the batch. Answers are cached: a text that is asked
 for several private ones is computed once.
 """
 
@@ -18,7 +18,7 @@ from epsilometer.models.classifier import Classifier
 class Ledger:
     """Classifiers by name, asked for n private texts.
 
-    budget: questions that may be asked for each private text, of all classifiers together; None: any number.
+    budget: most questions for each private text, to all classifiers together; None: any number.
     counts: int64 [n] by classifier, the questions so far.
     """
 
@@ -30,15 +30,15 @@ class Ledger:
         self._answers: dict[str, dict[str, NDArray[np.float64]]] = {name: {} for name in classifiers}
 
     def classes(self, name: str) -> Sequence[str]:
-        """The classes of a classifier, sorted; to know them is no question."""
+        """Return the classes of a classifier, sorted; this is not a question."""
         return self._classifiers[name].classes
 
     def probabilities(
         self, name: str, texts: Sequence[str], owners: Sequence[int] | NDArray[np.integer]
     ) -> NDArray[np.float64]:
-        """Returns [m, c]: what a classifier says of m texts, each asked for the private text number owners[i].
+        """Return [m, c]: a classifier's probabilities for m texts, each asked for the private text number owners[i].
 
-        Questions are asked in their order. What the budget does not cover is not asked, and its row is NaN, with which
+        Questions are asked in their order. A question beyond the budget is not asked, and its row is NaN, with which
         every comparison is false.
         """
         numbers = np.asarray(owners, np.int64).tolist()
@@ -56,11 +56,11 @@ class Ledger:
         return rows
 
     def left(self) -> NDArray[np.float64]:
-        """Returns [n]: the questions that may still be asked for each private text; infinite without a budget."""
+        """Return [n]: the remaining questions for each private text; infinite without a budget."""
         return (np.inf if self.budget is None else float(self.budget)) - self.questions.astype(np.float64)
 
     def _asks(self, name: str, text: str, owner: int) -> bool:
-        """Whether a question has its answer: it was asked before, or may be and is counted."""
+        """Return True if a question has an answer: it was asked before, or is within the budget and is counted."""
         if (owner, text) in self._seen[name]:
             return True
         if self.budget is not None and self.questions[owner] >= self.budget:

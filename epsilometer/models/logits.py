@@ -1,4 +1,4 @@
-"""Make a model's logits fit for a law or a score: finite, and on a grid."""
+"""Logits made fit for a law or a score: finite, and on a grid."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ GRID = 1024  # logits are multiples of 1/GRID
 
 
 def on_grid(logits: Tensor, model: Path) -> Tensor:
-    """The logits in float32, rounded to multiples of 1/GRID.
+    """Return the logits in float32, rounded to multiples of 1/GRID.
 
-    So small differences between kernels hardly ever reach a drawn token. model: the folder that they come from.
+    So small differences between kernels hardly ever change a drawn token. model: the folder of their model.
     Raises UserError for a logit that is not finite, which allows no law.
     """
     import torch
@@ -33,7 +33,7 @@ def on_grid(logits: Tensor, model: Path) -> Tensor:
 
 
 def probabilities_on_grid(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    """The softmax of logits [n, c] rounded to multiples of 1/GRID."""
+    """Return the softmax of logits [n, c] rounded to multiples of 1/GRID."""
     rounded = np.round(logits.astype(np.float64) * GRID) / GRID
     powers = np.exp(rounded - rounded.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)

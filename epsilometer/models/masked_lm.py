@@ -1,11 +1,11 @@
 """The logits of a masked language model at one word of a text, from which DP-MLM samples.
 
 The input is a pair (Meisenbacher et al. 2024, "DP-MLM"): the whole text, a separator, and the text again with one word
-replaced by one mask token. Where the pair does not fit the model's window, each half is a window of its own, centred on
-the word in subwords (the reference code counts in words there, so that in long texts the mask falls outside).
+replaced by one mask token. If the pair does not fit the model's window, each half is a window of its own, centred on
+the word in subwords (the reference code counts in words there, so in long texts the mask falls outside).
 
 Only the hidden state at the mask goes through the vocabulary head, and no softmax is taken. Logits are rounded to
-multiples of 1/1024, so that small differences between processors hardly ever reach a sampled word.
+multiples of 1/1024, so small differences between processors hardly ever change a sampled word.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
 
-EQUAL_ROWS = {"cpu": 8, "cuda": 1024}  # inputs in every batch that transformers sees, where memory holds them
-REMEMBERED = 1 << 16  # states of masks at the most: some 100 MB
+EQUAL_ROWS = {"cpu": 8, "cuda": 1024}  # inputs in every batch for transformers, if memory holds them
+REMEMBERED = 1 << 16  # most cached states of masks: about 100 MB
 TOKENISER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 
 # Vocabulary entries that fill up a model's table and have no meaning.
@@ -43,9 +43,9 @@ _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+")
 class MaskedLM:
     """A masked language model, asked about single words. Its answer to a row depends on that row alone.
 
-    model:       whatever `models.locate` knows. A BERT runs on our own code, others by transformers.
+    model:       anything that `models.locate` knows. A BERT runs on our own code, others by transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
-    token_types: whether the model is given which tokens belong to the second half, as it was in training.
+    token_types: whether the model is told which tokens belong to the second half, as in training.
     outputs:     the output vocabulary: the surface string of each allowed vocabulary entry, without the mark of a
                  word's start or inside; two entries may share one. Special and unused entries, and those that
                  decode to white space or to part of a character, are left out: a public choice.
@@ -80,10 +80,10 @@ class MaskedLM:
         self._model.choose(self.output_ids)
 
     def mask_logits(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False) -> np.ndarray:
-        """The logits at the mask: float32 [rows, outputs], multiples of 1/1024.
+        """Return the logits at the mask: float32 [rows, outputs], multiples of 1/1024.
 
         texts_words:  each text as its words; the original is these joined by a space.
-        rows:         int [rows, 2]: index of the text, and of the word in it that is masked.
+        rows:         int [rows, 2]: index of the text, and of the masked word in it.
         inserted:     the mask does not replace that word but follows it.
 
         Raises UserError where a logit is not finite.
@@ -97,28 +97,28 @@ class MaskedLM:
     def parts(
         self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False
     ) -> Iterator[tuple[list[int], Tensor]]:
-        """As `mask_logits`, part by part where the model computes: numbers of rows, and their logits."""
+        """Yield `mask_logits` part by part on the model's device: numbers of rows, and their logits."""
         for members, logits in self._model.logits(list(self.inputs(texts_words, rows, inserted))):
             yield members, on_grid(logits, self._folder)
 
     def states(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray) -> np.ndarray:
-        """What the network makes of the mask of each row, all that costs much of its answer: float32 [rows, width].
+        """Return the network's state at the mask of each row, the expensive part of its answer: float32 [rows, width].
 
-        For `recall`, of this process or another; [0, 0] of a model that does not run on our own code.
+        For `recall`, in this process or another; [0, 0] for a model that does not run on our own code.
         """
         if not isinstance(self._model, _BertMaskedLM):
             return np.empty((0, 0), np.float32)
         return self._model.states(list(self.inputs(texts_words, rows))).cpu().numpy()
 
     def recall(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, states: np.ndarray) -> None:
-        """Take these states for what `states` returns of the rows, here and wherever else they are asked for."""
+        """Use `states` as the cached result of `states` for these rows. Results must not change."""
         if isinstance(self._model, _BertMaskedLM):
             self._model.recall(list(self.inputs(texts_words, rows)), states)
 
     def inputs(
         self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False
     ) -> Iterator[PairInput]:
-        """The model's input for each row, as `mask_logits` builds it."""
+        """Yield the model's input for each row, as `mask_logits` builds it."""
         for text, word in rows:
             if not 0 <= word < len(texts_words[text]):
                 raise IndexError(f"row ({text}, {word}): the text has {len(texts_words[text])} words")
@@ -134,7 +134,7 @@ class MaskedLM:
             yield self._pair(ids, int(first), int(last))
 
     def _pair(self, ids: list[int], first: int, last: int) -> PairInput:
-        """The pair for the word that is subwords first to last (exclusive) of a text; for none where first is last."""
+        """Return the pair for the word of subwords first to last (exclusive) of a text; no word if first is last."""
         before, between, after = self._frame.ids
         masked = [*ids[:first], self._frame.mask, *ids[last:]]
         mask = first
@@ -157,7 +157,7 @@ class PairInput(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """Equal for equal inputs alone."""
+        """Return a digest that is equal for equal inputs alone."""
         whole = np.concatenate([self.ids, self.kinds, [self.mask]]).astype(np.int64)
         return hashlib.blake2b(whole.tobytes(), digest_size=16).digest()
 
@@ -171,10 +171,10 @@ class _Frame(NamedTuple):
 
 
 class _BertMaskedLM:
-    """BERT on our own code; inputs are packed and fixed in shape there.
+    """BERT on our own code; inputs are packed and have fixed shapes there.
 
-    On a processor it remembers the states of masks, so that a search over budgets reads its texts once. What comes
-    first stays: whoever asks again mostly asks for the same rows in the same order.
+    On a processor it caches the states of masks, so a search over budgets reads its texts once. The first
+    states stay in the cache: repeated calls mostly use the same rows in the same order.
     """
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
@@ -196,7 +196,7 @@ class _BertMaskedLM:
         self._recalled |= zip((row.digest for row in inputs), states, strict=True)
 
     def states(self, inputs: list[PairInput]) -> Tensor:
-        """The state at the mask of each input: float32 [inputs, width]. Those that are recalled are not computed."""
+        """Return the state at the mask of each input: float32 [inputs, width]. Cached states are not computed."""
         recalled = [self._recalled.get(row.digest) for row in inputs]
         new = [row for row, state in zip(inputs, recalled, strict=True) if state is None]
         computed = self._bert.states([row.ids for row in new], [row.kinds for row in new], [row.mask for row in new])
@@ -218,7 +218,7 @@ class _BertMaskedLM:
 
 
 class _AnyMaskedLM:
-    """Any masked language model by transformers, in batches of one exact length and fixed in rows (see `bert`)."""
+    """Any masked language model by transformers, in batches of one exact length with fixed rows (see `bert`)."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         with quiet_loading(folder):
@@ -251,7 +251,7 @@ class _AnyMaskedLM:
         self.entries = int(self._model.config.vocab_size)
 
     def choose(self, output_ids: np.ndarray) -> None:
-        """Keep the head's rows for these outputs, in float32: at bfloat16 logits near 16 are multiples of 0.125."""
+        """Select the head's rows for these outputs, in float32: at bfloat16 logits near 16 are multiples of 0.125."""
         import torch
 
         self._chosen = torch.from_numpy(output_ids).to(self._device)
@@ -260,13 +260,13 @@ class _AnyMaskedLM:
         self._head = head.weight[self._chosen].detach().float(), None if bias is None else bias[self._chosen].float()
 
     def logits(self, inputs: list[PairInput]) -> Iterator[tuple[list[int], Tensor]]:
-        """The logits of the rows named beside them."""
+        """Yield numbers of rows and their logits."""
         order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].ids))
         for length, run in groupby(order, key=lambda i: len(inputs[i].ids)):
             yield from self._memory.parts(list(run), partial(self._first_batch, inputs, length))
 
     def _first_batch(self, inputs: list[PairInput], length: int, members: list[int]) -> Tensor:
-        """The logits of the first members, of one length."""
+        """Return the logits of the first members, of one length."""
         import torch
 
         from epsilometer.models.memory import activations
@@ -279,9 +279,9 @@ class _AnyMaskedLM:
             return self._at_masks([inputs[i] for i in filled])[: len(batch)]
 
     def _at_masks(self, inputs: list[PairInput]) -> Tensor:
-        """Logits at the mask, [rows, outputs].
+        """Return logits at the mask, [rows, outputs].
 
-        The head sees only the mask's hidden state, in float32, where it can be caught.
+        The head sees only the mask's hidden state, in float32, where it can be intercepted.
         """
         import torch
 
@@ -330,7 +330,7 @@ def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
     config = json.loads((encoder_folder / "config.json").read_text())
     config.pop("_name_or_path", None)
     config |= {"architectures": ["BertForMaskedLM"], "tie_word_embeddings": True}
-    # The encoder's own cut and padding are for sentences, not for pairs.
+    # The encoder's own truncation and padding are for sentences, not for pairs.
     tokenizer = json.loads((encoder_folder / "tokenizer.json").read_text()) | {"truncation": None, "padding": None}
     with whole(out / "model.safetensors") as file:
         file.write(save(weights, metadata={"format": "pt"}))
@@ -342,7 +342,7 @@ def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
 
 
 def _frame(tokenizer: Tokenizer, mask: int) -> _Frame:
-    """The frame, read off the tokeniser's own pair of two letters."""
+    """Return the frame, read off the tokeniser's own pair of two letters."""
     pair = tokenizer.encode("a", "b")
     halves = np.array([-1 if half is None else half for half in pair.sequence_ids])
     first, second = np.flatnonzero(halves == 0), np.flatnonzero(halves == 1)
@@ -353,7 +353,7 @@ def _frame(tokenizer: Tokenizer, mask: int) -> _Frame:
 
 
 def _output_vocabulary(tokenizer: Tokenizer, entries: int) -> tuple[np.ndarray, list[str]]:
-    """Ids and surface strings of the vocabulary entries that are text of their own."""
+    """Return ids and surface strings of the vocabulary entries that are text of their own."""
     from tokenizers.models import WordPiece
 
     count = min(entries, tokenizer.get_vocab_size())
@@ -372,7 +372,7 @@ def _output_vocabulary(tokenizer: Tokenizer, entries: int) -> tuple[np.ndarray, 
 
 
 def _word_of_each(offsets: Sequence[tuple[int, int]], words: Sequence[str]) -> np.ndarray:
-    """The index of the word that each subword belongs to, ascending: int [subwords]."""
+    """Return the index of the word of each subword, ascending: int [subwords]."""
     ends = np.cumsum([len(word) + 1 for word in words]) - 1  # words are joined by one space
     spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
     # By its last character: a tokeniser may count the space before a word as part of it.
@@ -381,13 +381,13 @@ def _word_of_each(offsets: Sequence[tuple[int, int]], words: Sequence[str]) -> n
 
 
 def _centred(length: int, middle: int, size: int) -> slice:
-    """At most `size` of `length` places, with place `middle` in the centre as far as the ends allow."""
+    """Return at most `size` of `length` places, with place `middle` in the centre as far as the ends allow."""
     start = max(0, min(middle - size // 2, length - size))
     return slice(start, start + size)
 
 
 def _positions(model: Any) -> int:
-    """The longest input in tokens; RoBERTa and its relatives keep the first places of their table for padding."""
+    """Return the longest input in tokens; RoBERTa and its relatives reserve the first positions for padding."""
     tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
     reserved = [part.padding_idx + 1 for part in tables if getattr(part, "padding_idx", None) is not None]
     return model.config.max_position_embeddings - max(reserved, default=0)

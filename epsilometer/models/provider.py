@@ -1,8 +1,8 @@
 """Candidate rewrites of a text by a language model, at a temperature: a local one, or one behind a chat endpoint.
 
-Candidate number i of a text is a function of the text and of i: the local model draws it from a stream that both name,
-the endpoint is sent i as the seed, and its answers are stored on disk (`chat`). So k candidates are the first k of
-any larger number, equal texts have equal candidates, and no answered question is asked again.
+Candidate number i of a text is a function of the text and of i: the local model draws it from a stream named by both,
+the endpoint receives i as the seed, and its answers are stored on disk (`chat`). So k candidates are the first k of
+any larger number, equal texts have equal candidates, and no answered question is sent again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Provider(ABC):
         self._written: dict[str, list[str]] = {}
 
     def candidates(self, texts: Sequence[str], count: int) -> list[list[str]]:
-        """The first `count` candidates of each text, white space normalised; they depend on that text alone."""
+        """Return the first `count` candidates of each text, white space normalised; they depend on that text alone."""
         wanted = [(text, i) for text in dict.fromkeys(texts) for i in range(len(self._written.get(text, [])), count)]
         for (text, _), written in zip(wanted, self._write(wanted), strict=True):
             self._written.setdefault(text, []).append(" ".join(written.split()))
@@ -46,13 +46,13 @@ class Provider(ABC):
 
     @abstractmethod
     def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
-        """Candidate number i of a text, for each pair of them."""
+        """Return candidate number i of a text, for each pair of them."""
 
 
 class RemoteProvider(Provider):
-    """A model behind an OpenAI-compatible endpoint (`chat` says how it is found). It sees the texts that it is given.
+    """A model behind an OpenAI-compatible endpoint (`chat` describes how to configure it). It sees the texts.
 
-    store: a file of the answers; spends: bounds of what is asked, and how many requests at a time.
+    store: a file of the answers; spends: bounds of the requests, and their number at a time.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RemoteProvider(Provider):
 
     @cached_property
     def spending(self) -> Spending:
-        """What was sent so far, and its bounds."""
+        """The requests sent so far, and their bounds."""
         return self._spends.account(self._longest)
 
     @cached_property
@@ -81,7 +81,7 @@ class RemoteProvider(Provider):
 
 
 class LocalProvider(Provider):
-    """An encoder-decoder or a decoder-only model by id or folder; a chat template is used where there is one."""
+    """An encoder-decoder or a decoder-only model by id or folder; its chat template is used if it has one."""
 
     def __init__(self, model: str | Path, prompt: str | None, temperature: float, longest: int) -> None:
         from epsilometer.models.causal_lm import CausalLM
@@ -122,7 +122,7 @@ class LocalProvider(Provider):
         return candidates
 
     def _prompted(self, text: str) -> list[int]:
-        """The prompt as tokens; a text too long for the model loses words at its end, the prompt none."""
+        """Return the prompt as tokens; a text too long for the model loses words at its end, the prompt none."""
         words, room = text.split(), self._model.room(self._longest)
         while len(ids := self._tokens(" ".join(words))) > room:
             words = words[: -max(1, (len(ids) - room) // 4)]
@@ -139,5 +139,5 @@ class LocalProvider(Provider):
 
 @lru_cache(maxsize=1)
 def local(model: str | Path, prompt: str | None, temperature: float, longest: int) -> LocalProvider:
-    """The local provider of these settings: loaded once, its candidates shared by the mechanisms that use it."""
+    """Return the local provider of these settings: loaded once, its candidates shared by the mechanisms that use it."""
     return LocalProvider(model, prompt, temperature, longest)

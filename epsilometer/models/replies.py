@@ -1,4 +1,4 @@
-"""What stands in the reply of a service: JSON, whole or in server-sent events, and a value in it by its path."""
+"""Parsing of a service's reply: JSON, whole or in server-sent events, and a value in it by its path."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from epsilometer.core.limits import ENDPOINT_BYTES
 
 
 class NoAnswer(ValueError):
-    """A reply has another form; the message says which, and quotes nothing of it."""
+    """A reply of another form; the message names the difference, and quotes nothing of the reply."""
 
 
 def is_stream(response: httpx2.Response) -> bool:
-    """Whether a reply is of server-sent events."""
+    """Return True for a reply of server-sent events."""
     kind: str = response.headers.get("Content-Type", "")
     return kind.partition(";")[0].strip().lower() == "text/event-stream"
 
 
 def events(response: httpx2.Response) -> list[str]:
-    """The data of each event of a stream, without the mark of its end."""
+    """Return the data of each event of a stream, without the mark of its end."""
     source = httpx2.EventSource(response, max_event_size=ENDPOINT_BYTES.value)
     return [event.data for event in source if not event.data.startswith("[DONE]")]
 
 
 def objects(response: httpx2.Response) -> list[Any]:
-    """The JSON values of a reply: that of each event of a stream, else the one; what is no JSON is left out."""
+    """Return the JSON values of a reply: that of each event of a stream, else its one value; other data is left out."""
     values = []
     for text in events(response) if is_stream(response) else [response.text]:
         try:
@@ -52,7 +52,7 @@ def status(response: httpx2.Response) -> int:
 
 
 def at(value: Any, path: str) -> Any:
-    """What stands at a path, as in `choices.0.message.content`. Raises NoAnswer where there is nothing."""
+    """Return the value at a path, as in `choices.0.message.content`. Raises NoAnswer where there is none."""
     for part in path.split("."):
         try:
             value = value[int(part)] if isinstance(value, list) else value[part]
@@ -62,7 +62,7 @@ def at(value: Any, path: str) -> Any:
 
 
 def counted(body: Any, read: str, written: str) -> tuple[int, int] | None:
-    """The tokens read and written that stand at two paths; None where no such numbers do."""
+    """Return the tokens read and written at two paths; None where these numbers are missing."""
     try:
         counts = at(body, read), at(body, written)
     except NoAnswer:
@@ -71,6 +71,6 @@ def counted(body: Any, read: str, written: str) -> tuple[int, int] | None:
 
 
 def usage(response: httpx2.Response, read: str, written: str) -> tuple[int, int] | None:
-    """The tokens that a reply states last, whole or streamed."""
+    """Return the tokens that a reply states last, whole or streamed."""
     stated = [tokens for body in objects(response) if (tokens := counted(body, read, written)) is not None]
     return stated[-1] if stated else None

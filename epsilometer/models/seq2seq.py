@@ -28,7 +28,7 @@ _NEVER = -29.0  # entries with a smaller bias are those that a trained decoder n
 class Seq2Seq(Generator):
     """An encoder-decoder. Its answer to a row depends on that row alone.
 
-    model: whatever `models.locate` knows; precision: "float32", "bfloat16" or "auto".
+    model: anything that `models.locate` knows; precision: "float32", "bfloat16" or "auto".
     width: size of an encoder state. start, pad: ids of the decoder's first token, and of padding.
     """
 
@@ -48,14 +48,14 @@ class Seq2Seq(Generator):
         self.pad = int(self.end if self.tokenizer.pad_token_id is None else self.tokenizer.pad_token_id)
 
     def cut(self, tokens: Sequence[list[int]], length: int | None = None) -> list[list[int]]:
-        """Token ids cut at their ends to `length` (default: the window), the closing special tokens kept."""
+        """Return token ids truncated to `length` (default: the window), with the closing special tokens."""
         room = self.window if length is None else length
         ids_of_one = self.tokens(["a"])[0]
         closing = len(ids_of_one) - 1 - ids_of_one.index(self.plain("a")[-1])
         return [ids if len(ids) <= room else ids[: room - closing] + ids[len(ids) - closing :] for ids in tokens]
 
     def padded(self, texts: Sequence[str], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Token ids of n texts, cut (the closing special tokens kept) or padded to `length`, and their mask.
+        """Return token ids of n texts, truncated (before closing special tokens) or padded to `length`, and a mask.
 
         Both int64 [n, length].
         """
@@ -67,7 +67,7 @@ class Seq2Seq(Generator):
 
     @torch.inference_mode()
     def states(self, ids: NDArray[np.integer], mask: NDArray[np.integer] | None = None) -> Tensor:
-        """The encoder's last hidden states, float32 [n, length, width], on the processor.
+        """Return the encoder's last hidden states, float32 [n, length, width], on the processor.
 
         ids: [n, length] tokens; mask: [n, length], 1 where a token counts (None: everywhere).
         """
@@ -82,17 +82,17 @@ class Seq2Seq(Generator):
 
     @torch.inference_mode()
     def longest(self, prompt: int) -> int:
-        """As `Generator.longest`: the decoder's own limit, whatever the prompt."""
+        """Return the decoder's own limit, whatever the prompt."""
         config = self.network.config
         return positions(getattr(config, "decoder", config)) or 1 << 16
 
     def room(self, new: int) -> int:
-        """As `Generator.room`."""
+        """Return the same as `Generator.room`."""
         return self.window if new <= self.longest(0) else 0
 
     @torch.inference_mode()
     def read(self, prompts: NDArray[np.integer]) -> tuple[Tensor, Any]:
-        """The encoder over prompts of one length, int [rows, length], and the decoder over its first token.
+        """Run the encoder over prompts of one length, int [rows, length], and the decoder over its first token.
 
         Returns the first token's logits [rows, outputs], and the cache (keys and values of both attentions).
         """
@@ -105,7 +105,7 @@ class Seq2Seq(Generator):
 
     @torch.inference_mode()
     def step(self, tokens: Tensor, cache: Any) -> Tensor:
-        """As `Generator.step`."""
+        """Return the same as `Generator.step`."""
         # The encoder's states are in the cache as keys and values; only their shape is read.
         length = cache.cross_attention_cache.get_seq_length()
         hidden = torch.zeros(1, dtype=self.network.dtype, device=self.device).expand(len(tokens), length, self.width)
@@ -128,9 +128,10 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
     """Join a sentence encoder, unchanged, and a decoder trained on top of it into one encoder-decoder.
 
     decoder_folder:  decoder.safetensors (the trained parameters, float16) and config.json (of the decoder); bounds.json
-                     where the bounds of its logits were measured.
-    encoder_folder:  a BERT without a head, with its tokeniser; its word embeddings are the decoder's, in and out. Where
-                     the decoder's configuration says `encoder_layers`, it stands on the first so many layers.
+                     if the bounds of its logits were measured.
+    encoder_folder:  a BERT without a head, with its tokeniser; its word embeddings are the decoder's, in and out. If
+    the
+                     decoder's configuration has `encoder_layers`, only this number of first layers is used.
     out:             the folder to write: an EncoderDecoderModel in float32. Vocabulary entries that the decoder was
                      never trained to generate (bias -30) are named in its generation settings (`suppress_tokens`).
     """
@@ -172,7 +173,7 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
     with quiet_loading():
         model.save_pretrained(out)
     tokenizer.save_pretrained(out)
-    # The encoder's own cut and padding are for sentences.
+    # The encoder's own truncation and padding are for sentences.
     settings = json.loads((out / "tokenizer.json").read_text()) | {"truncation": None, "padding": None}
     write_text(json.dumps(settings, ensure_ascii=False), out / "tokenizer.json")
     if (decoder_folder / "bounds.json").is_file():

@@ -1,16 +1,16 @@
 """Any HTTP service that takes a text and answers with one, described by a template of a few lines.
 
     method: POST                                  # or PUT, PATCH
-    headers: {Authorization: "Bearer ${TOKEN}"}   # ${NAME} is the environment's
-    body: {text: "{text}", strength: "{epsilon}"} # JSON; a string is sent as plain text
-    answer: result.text                           # where the answer stands; left out: the whole reply
-    stream: false                                 # whether the reply is of server-sent events, each with a part
-    revision: model.version                       # where the reply says what answered, if it does
-    tokens: [usage.read, usage.written]           # where it says what it counted, if it does
-    finish: stop_reason                           # where it says why the answer ended, if it does
+        headers: {Authorization: "Bearer ${TOKEN}"}   # ${NAME} is the environment's
+        body: {text: "{text}", strength: "{epsilon}"} # JSON; a string is sent as plain text
+        answer: result.text                           # path of the answer; left out: the whole reply
+        stream: false                                 # whether the reply is of server-sent events, each with a part
+        revision: model.version                       # path of the model's revision, if the reply has one
+        tokens: [usage.read, usage.written]           # paths of the token counts, if the reply has them
+        finish: stop_reason                           # path of the reason for the answer's end, if the reply has one
 
-A value that is `{epsilon}` alone is sent as a number. Headers of the template are sent, with type and length of the
-body, and no others. `endpoint` says how answers are stored and requests repeated.
+A value that is `{epsilon}` alone is sent as a number. Only the template's headers are sent, with type and length of the
+body. `endpoint` describes how answers are stored and requests repeated.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CARRYING = ("host", "content-length", "content-type", "accept", "accept-encodin
 
 
 class Template(BaseModel):
-    """A request to a service, with places for the text and the privacy budget, and where its reply has the answer."""
+    """A request to a service, with places for the text and the privacy budget, and the path of its answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +60,7 @@ class Template(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> Template:
-        """Of a YAML file. Raises UserError for what is none; no value is quoted, as one may be a secret."""
+        """Read a YAML file. Raises UserError for an invalid one; no value is quoted, as one may be a secret."""
         try:
             content = yaml_text.load(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -93,15 +93,15 @@ class Template(BaseModel):
 
     @property
     def has_budget(self) -> bool:
-        """Whether the body has a place for the privacy budget."""
+        """True if the body has a place for the privacy budget."""
         return EPSILON in json.dumps(self.body)
 
     def filled(self, text: str, epsilon: float, *, listed: bool = False) -> Any:
-        """The body, for a text and a privacy budget; listed: malformed, with what holds the text in a list."""
+        """Return the body, for a text and a privacy budget; listed: malformed, with the value of the text in a list."""
         return _filled(self.body, {TEXT: text, EPSILON: f"{epsilon:g}"}, epsilon, listed=listed)
 
     def sent_headers(self) -> dict[str, str]:
-        """The headers, with values of the environment. Raises UserError where a variable is missing or unusable."""
+        """Return the headers, with values of the environment. Raises UserError for a missing or unusable variable."""
         return {
             name: _VARIABLE.sub(lambda match: environment(match[1], "what a header of the template sends"), value)
             for name, value in self.headers.items()
@@ -124,8 +124,8 @@ def _filled(part: Any, values: Mapping[str, str], epsilon: float, *, listed: boo
 class Service:
     """A service at a URL, with a store of its answers.
 
-    revision: what the user calls its present state; with another, everything is asked anew. store, workers, timeout,
-    spending: as in `Endpoint`. Raises UserError for an unusable URL and a variable of a header that is missing.
+    revision: the user's name for its present state; with another, every question is sent again. store, workers,
+    timeout, spending: as in `Endpoint`. Raises UserError for an unusable URL and a missing variable of a header.
     """
 
     def __init__(
@@ -157,13 +157,13 @@ class Service:
         )
 
     def complete(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> list[Completion]:
-        """The answer to each text with its privacy budget and number of a draw. Raises as `Endpoint.collect`."""
+        """Return the answer to each text with its privacy budget and number of a draw. Raises as `Endpoint.collect`."""
         requests = self._requests(texts, epsilons, draws)
         answers = self._endpoint.collect(dict(requests), self._send, f"ask {self._endpoint.address.host}")
         return [answers[key] for key, _ in requests]
 
     def forecast(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int], longest: int) -> Forecast:
-        """What `complete` would take; nothing is sent. longest: most tokens of an answer."""
+        """Return the cost forecast of `complete`; nothing is sent. longest: most tokens of an answer."""
         requests = self._requests(texts, epsilons, draws)
         sizes = {key: len(text) for (key, _), text in zip(requests, texts, strict=True)}
         return self._endpoint.forecast(sizes, sizes, longest)
@@ -171,7 +171,7 @@ class Service:
     def _requests(
         self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]
     ) -> list[tuple[bytes, Any]]:
-        """The key and the body of each request."""
+        """Return the key and the body of each request."""
         bodies = [self._template.filled(text, epsilon) for text, epsilon in zip(texts, epsilons, strict=True)]
         source = self._endpoint.source
         return [(key_of(source, [body, draw]), body) for body, draw in zip(bodies, draws, strict=True)]
@@ -189,13 +189,13 @@ class Service:
 def request(
     client: httpx2.Client, url: str, template: Template, headers: Mapping[str, str], body: Any
 ) -> httpx2.Request:
-    """The request of a template with this body, as a client sends it."""
+    """Return the request of a template with this body, as a client sends it."""
     content, kind = written(headers, body)
     return client.build_request(template.method, url, headers={"Content-Type": kind, **headers}, content=content)
 
 
 def written(headers: Mapping[str, str], body: Any) -> tuple[bytes, str]:
-    """A body as it is sent, and its type: that of the headers, by which a form is written as one, or its own."""
+    """Return a body as it is sent, and its type: that of the headers, which may request a form, or its own."""
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), None)
     if isinstance(body, str):
         return body.encode(errors="replace"), kind or "text/plain; charset=utf-8"
@@ -205,7 +205,7 @@ def written(headers: Mapping[str, str], body: Any) -> tuple[bytes, str]:
 
 
 def read(template: Template, response: httpx2.Response) -> Completion:
-    """The answer in a reply. Raises NoAnswer for a reply of another form, UserError for a stream that was not meant."""
+    """Return the answer in a reply. Raises NoAnswer for a reply of another form, UserError for an unexpected stream."""
     from epsilometer.models.replies import NoAnswer, at, events, is_stream, objects
 
     if is_stream(response) and not template.stream:
@@ -226,7 +226,7 @@ def read(template: Template, response: httpx2.Response) -> Completion:
         try:
             answers.append(at(value, template.answer))
         except NoAnswer:
-            if not (template.stream or flaws & Flaw.WITHHELD):  # events may say other things
+            if not (template.stream or flaws & Flaw.WITHHELD):  # some events hold no part of the answer
                 raise
     if not (answers or flaws & Flaw.WITHHELD):
         raise NoAnswer(f"events without {template.answer}")

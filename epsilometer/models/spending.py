@@ -1,8 +1,8 @@
-"""What requests to an endpoint cost, and the bounds on that.
+"""The cost of requests to an endpoint, and its bounds.
 
-Every attempt counts, repeated ones too. Before it is sent, the most that it can cost is set aside: a token for each
+Every attempt counts, repeated ones too. Before it is sent, its largest possible cost is reserved: a token for each
 byte of the request, since tokens of text are at least a byte long, and `longest` tokens for its answer. Once the
-endpoint says what it counted, that stands in its place. A request that was refused (status 4xx) cost no tokens; any
+endpoint states its count, that replaces the reservation. A refused request (status 4xx) cost no tokens; any
 other without a count may have been billed, and stays counted at the most. So no bound is exceeded, whatever fails.
 """
 
@@ -23,7 +23,7 @@ TOKEN = 4  # characters of an English text that make a token, for estimates
 
 
 class Prices(NamedTuple):
-    """In any currency: of a million tokens read, of a million written, and of a request."""
+    """Prices per million input tokens, per million output tokens, and per request, in any currency."""
 
     read: float = 0.0
     written: float = 0.0
@@ -43,7 +43,7 @@ _FREE, _BOUNDLESS = Prices(), Caps()
 
 @dataclass(frozen=True)
 class Amount:
-    """Requests, and tokens that the endpoint reads and writes."""
+    """Counts of requests, and of tokens that the endpoint reads and writes."""
 
     requests: int = 0
     read: int = 0
@@ -56,11 +56,11 @@ class Amount:
         return Amount(self.requests - other.requests, self.read - other.read, self.written - other.written)
 
     def cost(self, prices: Prices) -> float:
-        """In the currency of the prices."""
+        """Return the cost in the currency of the prices."""
         return (self.read * prices.read + self.written * prices.written) / 1e6 + self.requests * prices.request
 
     def beyond(self, caps: Caps, prices: Prices) -> str | None:
-        """The first bound that it exceeds, by the name of its setting and value; None where it keeps all."""
+        """Return the first exceeded bound, by the name of its setting and value; None if all are kept."""
         for name, amount, most in (
             ("max_requests", self.requests, caps.requests),
             ("max_tokens", self.read + self.written, caps.tokens),
@@ -73,7 +73,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What some questions will take: their number, how many of them have their answers, and characters of the others.
+    """The forecast for some questions: their number, the number already answered, and characters of the others.
 
     longest: most tokens of an answer.
     """
@@ -93,16 +93,16 @@ class Forecast:
 
     @property
     def least(self) -> Amount:
-        """Each once, with empty answers; the tokens read are an estimate."""
+        """Return the amount if each is sent once and gets an empty answer; the tokens read are an estimate."""
         return Amount(self.questions - self.stored, self.characters // TOKEN)
 
     @property
     def most(self) -> Amount:
-        """Each once, with answers of the most tokens; the tokens read are an estimate."""
+        """Return the amount if each is sent once and gets the longest answer; the tokens read are an estimate."""
         return replace(self.least, written=(self.questions - self.stored) * self.longest)
 
     def said(self, prices: Prices) -> str:
-        """In words, without the texts."""
+        """Return the forecast in words, without the texts."""
         return (
             f"{self.least.requests:,} requests ({self.stored:,} of {self.questions:,} answers are stored already), "
             f"about {self.least.read:,} tokens read (one for {TOKEN} characters), at most {self.most.written:,} written"
@@ -112,7 +112,7 @@ class Forecast:
 
 
 class Dry(UserError):
-    """A dry run has come to what it would have sent. most: questions of all rounds, where this is the first of some."""
+    """A dry run's result: the requests it would have sent. most: questions of all rounds, if this is the first."""
 
     def __init__(self, forecast: Forecast, prices: Prices, most: int | None = None) -> None:
         said = f"nothing was sent: {forecast.said(prices)}"
@@ -124,7 +124,7 @@ class Dry(UserError):
         self._forecast, self._prices = forecast, prices
 
     def then(self, send: Callable[[], object]) -> Dry:
-        """Return this dry run with what a call would send after it."""
+        """Return this dry run with the requests that a call would send after it."""
         try:
             send()
         except Dry as further:
@@ -132,7 +132,7 @@ class Dry(UserError):
         return self
 
     def in_rounds(self, most: int) -> Dry:
-        """Return this dry run as the first round of this many questions at most."""
+        """Return this dry run as the first round of at most this many questions."""
         return Dry(self._forecast, self._prices, most)
 
 
@@ -144,8 +144,8 @@ class Spends:
     """Settings of a mechanism that asks an endpoint.
 
     max_requests, max_tokens, max_cost: bounds of a run, repeated attempts included.
-    prices:         of a million tokens read, of a million written, and of a request, in any currency.
-    dry:            say what would be sent, and raise `Dry` instead of sending it.
+    prices:         per million input tokens, per million output tokens, and per request, in any currency.
+    dry:            describe the requests, and raise `Dry` instead of sending them.
     workers:        requests at a time.
     """
 
@@ -163,20 +163,20 @@ class Spends:
         return self
 
     def account(self, longest: int) -> Spending:
-        """An account with nothing spent. longest: most tokens of an answer."""
+        """Return an account with nothing spent. longest: most tokens of an answer."""
         return Spending(
             longest, Caps(self.max_requests, self.max_tokens, self.max_cost), Prices(*self.prices), self.dry
         )
 
 
 class Bill:
-    """What one attempt is counted as; the most that it can cost until `used` says better."""
+    """The amount counted for one attempt: its largest possible cost, until `used` gives a better figure."""
 
     def __init__(self, most: Amount) -> None:
         self.amount = most
 
     def used(self, tokens: tuple[int, int] | None, status: int) -> None:
-        """Tokens read and written as the endpoint counts them, None where it does not; the status of its answer."""
+        """Record the tokens read and written by the endpoint's count, None without one; status: of its answer."""
         if tokens is not None:
             self.amount = Amount(1, *tokens)
         elif 400 <= status < 500:
@@ -184,7 +184,7 @@ class Bill:
 
 
 class Spending:
-    """Counts what is sent, for several threads. longest: most tokens of an answer; dry: nothing is to be sent."""
+    """The account of all requests, for several threads. longest: most tokens of an answer; dry: send nothing."""
 
     def __init__(self, longest: int, caps: Caps = _BOUNDLESS, prices: Prices = _FREE, dry: bool = False) -> None:
         self._longest, self._caps, self._prices, self._dry = longest, caps, prices, dry
@@ -193,10 +193,10 @@ class Spending:
 
     @contextmanager
     def attempt(self, size: int) -> Iterator[Bill]:
-        """Set aside what an attempt of so many bytes can cost, and count it when it is over.
+        """Reserve the most that an attempt of this size in bytes can cost, and count it when it is over.
 
-        Where that exceeds a bound, waits for attempts under way, which may have cost less than was set aside. Raises
-        UserError where it still does.
+        If that exceeds a bound, wait for attempts in progress, which may cost less than their reservation. Raises
+        UserError if it still does.
         """
         most = Amount(1, size, self._longest)
         with self._changed:
@@ -217,7 +217,7 @@ class Spending:
                 self._changed.notify_all()
 
     def check(self, forecast: Forecast) -> None:
-        """Raise UserError where the questions exceed a bound whatever is answered, before any of them is sent.
+        """Raise UserError where the questions exceed a bound whatever the answers, before any of them is sent.
 
         Raises Dry in a dry run.
         """
@@ -231,7 +231,7 @@ class Spending:
 
     @property
     def said(self) -> str:
-        """What was spent so far, in words."""
+        """Return the amount spent so far, in words."""
         cost = f", {self._spent.cost(self._prices):,.4g} in all" if any(self._prices) else ""
         return (
             f"{self._spent.requests:,} requests were sent, at most {self._spent.read:,} tokens read and "

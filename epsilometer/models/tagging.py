@@ -1,8 +1,8 @@
-"""Part-of-speech tags and one (subject, verb, object) triple a sentence, for English.
+"""Part-of-speech tags and one (subject, verb, object) triple per sentence, for English.
 
-The embedded tagger is two small heads on the frozen hidden states of all-MiniLM-L6-v2: the first layer of either head
-is linear in a word's features, these are the mean of its pieces' states in all seven layers, so every layer's states go
-through that map at once and no feature vector of 2,688 numbers is ever kept. Any spaCy pipeline with a parser can
+The embedded tagger is two small heads on the frozen hidden states of all-MiniLM-L6-v2. The first layer of either head
+is linear in a word's features, which are the mean of its pieces' states in all seven layers, so every layer's states go
+through that map at once and no feature vector of 2,688 numbers is ever stored. Any spaCy pipeline with a parser can
 replace it (`tagger`).
 
 Sentences end at a full stop, exclamation or question mark before white space, and at a line's end. A triple's members
@@ -33,7 +33,7 @@ HEADS = EMBEDDED / "minilm-heads"
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # as in the heads' training: contractions whole, punctuation apart
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\s*\n\s*")
 _CHUNK = 2048  # sentences in memory at a time; cannot change a result
-_DECIMALS = 6  # of rounded scores, so that small differences between kernels do not reach a label
+_DECIMALS = 6  # of rounded scores, so small differences between kernels do not change a label
 _POSSESSIVE = frozenset(["my", "your", "his", "her", "its", "our", "their"])
 _MODIFIER = frozenset(["ADJ", "NUM", "NOUN", "PROPN"])
 
@@ -47,7 +47,7 @@ class Triple(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The triple as one text, for embeddings and the search for near-duplicates."""
+        """Return the triple as one text, for embeddings and the search for near-duplicates."""
         return " | ".join(self)
 
 
@@ -60,30 +60,30 @@ class Tagged(NamedTuple):
 
 
 class TripleReader(Protocol):
-    """Whatever finds triples in texts."""
+    """A component that extracts triples from texts."""
 
     def triples(self, texts: Sequence[str]) -> list[list[Triple]]:
-        """The triples of each text in their order, at most one a sentence."""
+        """Return the triples of each text in their order, at most one per sentence."""
         ...
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, by punctuation before white space and by lines."""
+    """Return the sentences of a text, by punctuation before white space and by lines."""
     return [part for part in (piece.strip() for piece in _END.split(text)) if part]
 
 
 def words_and_marks(sentence: str) -> list[str]:
-    """The units that are tagged: words with their apostrophes, and every other mark on its own."""
+    """Return the tagged units: words with their apostrophes, and every other mark on its own."""
     return _WORD.findall(sentence)
 
 
 def places(sentence: str) -> Iterator[tuple[int, int]]:
-    """The first and the last character (exclusive) of each of those units."""
+    """Yield the first and the last character (exclusive) of each of those units."""
     return (match.span() for match in _WORD.finditer(sentence))
 
 
 def tagger(name: str, heads: Path = HEADS) -> TripleReader:
-    """The embedded tagger ("minilm-heads", with its weights in `heads`), or an installed spaCy pipeline by name."""
+    """Return the embedded tagger ("minilm-heads", with weights in `heads`), or an installed spaCy pipeline by name."""
     return Tagger(heads) if name == HEADS.name else SpacyTagger(name)
 
 
@@ -110,18 +110,18 @@ class Tagger:
         self._tokenizer.enable_truncation(labels["features"]["max_pieces"])
 
     def tag(self, split: Sequence[Sequence[str]]) -> list[Tagged]:
-        """The tags and the triple of each sentence, given as its words."""
+        """Return the tags and the triple of each sentence, given as its words."""
         return [tagged for i in range(0, len(split), _CHUNK) for tagged in self._chunk(split[i : i + _CHUNK])]
 
     def upos(self, split: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """The tags alone of each sentence, given as its words; a distinct sentence is read once."""
+        """Return only the tags of each sentence, given as its words; a distinct sentence is read once."""
         distinct = list(dict.fromkeys(map(tuple, split)))
         tags = (tags for i in range(0, len(distinct), _CHUNK) for tags in self._tags(distinct[i : i + _CHUNK]))
         tags_of = dict(zip(distinct, tags, strict=True))
         return [tags_of[tuple(words)] for words in split]
 
     def triples(self, texts: Sequence[str]) -> list[list[Triple]]:
-        """The triples of each text in their order, at most one a sentence."""
+        """Return the triples of each text in their order, at most one per sentence."""
         return _in_texts(texts, lambda parts: [as_triple(tagged) for tagged in self.tag(parts)])
 
     def _tags(self, split: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
@@ -131,7 +131,7 @@ class Tagger:
             yield tuple(self.labels[i] for i in tags[end - len(words) : end])
 
     def _upos(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The number of the tag of each word, from its features [words, columns] under the first map."""
+        """Return the number of the tag of each word, from its features [words, columns] under the first map."""
         hidden = _gelu(features + self._weights["upos.hidden.bias"])
         scores = hidden @ self._weights["upos.out.weight"].T + self._weights["upos.out.bias"]
         return np.round(scores, _DECIMALS).argmax(axis=1)
@@ -157,7 +157,7 @@ class Tagger:
     def _projections(
         self, split: Sequence[Sequence[str]], ends: NDArray[np.int64], maps: Sequence[str]
     ) -> list[NDArray[np.float64]]:
-        """Each word's features under each of these maps, the first ones: float64 [words, columns] each."""
+        """Return each word's features under each of these maps, the first ones: float64 [words, columns] each."""
         columns = [len(self._weights[f"{name}.weight"]) for name in maps]
         encodings = self._tokenizer.encode_batch([list(words) for words in split], is_pretokenized=True)
         pieces = self._bert.projections([encoding.ids for encoding in encodings], sum(columns))
@@ -167,7 +167,7 @@ class Tagger:
             for word in encoding.word_ids
         ]
         owner = np.array(owners, np.int64)
-        runs = np.flatnonzero(np.diff(owner, prepend=-2))  # the pieces of a word lie side by side
+        runs = np.flatnonzero(np.diff(owner, prepend=-2))  # the pieces of a word are consecutive
         means = np.zeros((int(ends[-1]) if len(ends) else 0, sum(columns)))
         if len(runs):
             sums = np.add.reduceat(pieces, runs, axis=0, dtype=np.float64)
@@ -192,7 +192,7 @@ class SpacyTagger:
             ) from error
 
     def triples(self, texts: Sequence[str]) -> list[list[Triple]]:
-        """The triples of each text in their order, at most one a sentence."""
+        """Return the triples of each text in their order, at most one per sentence."""
 
         def find(parts: Sequence[Sequence[str]]) -> list[Triple | None]:
             from spacy.tokens import Doc
@@ -205,14 +205,14 @@ class SpacyTagger:
 
 
 def as_triple(tagged: Tagged) -> Triple | None:
-    """The triple's words, each with those that belong to it."""
+    """Return the triple's words, each with those that belong to it."""
     if tagged.roles is None:
         return None
     return Triple(*(" ".join(tagged.words[i].lower() for i in phrase(tagged, role)) for role in range(3)))
 
 
 def phrase(tagged: Tagged, role: int) -> range:
-    """The places of subject (0), verb (1) or object (2) and of the words beside it that belong to it.
+    """Return the places of subject (0), verb (1) or object (2) and of the words beside it that belong to it.
 
     Before a noun: its adjectives, numbers and nouns, then one determiner or possessive; after a name: names. Before a
     verb: auxiliaries, particles and adverbs; after a copula: particles ("is not"). Never another role's word.
@@ -249,7 +249,7 @@ def _in_texts(texts: Sequence[str], find: Any) -> list[list[Triple]]:
 
 
 def _best(scores: NDArray[np.float64]) -> tuple[int, int, int] | None:
-    """The three distinct words of the highest sum of scores [words, 3] as subject, verb, object; None at 0 or below."""
+    """Return the distinct words with the highest sum of scores [words, 3] as subject, verb, object; None if <= 0."""
     best = np.argsort(-scores, axis=0, kind="stable")[:3].T.tolist()
     total, chosen = 0.0, None
     for s, v, o in product(*best):
@@ -266,7 +266,7 @@ def _gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _parsed(document: Any) -> Tagged:
-    """The main clause of a parsed sentence: its root's subject, and its nearest object, complement or adjunct."""
+    """Return a parsed sentence's main clause: its root's subject, and its nearest object, complement or adjunct."""
     tagged = Tagged([token.text for token in document], [token.pos_ for token in document], None)
     root = next((token for token in document if token.head == token), None)
     if root is None:
@@ -280,7 +280,7 @@ def _parsed(document: Any) -> Tagged:
 
 
 def _projected(folder: Path, weight: NDArray[np.float64]) -> Any:
-    """A BERT that sends the hidden states of all its layers, one after another, through weight [columns, features]."""
+    """Return a BERT whose hidden states of all layers, one after another, go through weight [columns, features]."""
     import torch
     from torch.nn import functional as F
 
@@ -289,7 +289,7 @@ def _projected(folder: Path, weight: NDArray[np.float64]) -> Any:
 
     class Projected(Bert):
         def projections(self, sequences: Sequence[Sequence[int]], columns: int) -> NDArray[np.float32]:
-            """Returns the first `columns` of the outputs [tokens, columns], sequence after sequence."""
+            """Return the first `columns` of the outputs [tokens, columns], sequence after sequence."""
             lengths = np.array([len(sequence) for sequence in sequences])
             ends = np.cumsum(lengths)
             result = np.empty((int(lengths.sum()), columns), np.float32)

@@ -1,7 +1,7 @@
-"""Training an encoder-decoder to write given texts: what its decoder reads and has to write, and its folder after it.
+"""Training an encoder-decoder to write given texts: its decoder's input and targets, and its saved folder.
 
-The word embeddings, which are also the vocabulary head, stay as they are. So no piece that the texts do not hold is
-ever a target, and most of the vocabulary need not be computed.
+The word embeddings, which are also the vocabulary head, are frozen. So a piece that the texts do not hold is never
+a target, and most of the vocabulary need not be computed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IGNORED = -100  # a target without a loss
 
 
 class Targets:
-    """The pieces of some texts as the outputs of a model, which has no others from here on."""
+    """The pieces of some texts as the outputs of a model, which has no other outputs from here on."""
 
     def __init__(self, model: Seq2Seq, texts: Sequence[str]) -> None:
         self._model = model
@@ -33,9 +33,9 @@ class Targets:
         self._slot[torch.from_numpy(model.outputs)] = torch.arange(len(model.outputs))
 
     def of(self, ids: NDArray[np.integer], mask: NDArray[np.integer]) -> tuple[Tensor, Tensor]:
-        """Token ids and mask [n, length] of texts -> what the decoder reads, and the outputs that it has to write.
+        """Map token ids and mask [n, length] of texts to the decoder's input and the outputs that it must write.
 
-        Both int64 [n, length]; IGNORED where a piece is none of the outputs, or no piece is left.
+        Both int64 [n, length]; IGNORED where a piece is not among the outputs, or no piece is left.
         """
         model = self._model
         labels = torch.from_numpy(np.where(mask == 1, ids, IGNORED))
@@ -49,7 +49,7 @@ class Targets:
 
 
 def embeddings(model: Seq2Seq) -> set[int]:
-    """The ids (Python's) of the word embeddings' parameters and of the vocabulary head's."""
+    """Return the ids (Python's) of the word embeddings' parameters and of the vocabulary head's."""
     network = model.network
     shared = (network.get_input_embeddings(), network.get_output_embeddings())
     return {id(parameter) for part in shared for parameter in part.parameters()}

@@ -1,7 +1,7 @@
 """A Marian translation model by id or folder (Helsinki-NLP/opus-mt-en-fr and its relatives), in safetensors.
 
-Its tokeniser is a pair of SentencePiece models, one a language, with one vocabulary beside them: transformers has no
-fast one. Of a model with several target languages the source's own beginning (">>fra<<") names one; here that is text,
+Its tokeniser is a pair of SentencePiece models, one per language, with one vocabulary beside them: transformers has no
+fast one. In a model with several target languages the source's own beginning (">>fra<<") names one; here that is text,
 as a special token written in a text is, so such models are refused.
 """
 
@@ -43,11 +43,11 @@ class Translator(Seq2Seq):
             )
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `Generator.tokens`: of texts in the source language."""
+        """Return the same as `Generator.tokens`: for texts in the source language."""
         return [[*self.plain(text), self.tokenizer.eos_token_id] for text in texts]
 
     def plain(self, text: str) -> list[int]:
-        """As `Generator.plain`."""
+        """Return the same as `Generator.plain`."""
         tokenizer: Any = self.tokenizer
         special, unknown = set(tokenizer.all_special_tokens), tokenizer.unk_token
         pieces = tokenizer.spm_source.encode(text, out_type=str)  # an unknown piece is the characters themselves

@@ -1,1 +1,1 @@
-"""Private fine-tuning: gradients of examples, noise on them, the loop around it."""
+"""Private fine-tuning: per-example gradients, noise on them, and the training loop."""

@@ -26,8 +26,8 @@ DOWN, UP = "down", "up"  # A and B
 def adapt(network: Any, rank: int, targets: Sequence[str], generator: np.random.Generator) -> list[str]:
     """Put an adapter on every linear layer whose name is or ends in one of `targets`, "query" say, in place.
 
-    network: of `general.network`. Returns the names of what is to be trained, for `general.trainable`. Raises UserError
-    for a target that no layer has for a name.
+    network: from `general.network`. Returns the names of the tensors to train, for `general.trainable`. Raises
+    UserError for a target that is not the name of any layer.
     """
     layers = {name: sizes for name, layer in network.named_modules() if (sizes := _sizes(layer))}
     classifier = "score" if network.config.model_type == GPT2 else "classifier"
@@ -50,7 +50,7 @@ def _is(name: str, target: str) -> bool:
 
 
 def _sizes(layer: object) -> tuple[int, int] | None:
-    """Inputs and outputs of a linear layer; None of anything else. GPT-2's are transformers' own, transposed."""
+    """Return inputs and outputs of a linear layer, else None. GPT-2's layers are transformers' own, transposed."""
     import torch
     from transformers.pytorch_utils import Conv1D
 
@@ -63,7 +63,7 @@ def _sizes(layer: object) -> tuple[int, int] | None:
 
 
 def _adapted(layer: Any, sizes: tuple[int, int], rank: int, generator: np.random.Generator) -> Module:
-    """A layer with an adapter, on the layer's device."""
+    """Return a layer with an adapter, on the layer's device."""
     import torch
 
     inputs, outputs = sizes

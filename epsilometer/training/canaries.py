@@ -3,7 +3,7 @@
 Each canary takes part or does not (neighbours added or removed); or, where neighbours are replaced and the number of
 texts is public, it always takes part, with one of two labels. Coins are independent, so the number of canaries that
 take part is random, as the bounds of `auditing.one_run.coins` require. For canaries that are gradients see
-`gradient_canaries`: those would ruin a model, texts do not.
+`gradient_canaries`: those would ruin a model, while texts do not.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class CanaryLabels:
 
 
 def coins(count: int, generator: np.random.Generator) -> NDArray[np.bool_]:
-    """Returns [count] fair coins: whether a canary takes part, or does in its first version."""
+    """Return [count] fair coins: whether a canary takes part, or takes part in its first version."""
     return generator.random(count) < 0.5
 
 
 def wrong_labels(right: NDArray[np.int64], classes: int, generator: np.random.Generator) -> CanaryLabels:
-    """Returns a wrong label, uniform among the others, for each right one [n], which is the other version's."""
+    """Return a wrong label, uniform among the others, for each right one [n], which is the other version's."""
     return CanaryLabels((right + generator.integers(1, classes, len(right))) % classes, right)
 
 
 def random_labels(count: int, classes: int, generator: np.random.Generator) -> CanaryLabels:
-    """Returns two different labels for each of `count` canaries, uniform."""
+    """Return two different labels for each of `count` canaries, uniform."""
     other = generator.integers(classes, size=count)
     return CanaryLabels(wrong_labels(other, classes, generator).first, other)

@@ -5,10 +5,10 @@ On the unit sphere of R^d the density of a draw y about a unit vector mu is C_d(
 proportion to mu - nu, so at most 2 kappa for any two (`accounting`).
 
 **One draw** is y = W mu + sqrt(1 - W^2) q, q uniform on the directions orthogonal to mu. q is a Gaussian vector less
-its component along mu, over its length: no rotation, and no special case for a mean near an axis. The cosine W is by
-rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), rewritten so that nothing cancels from kappa
-1e-3 to 1e9 and d from 2 to 1e8: with m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa / (m + s), the most likely
-cosine but for a dimension, and T the cosine of a uniform direction of R^(m+1),
+its component along mu, over its length: this needs neither a rotation nor a special case for a mean near an axis. The
+cosine W is drawn by rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), rewritten so that nothing
+cancels from kappa 1e-3 to 1e9 and d from 2 to 1e8: with m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa / (m + s),
+which is the most likely cosine up to one dimension, and T the cosine of a uniform direction of R^(m+1),
 
     W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
 
@@ -16,7 +16,7 @@ That is Wood's envelope: his Beta variable is (1 - T) / 2, his b is (1 - x) / (1
 his bound into this one. In float32, b cancels to 0 or 1 - W to a few values
 (`tests/support/broken/float32_cosines.py`); all scalars here are float64.
 
-**The average of L draws** is all that is released, so it is sampled directly, without the L draws. With unit means u_i
+**The average of L draws** is the whole release, so it is sampled directly, without the L draws. With unit means u_i
 of Gram matrix G, draw i is w_i u_i + s_i (z_i - t_i u_i): z_i standard normal in R^d, t_i = u_i'z_i, and s_i = sqrt(1 -
 w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimension.
 
@@ -31,8 +31,8 @@ w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimension.
 
        sum = sum_i (w_i - s_i t_i) u_i + l n + (sum_i s_i e_i - l h),    l = length / |n less its projection|,
 
-   where the last term, in M, is small (all s_i / c_i are nearly l), so that its large coefficients where means are
-   nearly dependent, equal or opposite do no harm.
+      where the last term, in M, is small (all s_i / c_i are nearly l), so its large coefficients for means that are
+      nearly dependent, equal or opposite do no harm.
 
 This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests), at the cost of
 one normal vector, one product with it and one weighted sum; the rest works on L x L matrices. Where d - r < L the draws
@@ -41,9 +41,9 @@ are made one by one.
 A mean of zero has no direction: its draw is uniform, w_i = 0 and u_i = 0 above; |ln of its density over any other's| <=
 2 kappa. Gradients that are not finite count as zero.
 
-The vector n and sums of gradients are float32. Neither decides a law: they move a draw by 1e-7 of its noise, or a mean
-by 1e-7 of itself, which is 1e-7 of the claimed loss. Means nearer than 1e-5.5 to the span of others count as in it:
-3e-6 kappa more loss for such an example. docs/security-releases.md says what that means for a release.
+The vector n and sums of gradients are float32. Neither changes a law by much: they move a draw by 1e-7 of its noise, or
+a mean by 1e-7 of itself, which is 1e-7 of the claimed loss. Means nearer than 1e-5.5 to the span of others count as in
+it: 3e-6 kappa more loss for such an example. docs/security-releases.md explains the effect on a release.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ from epsilometer.training.normals import normals
 
 Array = NDArray[np.float64]
 
-_NUMBERS = 1 << 16  # of draws at a time, where a draw has fewer
-_DEPENDENT = 1e-11  # squared distance from the span of other means at which a mean counts as in it
+_NUMBERS = 1 << 16  # numbers of draws at a time, where a draw has fewer
+_DEPENDENT = 1e-11  # squared distance from the span of other means below which a mean counts as in it
 
 
 def cosines(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> Array:
-    """Returns [count] independent cosines W between a draw and its mean direction. Checks kappa and the dimension."""
+    """Return [count] independent cosines W between a draw and its mean direction. Checks kappa and the dimension."""
     return _angles(kappa, dimension, count, generator)[0]
 
 
 def average_of_draws(
     gradients: ExampleGradients, kappa: float, generator: np.random.Generator, over: float | None = None
 ) -> Array:
-    """Returns the sum [d] of a draw about each of L gradients, made one by one, over a number, L if none is given."""
+    """Return the sum [d] of a draw about each of L gradients, made one by one, divided by `over`, by default L."""
     check_concentration(kappa, gradients.size)
     total = np.zeros(gradients.size)
     rows, chosen = max(1, _NUMBERS // gradients.size), np.eye(gradients.count)
@@ -87,7 +87,7 @@ def average_of_draws(
 def average(
     gradients: ExampleGradients, kappa: float, generator: np.random.Generator, over: float | None = None
 ) -> NDArray[np.floating]:
-    """Returns the sum [d] of a draw about each of L gradients, over a number, L if none is given.
+    """Return the sum [d] of a draw about each of L gradients, divided by `over`, by default L.
 
     Its law is that of `average_of_draws`; see the module's docstring. float32, or float64 from a system's generator.
     The sum of no draws is zero. Raises UserError for kappa <= 0 and fewer than two dimensions.
@@ -98,7 +98,7 @@ def average(
     norms = gradients.norms()
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     gram = gradients.gram() * np.outer(inverse, inverse)
-    np.fill_diagonal(gram, norms > 0)  # not to rounding, which would choose the first pivot
+    np.fill_diagonal(gram, norms > 0)  # exact ones, since rounding would choose the first pivot
     rows, basis = _coordinates(gram)
     outside = gradients.size - rows.shape[1]
     if outside < gradients.count:
@@ -130,7 +130,7 @@ def average(
 
 
 def _draws(means: NDArray[np.floating], kappa: float, generator: np.random.Generator) -> Array:
-    """A draw [n, d] about the direction of each mean [n, d]; uniform about one that is zero or not finite."""
+    """Return a draw [n, d] about the direction of each mean [n, d]; uniform about one that is zero or not finite."""
     draws = normals(means.size, generator).reshape(means.shape).astype(np.float64)
     units = means.astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
@@ -146,7 +146,7 @@ def _draws(means: NDArray[np.floating], kappa: float, generator: np.random.Gener
 
 
 def _angles(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> tuple[Array, Array]:
-    """[count] cosines W and sines sqrt(1 - W^2), both to some 1e-15 of themselves."""
+    """Return [count] cosines W and sines sqrt(1 - W^2), both with a relative error of about 1e-15."""
     check_concentration(kappa, dimension)
     m = dimension - 1
     s = math.hypot(2 * kappa, m)
@@ -168,7 +168,7 @@ def _angles(kappa: float, dimension: int, count: int, generator: np.random.Gener
 
 
 def _coordinates(gram: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Coordinates [L, r] of unit vectors in a basis of their span, and the numbers of r of them that span it.
+    """Return coordinates [L, r] of unit vectors in a basis of their span, and the numbers of r of them that span it.
 
     gram: [L, L], its diagonal 1, or 0 for no vector. The rows [r, r] of those r are lower triangular.
     """
@@ -181,7 +181,7 @@ def _coordinates(gram: Array) -> tuple[Array, NDArray[np.int64]]:
 
 
 def _length_of_sum(lengths: Array, dimension: int, generator: np.random.Generator) -> float:
-    """The length of a sum of independent vectors of given lengths [L] and uniform directions in R^dimension."""
+    """Return the length of a sum of independent vectors of given lengths [L] and uniform directions in R^dimension."""
     if len(lengths) == 1:
         return float(lengths[0])
     normal = generator.standard_normal(len(lengths) - 1)
@@ -197,5 +197,5 @@ def _divisor(gradients: ExampleGradients, over: float | None) -> float:
 
 
 def _length(vector: NDArray[np.floating]) -> float:
-    """The Euclidean length of a vector [d], its squares summed in float64."""
+    """Return the Euclidean length of a vector [d], its squares summed in float64."""
     return math.sqrt(np.einsum("i,i->", vector, vector, dtype=np.float64))

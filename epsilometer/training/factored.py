@@ -1,4 +1,4 @@
-"""Gradients of the examples of a batch in factors: one outer product a tensor and example.
+"""Gradients of the examples of a batch in factors: one outer product per tensor and example.
 
 For one example, the gradient with respect to an affine map's weight is u v', where u is the gradient at its outputs and
 v its input; with respect to a bias or a norm's factor it is a vector u. So with U [L, m] and V [L, n] for each tensor
@@ -30,7 +30,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 class Factor:
     """The gradients of L examples by one tensor: left [..., L, m] and right [..., L, n], u v' of each example.
 
-    A tensor of m numbers without a second axis has no right. Axes before L number models, all of one shape; either side
+    A tensor of m numbers without a second axis has no right. Axes before L index models of one shape; either side
     may lack them.
     """
 
@@ -39,19 +39,19 @@ class Factor:
 
     @property
     def size(self) -> int:
-        """The numbers of the tensor."""
+        """The number of entries of the tensor."""
         return self.left.shape[-1] * (1 if self.right is None else self.right.shape[-1])
 
     def squares(self) -> NDArray[np.float64]:
-        """Returns the squared lengths [..., L]; infinite or NaN where the gradient is, or where float32 overflows."""
+        """Return the squared lengths [..., L]; infinite or NaN where the gradient is, or where float32 overflows."""
         return _squares(self.left) * (1.0 if self.right is None else _squares(self.right))
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [..., L, L]."""
+        """Return the inner products [..., L, L]."""
         return _gram(self.left) * (1.0 if self.right is None else _gram(self.right))
 
     def weighted_sum(self, weights: NDArray[np.float64], out: NDArray[np.float32]) -> None:
-        """Put the sum of the gradients times their weights [..., L] into out [..., m, n], or [..., m]."""
+        """Write the sum of the gradients times their weights [..., L] into out [..., m, n], or [..., m]."""
         left = (self.left * weights[..., None]).astype(np.float32)
         if self.right is None:
             np.sum(left, axis=-2, out=out)
@@ -59,35 +59,35 @@ class Factor:
             np.matmul(left.swapaxes(-1, -2), self.right, out=out)
 
     def product(self, tensor: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [..., L] with a tensor [..., m, n] or [..., m], in its precision."""
+        """Return the inner products [..., L] with a tensor [..., m, n] or [..., m], in its precision."""
         if self.right is None:
             product: NDArray[np.float64] = (self.left @ tensor[..., None])[..., 0].astype(np.float64)
             return product
         return np.einsum("...lj,...lj->...l", self.left @ tensor, self.right, dtype=np.float64)
 
     def shape(self, leading: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the tensor, of as many models."""
+        """Return the shape of the tensor, for as many models."""
         sides = (self.left,) if self.right is None else (self.left, self.right)
         return (*leading, *(side.shape[-1] for side in sides))
 
 
 @dataclass(frozen=True)
 class FactoredGradients:
-    """`ExampleGradients` in factors, one a tensor, in order.
+    """`ExampleGradients` in factors, one per tensor, in order.
 
-    With factors of many models, every array that is taken or returned has their axes in front, [..., L] for [L].
+    With factors of many models, every input and output array has their axes in front, [..., L] for [L].
     """
 
     factors: Sequence[Factor]
 
     @property
     def count(self) -> int:
-        """L."""
+        """L, the number of examples."""
         return self.factors[0].left.shape[-2]
 
     @property
     def size(self) -> int:
-        """d, of one model."""
+        """d, the number of parameters of one model."""
         return sum(self.parts)
 
     @property
@@ -112,11 +112,11 @@ class FactoredGradients:
         return [Factor(left, right) for left, right in sides if left is not None]
 
     def norms(self) -> NDArray[np.float64]:
-        """Returns the lengths of the gradients [L]."""
+        """Return the lengths of the gradients [L]."""
         return np.where(self._lengths <= _LARGEST, self._lengths, 0.0)
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns the sum [d] of the gradients times their weights [L]."""
+        """Return the sum [d] of the gradients times their weights [L]."""
         leading = self._leading
         out = np.empty((*leading, self.size), np.float32)
         start = 0
@@ -127,11 +127,11 @@ class FactoredGradients:
         return out
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [L, L] of the gradients, in float64."""
+        """Return the inner products [L, L] of the gradients, in float64."""
         return sum((factor.gram() for factor in self.finite), np.zeros(()))
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [L] of the gradients with a vector [d], computed in the vector's precision."""
+        """Return the inner products [L] of the gradients with a vector [d], computed in the vector's precision."""
         out, start = np.zeros(()), 0
         for factor in self.finite:
             part = vector[..., start : start + factor.size]
@@ -140,7 +140,7 @@ class FactoredGradients:
         return out
 
     def part(self, number: int) -> FactoredGradients:
-        """Returns the gradients by one tensor alone: an example that is not finite anywhere is zero in every part."""
+        """Return the gradients by one tensor alone: an example that is not finite anywhere is zero in every part."""
         return FactoredGradients([self.finite[number]])
 
     @property
@@ -160,5 +160,5 @@ def _gram(rows: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _only(rows: NDArray[np.float32] | None, good: NDArray[np.bool_]) -> NDArray[np.float32] | None:
-    """The rows [..., L, m] of the good examples, and zeros for the others."""
+    """Return the rows [..., L, m] of the good examples, and zeros for the others."""
     return None if rows is None else np.where(good[..., None], rows, np.float32(0))

@@ -5,12 +5,12 @@ where transformers' training mode leaves dropout on. So a text's state is the sa
 
 BERT:   the last hidden state of the first token, [CLS], by `models/bert.py`; a BERT with another activation than the
         exact GELU by transformers.
-GPT-2:  the state of the last token that is no padding, before the last norm, by transformers. A tokeniser without a
-        padding token pads with the end token, as the paper does. Attention looks back alone, so what stands behind a
+GPT-2:  the state of the last token that is not padding, before the last norm, by transformers. A tokeniser without a
+        padding token pads with the end token, as the paper does. Attention looks back alone, so padding after a
         text cannot change its state.
 
-A text is cut after `length` tokens, special ones included; a special token written in a text is characters. A state
-depends on its text alone: batches have a width that follows from the text's own length, and a number of rows that
+A text is truncated after `length` tokens, special ones included; a special token written in a text is characters. A
+state depends on its text alone: batches have a width that follows from the text's own length, and a number of rows that
 follows from the width.
 """
 
@@ -36,9 +36,9 @@ from epsilometer.runtime.resuming import Parts
 from epsilometer.training.heads import BERT, GPT2, last_layers
 from epsilometer.training.tokens import Tokens, attention, last_place, padding, window
 
-BLOCK = 512  # texts between two writes: what a kill costs at most
-ROWS = {"cpu": 8, "cuda": 1024}  # texts of every batch that transformers sees, where memory holds them
-MULTIPLE = 8  # tokens that a batch's width is a multiple of
+BLOCK = 512  # texts between two writes: the most work that a kill loses
+ROWS = {"cpu": 8, "cuda": 1024}  # texts of every batch for transformers, if memory holds them
+MULTIPLE = 8  # a batch's width is a multiple of this number of tokens
 _STATES = "states.npy"  # of a block
 LAYERS, ABOUT = "last_layers.safetensors", "about.json"  # in a folder of features, beside SPLIT.npy
 
@@ -58,7 +58,7 @@ class Frozen(Tokens):
         self.width = self._network.width
 
     def states(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns the states [n, width] of texts. Raises UserError as `ids`, and for states that are not finite."""
+        """Return the states [n, width] of texts. Raises UserError as `ids`, and for states that are not finite."""
         if not texts:
             return np.empty((0, self.width), np.float32)
         states = self._network(self.ids(texts))
@@ -70,10 +70,10 @@ class Frozen(Tokens):
 def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, begun: Parts) -> None:
     """Write a folder of features: SPLIT.npy with the states float32 [n, width] of each split, LAYERS and ABOUT.
 
-    ABOUT has kind, width and length, the tensors that the checkpoint has of a head, and how many texts a split has and
-    how many of them were cut. A split without texts gets no file.
+    ABOUT has kind, width and length, the head's tensors that the checkpoint has, the number of texts of each split and
+    of those truncated. A split without texts gets no file.
 
-    States go to disk block by block. begun: the blocks that an earlier run of the same texts, weights and settings
+    States go to disk block by block. begun: the blocks that an earlier run with the same texts, weights and settings
     finished. Raises UserError for a text of no tokens before any work.
     """
     measured = {split: frozen.lengths(texts, f" of {split}") for split, texts in splits.items()}
@@ -83,7 +83,7 @@ def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, beg
     for split, texts in splits.items():
         lengths, cut = measured[split]
         counts[split] = {"texts": len(texts), "cut": int(cut.sum())}
-        order = np.argsort(lengths, kind="stable")  # texts of about one length fill batches
+        order = np.argsort(lengths, kind="stable")  # texts of similar length fill batches
         with tables.ArrayWriter(folder / f"{split}.npy", len(texts)) as writer:
             for rows, states in _blocks(frozen, texts, order, begun=begun, split=split):
                 writer.write(rows, states)
@@ -94,7 +94,7 @@ def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, beg
 def write_tokens(tokens: Tokens, splits: Mapping[str, Sequence[str]], folder: Path) -> None:
     """Write a folder of token ids: SPLIT.npy [n, length] of each split (`Tokens.padded`), and ABOUT as `write` does.
 
-    For a network of which more than the head is trained, so that no state of it stays what it is. ABOUT names the
+    For a network that trains more than the head, so its states change. ABOUT names the
     model's files by their hashes, because a training reads the model again. Raises UserError for a text of no tokens.
     """
     counts = {}
@@ -107,9 +107,9 @@ def write_tokens(tokens: Tokens, splits: Mapping[str, Sequence[str]], folder: Pa
 
 
 def read(folder: Path, split: str) -> NDArray[Any]:
-    """The states [n, width], or token ids, of a split, mapped from disk.
+    """Return the states [n, width], or token ids, of a split, mapped from disk.
 
-    Raises UserError where there is no such split.
+    Raises UserError for a missing split.
     """
     path = folder / f"{split}.npy"
     if not path.is_file():
@@ -119,7 +119,7 @@ def read(folder: Path, split: str) -> NDArray[Any]:
 
 
 def _of_model(tokens: Tokens) -> str:
-    """Hashes of a model's weights, configuration and tokeniser."""
+    """Return hashes of a model's weights, configuration and tokeniser."""
     files = [(tokens.folder / name).read_bytes() for name in ("config.json", "tokenizer.json")]
     return " ".join([weights_hash(tokens.folder), *(hashlib.sha256(content).hexdigest() for content in files)])
 
@@ -127,7 +127,7 @@ def _of_model(tokens: Tokens) -> str:
 def _blocks(
     frozen: Frozen, texts: Sequence[str], order: NDArray[np.int64], *, begun: Parts, split: str
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Rows and their states, block by block; those that an earlier run finished are read."""
+    """Yield rows and their states, block by block; those that an earlier run finished are read."""
     starts = range(0, len(order), BLOCK)
     for start in track(starts, len(starts), "states"):
         rows, name = order[start : start + BLOCK], f"{split}-{start}"
@@ -138,7 +138,7 @@ def _blocks(
 
 
 class _BertStates:
-    """The first token of a BERT on the house's own code."""
+    """The first token of a BERT, by this project's own code."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         from epsilometer.models.bert import Bert
@@ -153,7 +153,7 @@ class _BertStates:
 
 
 class _ByTransformers:
-    """The first token of any BERT, or a GPT-2's last one before its last norm, by transformers."""
+    """The first token of any BERT, or a GPT-2's last token before its last norm, by transformers."""
 
     def __init__(self, folder: Path, kind: str, precision: str, device: str) -> None:
         import torch
@@ -177,7 +177,7 @@ class _ByTransformers:
         return states
 
     def _first_batch(self, ids: Sequence[Sequence[int]], width: int, members: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The states of the first members, padded on the right."""
+        """Return the states of the first members, padded on the right."""
         import torch
 
         from epsilometer.models.memory import activations
@@ -186,7 +186,7 @@ class _ByTransformers:
         size = self._memory.rows(each, ROWS[self._device])
         tokens = np.full((size, width), self._pad, np.int64)
         there, places = np.zeros(tokens.shape, bool), np.zeros(size, np.int64)
-        there[:, 0] = True  # in rows without a text too: attention to nothing is no number
+        there[:, 0] = True  # also in rows without a text: attention to nothing gives NaN
         batch = [ids[i] for i in members[:size]]
         for row, tokens_of_text in enumerate(batch):
             tokens[row, : len(tokens_of_text)], there[row, : len(tokens_of_text)] = tokens_of_text, True
@@ -212,7 +212,7 @@ def _network(folder: Path, kind: str, precision: str, device: str) -> _BertState
 
 
 def _load(folder: Path, kind: str, precision: str, device: str) -> Any:
-    """The network by transformers, in evaluation mode and without a pooler.
+    """Return the network by transformers, in evaluation mode and without a pooler.
 
     Raises UserError naming a layer that the checkpoint lacks.
     """

@@ -1,10 +1,10 @@
-"""Any parameters of a classifying BERT or GPT-2, the slow way: per-example gradients by torch.func in micro-batches.
+"""Per-example gradients of any parameters of a classifying BERT or GPT-2, by torch.func in micro-batches.
 
-For what has no closed form in `heads`: layers of the network itself, all of it, or adapters (LoRA, Hu et al. 2022, by
-peft). `NetworkHead` can be used wherever a head is, including the training loop; where a head takes hidden states it
-takes token ids [L, length] (`Tokens.padded`).
+This slow way serves parameters without a closed form in `heads`: layers of the network itself, all of it, or adapters
+(LoRA, Hu et al. 2022, by peft). `NetworkHead` can be used in place of a head, including in the training loop; its
+inputs are token ids [L, length] (`Tokens.padded`) instead of hidden states.
 
-A micro-batch is one `vmap` of one `grad`, so that its examples' gradients are written out, micro x d numbers. A whole
+A micro-batch is one `vmap` of one `grad`, so its examples' gradients are written out, micro x d numbers. A whole
 batch is written out where it takes at most MEMORY bytes; otherwise each quantity (norms, inner products) takes another
 pass through the micro-batches, and a weighted sum is computed as the gradient of the weighted losses, by one backward
 pass. The size of micro-batches affects only float32 rounding.
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-MEMORY = 1 << 28  # bytes that the gradients of a batch may take
+MEMORY = 1 << 28  # most bytes for the gradients of a batch
 MICRO = 8  # examples in a micro-batch, or as many as MEMORY holds
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkHead(Head):
-    """Parameters of a network, trainable like those of a head; there are not many models of them in one.
+    """Parameters of a network, trainable like those of a head; several models in one are not supported.
 
-    vector: float32 [d], their values; those in `network` are not used. width: tokens of a padded text. network: as
-    transformers' classes for sequence classification are called, in evaluation mode. chosen: the parameters' shapes by
-    their names. pad: the id that stands behind a text's end; causal: whether tokens see only those before them.
-    micro: examples whose gradients are computed at a time.
+    vector: float32 [d], their values; those in `network` are not used. width: tokens of a padded text. network:
+    called like transformers' classes for sequence classification, in evaluation mode. chosen: the parameters' shapes by
+    name. pad: the id after a text's end; causal: whether tokens see only those before them.
+    micro: number of examples whose gradients are computed at a time.
     """
 
     network: Module = field(repr=False)
@@ -64,7 +64,7 @@ class NetworkHead(Head):
         return dict(self.chosen)
 
     def about(self) -> dict[str, Any]:
-        """Returns the class of the network, and a digest of what is frozen in it."""
+        """Return the class of the network, and a digest of its frozen parameters."""
         digest = hashlib.blake2b(digest_size=16)
         for name, tensor in self.network.state_dict().items():
             if name not in self.chosen:
@@ -72,7 +72,7 @@ class NetworkHead(Head):
         return {"kind": type(self.network).__name__, "frozen": digest.hexdigest()}
 
     def logits(self, states: NDArray[Any], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-        """Returns [L, classes] for token ids [L, width]; masks are not used."""
+        """Return [L, classes] for token ids [L, width]; masks are not used."""
         import torch
 
         out = np.empty((len(states), self.classes), np.float32)
@@ -85,25 +85,25 @@ class NetworkHead(Head):
     def gradients(
         self, states: NDArray[Any], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
     ) -> MicroGradients:
-        """Returns the gradients of the losses of L examples, one by one.
+        """Return the gradients of the losses of L examples, one by one.
 
         states: token ids [L, width]; labels: [L]; masks are not used.
         """
         return MicroGradients(self, states, np.asarray(labels))
 
     def micro_batches(self, count: int) -> Iterator[slice]:
-        """The micro-batches of so many examples."""
+        """Yield the micro-batches of this number of examples."""
         return (slice(start, start + self.micro) for start in range(0, count, self.micro))
 
     def written_out(self, states: NDArray[Any], labels: NDArray[np.integer]) -> NDArray[np.float32]:
-        """The gradients [L, d] of one micro-batch."""
+        """Return the gradients [L, d] of one micro-batch."""
         import torch
 
         def loss(tensors: dict[str, Tensor], ids: Tensor, mask: Tensor, label: Tensor) -> Tensor:
             return torch.nn.functional.cross_entropy(self._forward(tensors, ids[None], mask[None]), label[None])
 
         each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0, 0))
-        with torch.no_grad():  # of what is frozen
+        with torch.no_grad():  # for the frozen parameters
             gradients = each(self._tensors(), *self._inputs(states), self._on_device(labels.astype(np.int64)))
         rows: NDArray[np.float32] = torch.cat([gradients[name].flatten(1) for name in self.shapes], 1).cpu().numpy()
         return rows
@@ -111,7 +111,7 @@ class NetworkHead(Head):
     def summed(
         self, states: NDArray[Any], labels: NDArray[np.integer], weights: NDArray[np.float64]
     ) -> NDArray[np.float32]:
-        """The sum [d] of the gradients of some examples times their weights [L]: that of their weighted losses."""
+        """Return the sum [d] of gradients of examples times their weights [L]: the gradient of the weighted losses."""
         import torch
 
         ids, mask = self._inputs(states)
@@ -121,7 +121,7 @@ class NetworkHead(Head):
             losses = torch.nn.functional.cross_entropy(self._forward(tensors, ids, mask), wanted, reduction="none")
             return losses @ by
 
-        with torch.no_grad():  # of what is frozen
+        with torch.no_grad():  # for the frozen parameters
             gradient = torch.func.grad(loss)(self._tensors())
         return np.concatenate([gradient[name].cpu().numpy().ravel() for name in self.shapes])
 
@@ -136,7 +136,7 @@ class NetworkHead(Head):
         return {name: self._on_device(tensor) for name, tensor in self.parameters.items()}
 
     def _inputs(self, states: NDArray[Any]) -> tuple[Tensor, Tensor]:
-        """Ids [L, t] and what is added to attention's scores [L, 1, t, t], t the longest text here."""
+        """Return ids [L, t] and the bias on attention's scores [L, 1, t, t], with t the longest text here."""
         there = states != NONE
         length = max(1, int(there.sum(axis=1).max(initial=0)))
         there = there[:, :length]
@@ -144,7 +144,7 @@ class NetworkHead(Head):
         return self._on_device(ids), self._on_device(attention(there, self.causal))
 
     def _on_device(self, array: NDArray[Any]) -> Tensor:
-        """An array where the network is."""
+        """Return an array on the network's device."""
         import torch
 
         return torch.from_numpy(array).to(next(self.network.parameters()).device)
@@ -154,7 +154,7 @@ class NetworkHead(Head):
 class MicroGradients:
     """`ExampleGradients` of a network's parameters, micro-batch by micro-batch.
 
-    states: token ids [L, width]; labels: [L]; chosen: the one tensor that they are by, or None for all.
+    states: token ids [L, width]; labels: [L]; chosen: the one tensor of the gradients, or None for all.
     """
 
     head: NetworkHead
@@ -164,12 +164,12 @@ class MicroGradients:
 
     @property
     def count(self) -> int:
-        """L."""
+        """L, the number of examples."""
         return len(self.states)
 
     @property
     def size(self) -> int:
-        """d."""
+        """d, the number of parameters."""
         return sum(self.parts)
 
     @property
@@ -178,11 +178,11 @@ class MicroGradients:
         return self.head.parts if self.chosen is None else (self.head.parts[self.chosen],)
 
     def norms(self) -> NDArray[np.float64]:
-        """Returns the lengths of the gradients [L]."""
+        """Return the lengths of the gradients [L]."""
         return self._lengths
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns the sum [d] of the gradients times their weights [L]."""
+        """Return the sum [d] of the gradients times their weights [L]."""
         if self._fits:
             return self._whole.weighted_sum(weights)
         out, start = np.zeros(self.size, np.float32), sum(self.head.parts[: self.chosen or 0])
@@ -194,7 +194,7 @@ class MicroGradients:
         return out
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [L, L]; where a batch is not written out, micro-batches are computed in pairs."""
+        """Return the inner products [L, L]; where a batch is not written out, micro-batches are computed in pairs."""
         if self._fits:
             return self._whole.gram()
         out = np.zeros((self.count, self.count))
@@ -207,15 +207,15 @@ class MicroGradients:
         return out
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [L] of the gradients with a vector [d]."""
+        """Return the inner products [L] of the gradients with a vector [d]."""
         return np.concatenate([np.empty(0), *(part.product(vector) for _, part in self._blocks())])
 
     def part(self, number: int) -> MicroGradients:
-        """Returns the gradients by one tensor alone."""
+        """Return the gradients by one tensor alone."""
         return replace(self, chosen=number)
 
     def _blocks(self, start: int = 0) -> Iterator[tuple[slice, DenseGradients]]:
-        """Rows from `start` on, and their gradients."""
+        """Yield slices of rows from `start` on, and their gradients."""
         for rows in self.head.micro_batches(self.count):
             if rows.start >= start:
                 whole = self._whole.matrix[rows] if self._fits else self._matrix(rows)
@@ -240,9 +240,9 @@ class MicroGradients:
 
 
 def network(model: str | Path, classes: int, noise: Noise) -> Module:
-    """A BERT or GPT-2 with a classifier, by transformers, in evaluation mode.
+    """Return a BERT or GPT-2 with a classifier, by transformers, in evaluation mode.
 
-    model: whatever `models.locate` knows. noise: one stream, from which what the checkpoint lacks is drawn. Raises
+    model: anything that `models.locate` knows. noise: one stream, from which missing weights are drawn. Raises
     UserError for another architecture and for fewer than two classes.
     """
     import torch
@@ -270,15 +270,16 @@ def network(model: str | Path, classes: int, noise: Noise) -> Module:
 
 
 def trainable(network: Any, length: int, names: Sequence[str] | None = None, micro: int | None = None) -> NetworkHead:
-    """Some parameters of a network as a head.
+    """Return some parameters of a network as a head.
 
-    network: of `network`, perhaps with adapters (`peft.get_peft_model`). length: tokens of a padded text. names: the
-    beginnings of the parameters' names, "bert.encoder.layer.5." say; None for those that require a gradient, which with
-    adapters are these. micro: examples in a micro-batch; None for MICRO, or fewer where d is large.
+    network: from `network`, perhaps with adapters (`peft.get_peft_model`). length: tokens of a padded text. names: the
+    beginnings of the parameters' names, such as "bert.encoder.layer.5."; None for those that require a gradient, which
+    in a network with adapters are the adapters. micro: examples in a micro-batch; None for MICRO, or fewer where d is
+    large.
 
-    Raises UserError where nothing is trainable, for a name that no parameter begins with, and a micro-batch of none.
+    Raises UserError where nothing is trainable, for a name that no parameter begins with, and an empty micro-batch.
     """
-    every = dict(network.named_parameters())  # those that layers share are there once
+    every = dict(network.named_parameters())  # shared parameters occur once
     if names is None:
         chosen = [name for name, parameter in every.items() if parameter.requires_grad]
     else:

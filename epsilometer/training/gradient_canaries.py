@@ -1,10 +1,10 @@
 """Canaries that are gradients: an audit of a training's noise and sampling by the strongest adversary, without a model.
 
 Each canary has an axis of its own, and a gradient of `LENGTH` along it whenever its text enters a batch, which clipping
-or scaling brings to 1. One fair coin a canary decides whether it takes part (neighbours added or removed), or which of
-the two directions its gradient has (replaced). All other texts share one gradient, along one further axis. A white-box
-adversary sees every update, and reads canary i from coordinate i: x_t, in units in which the canary adds 1 if it takes
-part. Gaussian noise is the same on every coordinate, so nothing is lost by leaving other dimensions out; for
+or scaling brings to 1. One fair coin per canary decides whether it takes part (neighbours added or removed), or which
+of the two directions its gradient has (replaced). All other texts share one gradient, along one further axis. A
+white-box adversary sees every update, and reads canary i from coordinate i: x_t, in units in which the canary adds 1 if
+it takes part. Gaussian noise is the same on every coordinate, so leaving other dimensions out loses nothing; for
 directional noise the number of dimensions matters, and updates have all of them.
 
 Updates from such gradients are useless for any text: no model should be trained on them, and there is none here.
@@ -12,12 +12,12 @@ Updates from such gradients are useless for any text: no model should be trained
 **Scores**, over all T steps of rate q with noise s a coordinate.
 
 - `likelihood`, with independent coins: the exact log-likelihood ratio of taking part, as the coins of steps are
-  independent: sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in an order that nobody knows it
-  is ln of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). Of two directions it is the
+  independent: sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in a secret order it
+  is ln of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). For two directions it is the
   difference of the two, at x and at -x. Directional noise is nearly Gaussian on a coordinate, with s its deviation.
 - `sum`: the sum of x_t, which released audits use. Under sampling it shows about half as much.
 - `placed`, with fixed batches: the sum of x over the steps of the canary's own batch, by an adversary who knows the
-  order, as accountants of fixed batches let it. It cannot refute a claim that assumes secret batches.
+  order, as accountants of fixed batches assume. It cannot refute a claim that assumes secret batches.
 - `spread`: the largest x_t minus the smallest, which reveals everything where steps share their noise.
 """
 
@@ -38,13 +38,13 @@ from epsilometer.core.von_mises_fisher import mean_cosine
 from epsilometer.training.noise import TrainingNoise
 from epsilometer.training.sampling import batches
 
-LENGTH = 8.0  # of a canary's gradient, above any clip in use
-_NO_NOISE = 0.05  # s of the scores where there is none
+LENGTH = 8.0  # length of a canary's gradient, above any clip in use
+_NO_NOISE = 0.05  # s in the scores of a training without noise
 
 
 @dataclass(frozen=True)
 class Axes:
-    """`ExampleGradients` along axes: of example i, `lengths[i]` (negative: the other way) on coordinate `axes[i]`."""
+    """`ExampleGradients` along axes: example i has `lengths[i]` (negative: the other way) on coordinate `axes[i]`."""
 
     axes: NDArray[np.int64]
     lengths: NDArray[np.float64]
@@ -52,38 +52,38 @@ class Axes:
 
     @property
     def count(self) -> int:
-        """L."""
+        """L, the number of examples."""
         return len(self.axes)
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """One tensor."""
+        """The length of the one tensor."""
         return (self.size,)
 
     def norms(self) -> NDArray[np.float64]:
-        """Returns the lengths [L]."""
+        """Return the lengths [L]."""
         return np.abs(self.lengths)
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns the sum [d] of the gradients times their weights [L]."""
+        """Return the sum [d] of the gradients times their weights [L]."""
         return np.bincount(self.axes, weights * self.lengths, self.size).astype(np.float32)
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [L, L]: 0 but on one axis."""
+        """Return the inner products [L, L]: 0 except on a common axis."""
         return np.where(self.axes[:, None] == self.axes, np.outer(self.lengths, self.lengths), 0.0)
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [L] with a vector [d]."""
+        """Return the inner products [L] with a vector [d]."""
         return self.lengths * vector[self.axes].astype(np.float64)
 
     def part(self, number: int) -> Axes:
-        """Returns these gradients: there is one tensor."""
+        """Return these gradients: there is one tensor."""
         return self
 
 
 @dataclass(frozen=True)
 class Run:
-    """What an adversary has after one run: whether each canary took part, or had its first direction, and its scores.
+    """An adversary's data after one run: whether each canary took part, or had its first direction, and its scores.
 
     coins: [canaries]; scores: by name, [canaries], larger where it looks more as if it did.
     """
@@ -94,7 +94,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Canaries:
-    """How many canaries, in how many dimensions, and whether neighbours are replaced instead of added or removed."""
+    """The number of canaries and of dimensions, and whether neighbours are replaced instead of added or removed."""
 
     count: int
     size: int
@@ -109,7 +109,7 @@ class Canaries:
 
 
 def run(canaries: Canaries, noise: TrainingNoise, schedule: Schedule, seed: int = 0) -> Run:
-    """Take all steps of a training of texts of which the first are canaries, and score the canaries.
+    """Take all steps of a training whose first texts are canaries, and score the canaries.
 
     seed: of the coins, the batches and the noise. Raises UserError for more canaries than the schedule has texts.
     """
@@ -135,7 +135,7 @@ def run(canaries: Canaries, noise: TrainingNoise, schedule: Schedule, seed: int 
 
 
 def _units(noise: TrainingNoise, schedule: Schedule, size: int) -> tuple[float, float]:
-    """What a canary adds to the sum of a step, and the noise of a coordinate over that."""
+    """Return the contribution of a canary to the sum of a step, and the noise of a coordinate relative to it."""
     release = noise.release((size,))
     if isinstance(release, VonMisesFisher):
         unit = mean_cosine(release.kappa, size)
@@ -145,7 +145,7 @@ def _units(noise: TrainingNoise, schedule: Schedule, size: int) -> tuple[float, 
 
 
 class _Scoring:
-    """Scores as steps come in."""
+    """Scores that are updated step by step."""
 
     def __init__(self, canaries: Canaries, schedule: Schedule, deviation: float) -> None:
         self.canaries, self.schedule, self.deviation = canaries, schedule, deviation
@@ -155,7 +155,7 @@ class _Scoring:
         self.first, self.second = np.zeros((places, canaries.count)), np.zeros((places, canaries.count))
 
     def add(self, step: int, batch: NDArray[np.int64], x: NDArray[np.float64]) -> None:
-        """Take a step's coordinates [canaries] in; batch: of the canaries that may be in it, their numbers."""
+        """Add a step's coordinates [canaries]; batch: the numbers of the canaries that may be in it."""
         self.sum += x
         self.placed[batch] += x[batch]
         np.minimum(self.least, x, out=self.least)
@@ -166,7 +166,7 @@ class _Scoring:
             self.second[place] += self._ratio(-x)
 
     def scores(self) -> dict[str, NDArray[np.float64]]:
-        """By name, [canaries]."""
+        """Return the scores by name, [canaries]."""
         likelihood = _mean(self.first) - (_mean(self.second) if self.canaries.replaced else 0.0)
         placed = {} if isinstance(self.schedule, Poisson) else {"placed": self.placed}
         return {"likelihood": likelihood, "sum": self.sum, **placed, "spread": self.most - self.least}
@@ -178,5 +178,5 @@ class _Scoring:
 
 
 def _mean(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
-    """ln of the mean of e^ratios over batches, of which one is the canary's."""
+    """Return ln of the mean of e^ratios over batches, one of which is the canary's."""
     return np.logaddexp.reduce(ratios, axis=0) - math.log(len(ratios))

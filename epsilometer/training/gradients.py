@@ -3,8 +3,8 @@
 A gradient of 592,130 numbers per example is never written out: an `ExampleGradients` is backed by factors (of a head),
 from which everything here follows in closed form, or a matrix (`DenseGradients`).
 
-An example whose gradient is not finite counts as zero. So one text cannot make a step's sum NaN, which would reveal to
-everybody that it is in the batch.
+An example whose gradient is not finite counts as zero. So one text cannot make a step's sum NaN, which would reveal
+that it is in the batch.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-_COLUMNS = 1 << 13  # of a matrix in float64 at a time
+_COLUMNS = 1 << 13  # columns of a matrix in float64 at a time
 
 
 class ExampleGradients(Protocol):
-    """The gradients of L examples by d parameters, which lie in m tensors, one after the other.
+    """The gradients of L examples with respect to d parameters, which form m tensors, one after the other.
 
     count: L; size: d; parts: the lengths of the tensors, in order, whose sum is d.
     """
@@ -33,7 +33,7 @@ class ExampleGradients(Protocol):
 
     @property
     def size(self) -> int:
-        """d."""
+        """d, the number of parameters."""
         ...
 
     @property
@@ -42,23 +42,23 @@ class ExampleGradients(Protocol):
         ...
 
     def norms(self) -> NDArray[np.float64]:
-        """Returns the lengths of the gradients [L]."""
+        """Return the lengths of the gradients [L]."""
         ...
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns the sum [d] of the gradients times their weights [L]."""
+        """Return the sum [d] of the gradients times their weights [L]."""
         ...
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [L, L] of the gradients."""
+        """Return the inner products [L, L] of the gradients."""
         ...
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [L] of the gradients with a vector [d]."""
+        """Return the inner products [L] of the gradients with a vector [d]."""
         ...
 
     def part(self, number: int) -> ExampleGradients:
-        """Returns the gradients by one tensor alone."""
+        """Return the gradients by one tensor alone."""
         ...
 
 
@@ -78,12 +78,12 @@ class DenseGradients:
 
     @property
     def count(self) -> int:
-        """L."""
+        """L, the number of examples."""
         return len(self.matrix)
 
     @property
     def size(self) -> int:
-        """d."""
+        """d, the number of parameters."""
         return self.matrix.shape[1]
 
     @property
@@ -98,11 +98,11 @@ class DenseGradients:
         return np.where(bad[:, None], 0, self.matrix) if bad.any() else self.matrix
 
     def norms(self) -> NDArray[np.float64]:
-        """Returns the lengths of the gradients [L]."""
+        """Return the lengths of the gradients [L]."""
         return np.sqrt(np.einsum("ij,ij->i", self.finite, self.finite, dtype=np.float64))
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns the sum [d] of the gradients times their weights [L]."""
+        """Return the sum [d] of the gradients times their weights [L]."""
         out = np.empty(self.size, np.float32)
         for start in range(0, self.size, _COLUMNS):
             part = slice(start, start + _COLUMNS)
@@ -110,7 +110,7 @@ class DenseGradients:
         return out
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [L, L] of the gradients, summed in float64."""
+        """Return the inner products [L, L] of the gradients, summed in float64."""
         out = np.zeros((self.count, self.count))
         for start in range(0, self.size, _COLUMNS):
             columns = self.finite[:, start : start + _COLUMNS].astype(np.float64)
@@ -118,7 +118,7 @@ class DenseGradients:
         return out
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [L] of the gradients with a vector [d], summed in float64."""
+        """Return the inner products [L] of the gradients with a vector [d], summed in float64."""
         out = np.zeros(self.count)
         for start in range(0, self.size, _COLUMNS):
             part = slice(start, start + _COLUMNS)
@@ -126,6 +126,6 @@ class DenseGradients:
         return out
 
     def part(self, number: int) -> DenseGradients:
-        """Returns the gradients by one tensor alone: a row that is not finite anywhere is zero in every part."""
+        """Return the gradients by one tensor alone: a row that is not finite anywhere is zero in every part."""
         start = sum(self.parts[:number])
         return DenseGradients(self.finite[:, start : start + self.parts[number]])

@@ -1,7 +1,7 @@
-"""Inner products between the gradients of many texts: all that an optimal adversary needs of them.
+"""Inner products between the gradients of many texts, which is all that an optimal adversary needs of them.
 
 For the head alone they have closed forms after one forward pass per text (`heads`). For more tensors, gradients are
-computed in blocks, and every pair of blocks is multiplied; each block is recomputed for each block before it, so that
+computed in blocks, and every pair of blocks is multiplied; each block is recomputed for each block before it, so
 memory holds only two blocks, 2 x 16 x d numbers.
 """
 
@@ -23,7 +23,7 @@ _COLUMNS = 1 << 16  # numbers of a gradient that are multiplied in float32 befor
 
 
 def gram(model: SharedModel, sequences: Sequence[Sequence[int]], labels: Sequence[int]) -> NDArray[np.float64]:
-    """Returns the inner products [n, n] of the gradients of n texts, neither clipped nor noised."""
+    """Return the inner products [n, n] of the gradients of n texts, neither clipped nor noised."""
     if model.tensors == "head":
         return head_of(model).gradients(states(model, sequences), np.asarray(labels)).gram()
     count = len(sequences)
@@ -45,7 +45,7 @@ def gram(model: SharedModel, sequences: Sequence[Sequence[int]], labels: Sequenc
 
 
 def head_of(model: SharedModel) -> Head:
-    """Returns the trainable layers of a shared classifier, whose gradients are closed forms."""
+    """Return the trainable layers of a shared classifier, whose gradients have closed forms."""
     parameters = dict(model.network.named_parameters())
     kind = BertHead if model.architecture == "bert" else GptHead
     settings = {} if kind is BertHead else {"epsilon": model.network.config.layer_norm_epsilon}
@@ -55,7 +55,7 @@ def head_of(model: SharedModel) -> Head:
 
 
 def states(model: SharedModel, sequences: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-    """Returns what the head sees of each text [n, width]: the first token's state, or the last's before the norm."""
+    """Return the head's input for each text [n, width]: the first token's state, or the last's before the norm."""
     network = model.network
     seen: list[torch.Tensor] = []
 

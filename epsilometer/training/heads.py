@@ -1,7 +1,7 @@
 """The layers that private fine-tuning trains on a frozen network, in closed form.
 
-As transformers' `BertForSequenceClassification` and `GPT2ForSequenceClassification` have them, with the network below
-frozen (paper: "Empirical Calibration and Metric Differential Privacy in Language Models", IEEE Access 13, 2025):
+They are those of transformers' `BertForSequenceClassification` and `GPT2ForSequenceClassification`, with the network
+below frozen (paper: "Empirical Calibration and Metric Differential Privacy in Language Models", IEEE Access 13, 2025):
 
 BERT, x the last hidden state of the first token, m a mask of dropout (1 where there is none):
     p = tanh(W x + b), logits = C (m p) + c.   Width w, k classes: w^2 + w + k w + k numbers, 592,130 in bert-base.
@@ -14,7 +14,7 @@ The loss is the cross-entropy. With e = softmax(logits) - (1 at the label), the 
     GPT-2:  gamma: (S' e) h, beta: S' e, S: e y'
 
 which are outer products (`factored`): norms, sums and inner products need no gradient of an example. Hidden states and
-what is computed from them are float32; losses, probabilities and norms are float64.
+everything computed from them are float32; losses, probabilities and norms are float64.
 
 Many models of one shape can be one head, with parameters [models, d]: one call then returns losses [models, L], and so
 on.
@@ -68,28 +68,28 @@ class Head(ABC):
 
     @abstractmethod
     def logits(self, states: NDArray[np.float32], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-        """Returns [..., L, classes] for states [..., L, width]; masks: of dropout, [..., L, width]."""
+        """Return [..., L, classes] for states [..., L, width]; masks: of dropout, [..., L, width]."""
 
     @abstractmethod
     def gradients(
         self, states: NDArray[np.float32], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
     ) -> ExampleGradients:
-        """Returns the gradients of the losses of L examples, one by one.
+        """Return the gradients of the losses of L examples, one by one.
 
         states: [..., L, width]; labels: [..., L]; masks: of dropout, [..., L, width], or None for none.
         """
 
     @abstractmethod
     def about(self) -> dict[str, Any]:
-        """Returns what is no parameter, but belongs to the head."""
+        """Return the attributes that are not parameters, but belong to the head."""
 
     def masks(self, count: int, generator: np.random.Generator) -> NDArray[np.float32] | None:
-        """Masks of dropout [count, width] for a batch in training; None where the model has no dropout here."""
+        """Return masks of dropout [count, width] for a batch in training; None where the model has no dropout here."""
         return None
 
     @property
     def size(self) -> int:
-        """d, of one model."""
+        """d, the number of parameters of one model."""
         return sum(self.parts)
 
     @property
@@ -108,18 +108,18 @@ class Head(ABC):
         return out
 
     def probabilities(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Returns [..., L, classes], without dropout."""
+        """Return [..., L, classes], without dropout."""
         return softmax(self.logits(states))
 
     def log_probabilities(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Returns the logarithms [..., L, classes] of `probabilities`, finite where these underflow."""
+        """Return the logarithms [..., L, classes] of `probabilities`, finite where these underflow."""
         logits = self.logits(states).astype(np.float64)
         logits -= logits.max(axis=-1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         return logits
 
     def losses(self, states: NDArray[np.float32], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Returns the cross-entropies [..., L] in nats, without dropout."""
+        """Return the cross-entropies [..., L] in nats, without dropout."""
         log_p = self.log_probabilities(states)
         return -np.take_along_axis(log_p, np.broadcast_to(labels, log_p.shape[:-1])[..., None], axis=-1)[..., 0]
 
@@ -146,25 +146,25 @@ class BertHead(Head):
         }
 
     def about(self) -> dict[str, Any]:
-        """Returns kind and dropout."""
+        """Return kind and dropout."""
         return {"kind": BERT, "dropout": self.dropout}
 
     def masks(self, count: int, generator: np.random.Generator) -> NDArray[np.float32] | None:
-        """Masks [count, width]: 0 with the probability of dropout, else 1 / (1 - dropout)."""
+        """Return masks [count, width]: 0 with the probability of dropout, else 1 / (1 - dropout)."""
         if not self.dropout:
             return None
         stays = generator.random((count, self.width), np.float32) >= self.dropout
         return stays.astype(np.float32) / np.float32(1 - self.dropout)
 
     def logits(self, states: NDArray[np.float32], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-        """As `Head.logits`."""
+        """Return the same as `Head.logits`."""
         pooled = self._pooled(states)
         return self._classified(pooled if masks is None else pooled * masks)
 
     def gradients(
         self, states: NDArray[np.float32], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
     ) -> FactoredGradients:
-        """As `Head.gradients`."""
+        """Return the same as `Head.gradients`."""
         pooled = self._pooled(states)
         shown = pooled if masks is None else pooled * masks
         errors = _errors(self._classified(shown), labels)
@@ -182,7 +182,7 @@ class BertHead(Head):
 
 @dataclass(frozen=True, eq=False)
 class GptHead(Head):
-    """Last norm and scorer; epsilon: what the norm adds to the variance."""
+    """Last norm and scorer; epsilon: the norm's addend to the variance."""
 
     epsilon: float = 1e-5
 
@@ -196,17 +196,17 @@ class GptHead(Head):
         }
 
     def about(self) -> dict[str, Any]:
-        """Returns kind and epsilon."""
+        """Return kind and epsilon."""
         return {"kind": GPT2, "epsilon": self.epsilon}
 
     def logits(self, states: NDArray[np.float32], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-        """As `Head.logits`; GPT-2 has no dropout here."""
+        """Return the same as `Head.logits`; GPT-2 has no dropout here."""
         return self._scored(self._scaled(self._normed(states)))
 
     def gradients(
         self, states: NDArray[np.float32], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
     ) -> FactoredGradients:
-        """As `Head.gradients`."""
+        """Return the same as `Head.gradients`."""
         normed = self._normed(states)
         scaled = self._scaled(normed)
         errors = _errors(self._scored(scaled), labels)
@@ -214,7 +214,7 @@ class GptHead(Head):
         return FactoredGradients([Factor(back * normed), Factor(back), Factor(errors, scaled)])
 
     def _normed(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """States less their mean, over their deviation: computed in float64, since some coordinates are thousands."""
+        """Return states less their mean, over their deviation, in float64, since some coordinates are thousands."""
         exact = states.astype(np.float64)
         exact -= exact.mean(axis=-1, keepdims=True)
         exact /= np.sqrt(np.mean(exact * exact, axis=-1, keepdims=True) + self.epsilon)
@@ -230,7 +230,7 @@ class GptHead(Head):
 
 @dataclass(frozen=True)
 class LastLayers:
-    """What a checkpoint has of a head, from which heads of any number of classes begin.
+    """The layers that a checkpoint has of a head, from which heads of any number of classes start.
 
     kind: one of KINDS; width: of a hidden state; deviation: of new weights (initializer_range). tensors: those that the
     checkpoint has, named as in `Head.shapes`. settings: dropout, or epsilon.
@@ -243,10 +243,10 @@ class LastLayers:
     tensors: Mapping[str, NDArray[np.float32]] = field(repr=False)
 
     def head(self, classes: int, noise: Noise) -> Head:
-        """A head to begin with: the checkpoint's tensors where they fit, the rest as transformers begins it.
+        """Return an initial head: the checkpoint's tensors where they fit, the rest initialised as transformers does.
 
         That is weights from N(0, deviation^2), drawn from the first of the noise's streams, and biases of 0. A scorer
-        or classifier of another number of classes is not used. Raises UserError for fewer than two classes.
+        or classifier for another number of classes is not used. Raises UserError for fewer than two classes.
         """
         if classes < 2:
             raise UserError(f"a head needs at least 2 classes, got {classes}; give labels of two classes or more")
@@ -262,15 +262,16 @@ class LastLayers:
         return head
 
     def save(self, path: Path) -> None:
-        """Write them as safetensors, whole or not at all."""
+        """Write the layers as safetensors, whole or not at all."""
         rest = {"kind": self.kind, "width": self.width, "deviation": self.deviation, "settings": dict(self.settings)}
         _write(self.tensors, rest, path)
 
 
 def last_layers(model: str | Path) -> LastLayers:
-    """The pooler and classifier of a BERT, or the last norm and scorer of a GPT-2, as far as the checkpoint has them.
+    """Return the pooler and classifier of a BERT, or the last norm and scorer of a GPT-2, that the checkpoint has.
 
-    model: whatever `models.locate` knows. Raises UserError for another architecture, and for a GPT-2 without its last
+    model: anything that `models.locate` knows. Raises UserError for another architecture, and for a GPT-2 without its
+    last
     norm, by name.
     """
     from safetensors import safe_open
@@ -300,7 +301,7 @@ def last_layers(model: str | Path) -> LastLayers:
 
 
 def kind_of(folder: Path) -> str:
-    """The architecture of a model's folder, one of KINDS. Raises UserError for another one."""
+    """Return the architecture of a model's folder, one of KINDS. Raises UserError for another one."""
     path = folder / "config.json"
     kind = json.loads(path.read_text(encoding="utf-8")).get("model_type") if path.is_file() else None
     if kind not in KINDS:
@@ -312,7 +313,7 @@ def kind_of(folder: Path) -> str:
 
 
 def load(path: Path) -> Head:
-    """The head that `Head.save` wrote. Raises UserError for a file that holds none."""
+    """Return the head that `Head.save` wrote. Raises UserError for a file without a head."""
     about, tensors = _read(path)
     if "classes" not in about:
         raise UserError(f"{path} holds no trained head; give a file that a training wrote")
@@ -325,7 +326,7 @@ def load(path: Path) -> Head:
 
 
 def load_last_layers(path: Path) -> LastLayers:
-    """The layers that `LastLayers.save` wrote. Raises UserError for a file that holds none."""
+    """Return the layers that `LastLayers.save` wrote. Raises UserError for a file without layers."""
     about, tensors = _read(path)
     if "deviation" not in about:
         raise UserError(f"{path} holds no layers of a checkpoint; give a file that the stage `features` wrote")
@@ -333,14 +334,14 @@ def load_last_layers(path: Path) -> LastLayers:
 
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Probabilities along the last axis, in float64."""
+    """Return probabilities along the last axis, in float64."""
     powers = np.exp((logits - logits.max(axis=-1, keepdims=True)).astype(np.float64))
     shares: NDArray[np.float64] = powers / powers.sum(axis=-1, keepdims=True)
     return shares
 
 
 def _empty(kind: str, width: int, classes: int, settings: Mapping[str, float], leading: tuple[int, ...] = ()) -> Head:
-    """A head of zeros."""
+    """Return a head of zeros."""
     build = BertHead if kind == BERT else GptHead
     size = (width + 1) * (width + classes) if kind == BERT else (2 + classes) * width
     return build(np.zeros((*leading, size), np.float32), width, classes, **settings)
@@ -352,14 +353,14 @@ def _affine(rows: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArra
 
 
 def _errors(logits: NDArray[np.float32], labels: NDArray[np.integer]) -> NDArray[np.float32]:
-    """The gradient of the loss by the logits, [..., L, classes]: softmax less 1 at the label."""
+    """Return the gradient of the loss by the logits, [..., L, classes]: softmax less 1 at the label."""
     errors = softmax(logits)
     errors -= np.asarray(labels)[..., None] == np.arange(logits.shape[-1])
     return errors.astype(np.float32)
 
 
 def _named(stored: str) -> str:
-    """The name of a checkpoint's tensor in the model with a classifier; older ones have gamma, beta and no prefix."""
+    """Return a checkpoint tensor's name in the model with a classifier; older ones have gamma, beta and no prefix."""
     name = stored.replace(".gamma", ".weight").replace(".beta", ".bias")
     for start, prefix in (("pooler.", "bert."), ("ln_f.", "transformer.")):
         if name.startswith(start):

@@ -8,11 +8,11 @@ derivatives e_t of the loss with respect to the outputs, t running over the toke
     norm's weight:            g = sum_t e_t * n_t,   n_t the normalised input;
     table of embeddings:      row r is the sum of the e_t at tokens r: |G|^2 = sum_{s,t: r_s = r_t} e_s'e_t.
 
-Two gradients' inner product is as a squared length, with s among the tokens of one text and t among those of another.
-So one forward and one backward pass over many texts of one length replace as many gradients of millions of numbers (the
-norms alone are known as ghost clipping: Li, Tramer, Liang and Hashimoto, ICLR 2022). Everything consists of torch
-operations on activations and can be differentiated once more, with respect to the input word embeddings. Equal to
-autograd's gradients up to float32's rounding.
+Two gradients' inner product has the form of a squared length, with s among the tokens of one text and t among those of
+another. So one forward and one backward pass over many texts of one length replace as many gradients of millions of
+numbers (the norms alone are known as ghost clipping: Li, Tramer, Liang and Hashimoto, ICLR 2022). Everything consists
+of torch operations on activations and can be differentiated once more, with respect to the input word embeddings. The
+results equal autograd's gradients up to float32's rounding.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from epsilometer.training.shared_model import SharedModel
 
 @dataclass(frozen=True)
 class Products:
-    """Of B texts and the m tensors of a model, in its order.
+    """The products for B texts and the m tensors of a model, in its order.
 
     inner: [B, m], of each text's gradient by a tensor with that tensor of a given vector. squares: [B, m], the squared
     lengths of the gradients. losses: [B].
@@ -61,7 +61,7 @@ def products(
     *,
     create_graph: bool = False,
 ) -> Products:
-    """Returns inner products with a vector, and squared lengths, of the gradients of texts of one length.
+    """Return inner products with a vector, and squared lengths, of the gradients of texts of one length.
 
     texts: token ids [B, T], or word embeddings [B, T, width], special tokens included; vector: a tensor for each that
     the model sends (`SharedModel.split`). create_graph: to differentiate the result by the embeddings. Raises UserError
@@ -82,7 +82,7 @@ class Summed:
 
 
 def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], vector: Sequence[Tensor]) -> Summed:
-    """The sum of the gradients of texts of any lengths, with what `products_beside` needs. Arguments as elsewhere."""
+    """Return the sum of the gradients of texts of any lengths, for `products_beside`. Arguments as elsewhere."""
     losses, layers = _read_all(model, texts, labels, create_graph=False)
     with torch.no_grad():
         inner, squares = _collected(model, layers, vector, 1)
@@ -92,7 +92,7 @@ def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], v
 def products_beside(
     model: SharedModel, texts: Tensor, labels: Sequence[int], vector: Sequence[Tensor], *, other: Summed
 ) -> Products:
-    """Returns the products of each text's gradient plus the other sum, by one pass over the texts."""
+    """Return the products of each text's gradient plus the other sum, by one pass over the texts."""
     losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=False)
     with torch.no_grad():
         inner, squares = _collected(model, layers, vector, len(losses))
@@ -108,7 +108,7 @@ def mean_products(
     *,
     create_graph: bool = False,
 ) -> Products:
-    """Returns the products [1, m] of the mean of the gradients of texts of any lengths.
+    """Return the products [1, m] of the mean of the gradients of texts of any lengths.
 
     Texts of one length are read together; then all their tokens count as one text's. texts: each its token ids [T] or
     word embeddings [T, width]; the rest as in `products`.
@@ -122,7 +122,7 @@ def mean_products(
 def _read_all(
     model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], *, create_graph: bool
 ) -> tuple[Tensor, list[tuple[_Call, Tensor | None]]]:
-    """The mean loss [1] of texts of any lengths, and the layers' calls as if they were one text."""
+    """Return the mean loss [1] of texts of any lengths, and the layers' calls as if they were one text."""
     by_length: dict[int, list[int]] = {}
     for number, text in enumerate(texts):
         by_length.setdefault(len(text), []).append(number)
@@ -143,7 +143,7 @@ def _read_all(
 def _read(
     model: SharedModel, texts: Tensor, labels: Tensor, *, create_graph: bool
 ) -> tuple[Tensor, list[tuple[_Call, Tensor | None]]]:
-    """The losses [B] of texts of one length, and the layers' calls with what comes back to their outputs."""
+    """Return the losses [B] of texts of one length, and the layers' calls with the gradients at their outputs."""
     if model.objective != "classification":
         raise UserError(
             f"inner products are for classifiers, whose tensors belong to one layer each, got {model.objective}"
@@ -156,7 +156,7 @@ def _read(
 
 
 def _joined(same: Sequence[tuple[_Call, Tensor | None]]) -> tuple[_Call, Tensor | None]:
-    """One layer's calls for several texts, read alone, as one call for all their tokens."""
+    """Return one layer's calls for several texts, read alone, as one call for all their tokens."""
     first = same[0][0]
     backs = [back.reshape(1, -1, back.shape[-1]) for _, back in same if back is not None]
     if not backs:
@@ -171,7 +171,7 @@ def _joined(same: Sequence[tuple[_Call, Tensor | None]]) -> tuple[_Call, Tensor 
 def _collected(
     model: SharedModel, layers: Sequence[tuple[_Call, Tensor | None]], vector: Sequence[Tensor], count: int
 ) -> tuple[Tensor, Tensor]:
-    """By all the tensors of the model, in its order, [count, m]: inner products with a vector, and squared lengths."""
+    """Return, by all tensors of the model in order, [count, m]: inner products with a vector, and squared lengths."""
     place = {name: i for i, name in enumerate(model.names)}
     empty = layers[0][0].out.new_zeros(count)
     inner, squares = [empty] * len(place), [empty] * len(place)
@@ -187,7 +187,7 @@ def _across(
     others: Sequence[tuple[_Call, Tensor | None]],
     count: int,
 ) -> Tensor:
-    """By all the tensors of the model [count, m]: inner products of the gradients of texts with that of another."""
+    """Return, by all tensors of the model [count, m]: inner products of the texts' gradients with that of another."""
     of = {name: layers[0][0].out.new_zeros(count) for name in model.names}
     for (call, back), (other, other_back) in zip(layers, others, strict=True):
         if back is None or other_back is None:
@@ -210,18 +210,18 @@ def _across(
 
 
 def _by_tokens(rows: Tensor) -> Tensor:
-    """Rows [B, T, numbers], of a layer that sees one token a text as well."""
+    """Return rows [B, T, numbers], also for a layer that sees one token per text."""
     return rows.reshape(len(rows), -1, rows.shape[-1])
 
 
 def _normed(call: _Call, like: Tensor) -> Tensor:
-    """The input of a norm's last step, normalised."""
+    """Return the input of a norm's last step, normalised."""
     assert isinstance(call.layer, nn.LayerNorm)
     return nn.functional.layer_norm(call.into, call.layer.normalized_shape, eps=call.layer.eps).reshape(like.shape)
 
 
 def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
-    """The losses [B]. Places and token types are given for every text, so that each has rows of its own."""
+    """Return the losses [B]. Places and token types are given for every text, so that each has rows of its own."""
     count, length = texts.shape[:2]
     into: dict[str, Tensor] = {"position_ids": torch.arange(length, device=texts.device).expand(count, length)}
     if model.architecture == "bert":
@@ -232,7 +232,7 @@ def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
 
 @contextmanager
 def _recorded(model: SharedModel) -> Iterator[list[_Call]]:
-    """The calls of the layers whose tensors are sent, while the context lasts."""
+    """Record the calls of the layers whose tensors are sent, while the context lasts."""
     calls: list[_Call] = []
     owners = {name.rpartition(".")[0] for name in model.names}
     hooks = []
@@ -256,14 +256,14 @@ def _recorded(model: SharedModel) -> Iterator[list[_Call]]:
 
 
 def _first_tokens(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The states that BERT's last layer processes after its attention: the pooler reads the first token alone."""
+    """Return the states that BERT's last layer processes after attention: the pooler reads only the first token."""
     return tuple(tensor[:, :1] for tensor in inputs)
 
 
 def _of_layer(
     call: _Call, back: Tensor | None, place: dict[str, int], vector: Sequence[Tensor]
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Name, inner products [B] with a vector and squared lengths [B] of each tensor of a layer that is sent."""
+    """Yield name, inner products [B] with a vector and squared lengths [B] of each sent tensor of a layer."""
     if back is None:  # the loss does not depend on it
         return
     back = _by_tokens(back)
@@ -290,7 +290,7 @@ def _of_weight(call: _Call, back: Tensor, target: Tensor) -> tuple[Tensor, Tenso
             f"{call.name} is a {type(call.layer).__name__}; give a BERT or a GPT-2 as transformers has them"
         )
     into = _by_tokens(call.into)
-    live = back.detach().any(2).any(0)  # after GPT-2's last attention the last token alone has a gradient
+    live = back.detach().any(2).any(0)  # after GPT-2's last attention only the last token has a gradient
     if not live.all():
         back, into = back[:, live], into[:, live]
     inner, square = _Outer.apply(back, into, target)
@@ -298,14 +298,14 @@ def _of_weight(call: _Call, back: Tensor, target: Tensor) -> tuple[Tensor, Tenso
 
 
 class _Outer(torch.autograd.Function):
-    """A dense layer's line of the module's docstring, with its derivative in closed form.
+    """The equation of a dense layer above, with its derivative in closed form.
 
-    One node for what would be twenty of autograd's: at a text's few tokens these take longer than the products do.
+    It is one node for what would be twenty of autograd's, which take longer than the products for a text's few tokens.
     """
 
     @staticmethod
     def forward(ctx: Any, back: Tensor, into: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns [B] <G, Y> and |G|^2, of back [B, T, m], into [B, T, n] and the target Y [m, n]."""
+        """Return [B] <G, Y> and |G|^2, of back [B, T, m], into [B, T, n] and the target Y [m, n]."""
         read = into @ target.T
         of_back, of_into = (factor @ factor.transpose(1, 2) for factor in (_wide(back), _wide(into)))
         square = (of_back * of_into).sum((1, 2)).to(back.dtype)
@@ -315,7 +315,7 @@ class _Outer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, None]:
-        """The derivatives by back and into of the sum of the results times their slopes [B]."""
+        """Return the derivatives by back and into of the sum of the results times their slopes [B]."""
         back, into, of_back, of_into, target, read = ctx.saved_tensors
         inner, square = (slope[:, None, None] for slope in slopes)
         by_back = (2 * square * of_into) @ back + inner * read
@@ -324,10 +324,10 @@ class _Outer(torch.autograd.Function):
 
 
 def _wide(rows: Tensor) -> Tensor:
-    """In float64 where texts may have been joined to one: where their gradients nearly cancel, squares lose digits."""
+    """Return rows in float64 where texts may be joined: where their gradients nearly cancel, squares lose digits."""
     return rows.double() if len(rows) == 1 else rows
 
 
 def _of_vector(gradient: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Of gradients that are formed, [B, numbers]."""
+    """Return the products for gradients that are formed, [B, numbers]."""
     return gradient @ target, (gradient**2).sum(1)

@@ -1,4 +1,4 @@
-"""How a training step turns per-example gradients into an update: clipping or scaling, noise, a division.
+"""The step from per-example gradients to an update: clipping or scaling, noise, a division.
 
 The update is (noisy sum) / (q N): q N is the public expected batch size (`accounting.schedule`), never the actual one,
 which would reveal how many examples came in. An empty batch is a step like any other, of noise alone.
@@ -11,10 +11,10 @@ which would reveal how many examples came in. An empty batch is a step like any 
 | `NoNoise` | shortened to C, or as it is | none | C, or unlimited |
 
 (Abadi et al. 2016, "Deep learning with differential privacy", algorithm 1; the module `directional`; Bu et al. 2023,
-"Automatic clipping", where gamma 0 is scaling to 1.) Where an example is replaced, twice as much.
+"Automatic clipping", where gamma 0 is scaling to 1.) Replacing an example moves the sum twice as far.
 
 Sensitivities are over all parameters together, whatever tensors they belong to. Noise is on the sum, of deviation sigma
-C: on the mean it would be sigma C / (q N). Each step draws its own from the generator that it is given.
+C: on the mean it would be sigma C / (q N). Each step draws its own from the given generator.
 
 From a system's generator (`core.system`) the noise is drawn for a release: in float64, and the update is rounded to a
 public grid (`normals`). Seeded streams can be inverted, and serve audits.
@@ -41,22 +41,22 @@ from epsilometer.training.normals import normals, on_grid
 
 
 class TrainingNoise(Protocol):
-    """How a step's update is made of gradients, and what it releases about them."""
+    """The rule that makes a step's update from gradients, and its release about them."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the gradient [d] that an optimiser takes."""
+        """Return the gradient [d] that an optimiser takes."""
         ...
 
     def release(self, parts: Sequence[int]) -> Release | None:
-        """Returns what an accountant knows of a step; parts: the lengths of the tensors. None has no epsilon."""
+        """Return the release of a step for an accountant; parts: the lengths of the tensors. None has no epsilon."""
         ...
 
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Clipping of every example and Gaussian noise on the sum; sigma: over clip, the longest that a gradient stays."""
+    """Clipping of every example and Gaussian noise on the sum; sigma: relative to clip, the largest gradient length."""
 
     sigma: float
     clip: float = 1.0
@@ -68,12 +68,12 @@ class GaussianNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the sum of clipped gradients with noise, over the expected batch."""
+        """Return the sum of clipped gradients with noise, over the expected batch."""
         weights = _clipped(gradients.norms(), self.clip)
         return _noised(gradients, weights, self.sigma * self.clip, expected_batch=expected_batch, generator=generator)
 
     def release(self, parts: Sequence[int]) -> Release:
-        """Returns Gaussian noise of sigma on vectors of length 1, whatever C is."""
+        """Return Gaussian noise of sigma on vectors of length 1, whatever C is."""
         return Gaussian(self.sigma)
 
 
@@ -81,7 +81,7 @@ class GaussianNoise:
 class DirectionalNoise:
     """A von Mises-Fisher draw of concentration kappa about each gradient, or about each of its tensors by itself.
 
-    parts: whether by tensors; m of them cost m times as much, since each is a draw of its own.
+    parts: whether by tensors; m of them cost m times as much, since each is a separate draw.
     """
 
     kappa: float
@@ -93,14 +93,14 @@ class DirectionalNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the sum of the draws over the expected batch; without examples there are none, and it is 0."""
+        """Return the sum of the draws over the expected batch; without examples there are none, and it is 0."""
         if not self.parts:
             return self._mean(gradients, float(expected_batch), generator)
         every = [gradients.part(number) for number in range(len(gradients.parts))]
         return np.concatenate([self._mean(weights, float(expected_batch), generator) for weights in every])
 
     def release(self, parts: Sequence[int]) -> Release:
-        """Returns one draw in all dimensions, or one a tensor."""
+        """Return one draw in all dimensions, or one per tensor."""
         return VonMisesFisher(self.kappa, tuple(parts) if self.parts else (sum(parts),))
 
     def _mean(self, gradients: ExampleGradients, over: float, generator: np.random.Generator) -> NDArray[np.float32]:
@@ -116,7 +116,7 @@ class DirectionalNoise:
 class ScaledNoise:
     """Gradients over their lengths, and Gaussian noise of deviation sigma on the sum; sigma 0 is scaling alone.
 
-    gamma: what is added to each length, so that a step shrinks as an example is learned.
+    gamma: an addend to each length, so that a step shrinks as an example is learned.
     """
 
     sigma: float
@@ -130,13 +130,13 @@ class ScaledNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the sum of scaled gradients with noise, over the expected batch."""
+        """Return the sum of scaled gradients with noise, over the expected batch."""
         lengths = gradients.norms() + self.gamma
         weights = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         return _noised(gradients, weights, self.sigma, expected_batch=expected_batch, generator=generator)
 
     def release(self, parts: Sequence[int]) -> Release | None:
-        """Returns Gaussian noise of sigma on vectors of length 1 at most; None for sigma 0."""
+        """Return Gaussian noise of sigma on vectors of length 1 at most; None for sigma 0."""
         return Gaussian(self.sigma) if self.sigma else None
 
 
@@ -153,18 +153,18 @@ class NoNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the sum of the gradients over the expected batch."""
+        """Return the sum of the gradients over the expected batch."""
         norms = gradients.norms()
         weights = np.ones_like(norms) if self.clip is None else _clipped(norms, self.clip)
         return gradients.weighted_sum(weights / float(expected_batch))
 
     def release(self, parts: Sequence[int]) -> None:
-        """Returns None: there is no epsilon."""
+        """Return None: there is no epsilon."""
         return
 
 
 def _clipped(norms: NDArray[np.float64], clip: float) -> NDArray[np.float64]:
-    """What each gradient is multiplied by so that it is at most as long as clip."""
+    """Return the factor of each gradient that makes it at most as long as clip."""
     return np.divide(clip, norms, out=np.ones_like(norms), where=norms > clip)
 
 
@@ -175,7 +175,7 @@ def _noised(
     expected_batch: Fraction | float,
     generator: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """The weighted sum of gradients with noise of a deviation, over the expected batch."""
+    """Return the weighted sum of gradients with noise of a deviation, over the expected batch."""
     over = float(expected_batch)
     total = gradients.weighted_sum(weights / over)
     if not deviation:

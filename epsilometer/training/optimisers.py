@@ -1,6 +1,6 @@
 """AdamW and plain stochastic gradient descent on one vector of parameters, in place, in blocks that a cache holds.
 
-AdamW as torch's default (Loshchilov and Hutter 2019, algorithm 2, without a schedule): betas .9 and .999, eps 1e-8,
+AdamW has torch's defaults (Loshchilov and Hutter 2019, algorithm 2, without a schedule): betas .9 and .999, eps 1e-8,
 weight decay .01, which shrinks every parameter, biases too.
 """
 
@@ -20,7 +20,10 @@ _BLOCK = 1 << 15  # numbers at a time
 
 @dataclass
 class AdamW:
-    """rate: of learning; state: running means of the gradient and of its square, zeros at first."""
+    """The AdamW optimiser.
+
+    rate: the learning rate; state: running means of the gradient and of its square, zeros at first.
+    """
 
     rate: float
     state: dict[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -60,16 +63,16 @@ class AdamW:
 
 @dataclass
 class Descent:
-    """Stochastic gradient descent without momentum or decay. rate: of learning."""
+    """Stochastic gradient descent without momentum or decay. rate: the learning rate."""
 
     rate: float
     state: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
     def step(self, vector: NDArray[np.float32], gradient: NDArray[np.float32], number: int) -> None:
-        """As `AdamW.step`."""
+        """Change the vector in place, like `AdamW.step`."""
         vector -= np.float32(self.rate) * gradient
 
 
 def optimiser(name: Name, rate: float) -> AdamW | Descent:
-    """Returns a new optimiser of this name."""
+    """Return a new optimiser of this name."""
     return AdamW(rate) if name == "adamw" else Descent(rate)

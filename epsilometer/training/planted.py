@@ -1,8 +1,8 @@
-"""A head trained with planted texts, seen by its losses: the audit of a whole training by a black-box adversary.
+"""A head trained with planted texts, scored by its losses: the audit of a whole training by a black-box adversary.
 
 A canary's score is the negative loss of the trained head at its label; where each canary has two versions, the loss at
-the second label minus that at the first. The schedule covers all texts that were trained on, canaries included; it is
-the one to give the accountant.
+the second label minus that at the first. The schedule covers all training texts, canaries included; it is
+the one for the accountant.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from epsilometer.training.private import Settings, train
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-TOKENS = 24  # of a canary of random tokens, at most
+TOKENS = 24  # most tokens of a canary of random tokens
 
 
 @dataclass(frozen=True)
 class States:
-    """States [n, width] of texts, their labels [n] and, of canaries, the labels of the other version."""
+    """States [n, width] of texts, their labels [n] and, for canaries, the labels of the other version."""
 
     states: NDArray[np.float32]
     labels: NDArray[np.int64]
     others: NDArray[np.int64]
 
     def rows(self, numbers: NDArray[np.int64]) -> States:
-        """Returns some of the texts."""
+        """Return some of the texts."""
         return States(self.states[numbers], self.labels[numbers], self.others[numbers])
 
 
 def mislabelled(texts: States, classes: int, count: int, generator: np.random.Generator) -> tuple[States, States]:
-    """Returns canaries of so many of the texts, with wrong labels, and the other texts.
+    """Return canaries made of `count` of the texts, with wrong labels, and the other texts.
 
     Raises UserError for more canaries than texts.
     """
@@ -57,13 +57,13 @@ def mislabelled(texts: States, classes: int, count: int, generator: np.random.Ge
 
 
 def randomly_labelled(states: NDArray[np.float32], classes: int, generator: np.random.Generator) -> States:
-    """Returns canaries of these states with random labels."""
+    """Return canaries of these states with random labels."""
     labels = random_labels(len(states), classes, generator)
     return States(states, labels.first, labels.second)
 
 
 def random_token_texts(tokenizer: Tokenizer, length: int, count: int, generator: np.random.Generator) -> list[str]:
-    """Returns texts of random tokens, as many as `TOKENS` or as fit into a length; no special tokens."""
+    """Return texts of random tokens, as many as `TOKENS` or as fit into a length; no special tokens."""
     special = {token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special}
     usable = np.setdiff1d(np.arange(tokenizer.get_vocab_size()), sorted(special))
     fitting = max(1, min(TOKENS, length - tokenizer.num_special_tokens_to_add(is_pair=False)))

@@ -1,12 +1,12 @@
-"""The training loop: a step is a batch, its noisy gradient and an optimiser update; it resumes to the same bytes.
+"""The training loop: a step is a batch, its noisy gradient and an optimiser update; a resumed run has the same bytes.
 
 A step releases the noisy sum of the batch's gradients (`noise.update`), divided by the public q N; the optimiser and
 everything after it see nothing else of the private texts, so a claim for the noisy gradients (`accounting`) covers the
-trained head by post-processing. It covers neither the statistics of steps in `Trained` (norms, losses), which is
-computed from private texts without noise and never leaves data/, nor the choice of the settings.
+trained head by post-processing. It covers neither the statistics of steps in `Trained` (norms, losses), which are
+computed from private texts without noise and never leave data/, nor the choice of the settings.
 
 Each step has streams of its own: a batch, masks of dropout, noise. They are named by the seed and the step, and noise
-by its settings too, so that no step and no level repeats the noise of another. A seeded stream is for audits; a
+by its settings too, so no step and no level repeats the noise of another. A seeded stream is for audits; a
 training whose head is published draws from the operating system (`seed=None`).
 """
 
@@ -33,15 +33,15 @@ from epsilometer.training.optimisers import AdamW, Descent, Name, optimiser
 from epsilometer.training.sampling import batches
 
 SECONDS = 5.0  # between two checkpoints
-_LOOKED_AT = 1024  # texts whose mean loss is taken after each pass
+_LOOKED_AT = 1024  # most texts whose mean loss is taken after each pass
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a head is trained.
+    """The settings of a head's training.
 
     schedule:  of the batches, which the accountant reads as well. noise: on each step's gradients.
-    rate:      of learning. optimizer: "adamw" or "sgd".
+    rate:      the learning rate. optimizer: "adamw" or "sgd".
     dropout:   whether masks of the head's dropout are drawn.
     seed:      of all streams; None draws from the operating system, so that no training can be repeated.
     """
@@ -54,7 +54,7 @@ class Settings:
     seed: int | None = 0
 
     def streams(self, *name: str) -> Noise:
-        """A stream for each step."""
+        """Return a stream for each step."""
         steps = self.schedule.steps
         if self.seed is None:
             return Noise.operating_system(steps)
@@ -63,9 +63,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained head, and how it came about, which is private.
+    """A trained head, and the private history of its training.
 
-    batches: [steps] sizes; norms: [steps] mean length of the gradients of a batch, NaN of an empty one; losses:
+    batches: [steps] sizes; norms: [steps] mean length of the gradients of a batch, NaN for an empty one; losses:
     [passes] mean loss of up to 1,024 training texts after each pass, without dropout.
     """
 
@@ -85,8 +85,8 @@ def train(
     """Train a copy of a head.
 
     states: [N, width]; labels: [N] numbers of classes; checkpoint: a file that is written now and then, and deleted at
-    the end; where it is there already, the training goes on from it, to the bytes of one that was never stopped.
-    Raises UserError before the first step for texts and labels that do not fit the schedule or the head, for less than
+    the end; if it already exists, the training resumes from it, to the same bytes as one that was never stopped.
+    Raises UserError before the first step for texts and labels that do not fit the schedule or the head, for fewer than
     two classes, and for a checkpoint of other settings, texts or head.
     """
     _check(head, states, labels, settings, checkpoint=checkpoint)
@@ -108,7 +108,7 @@ def train(
 
 
 class _Run:
-    """A training under way."""
+    """A training in progress."""
 
     def __init__(self, head: Head, optimiser: AdamW | Descent, settings: Settings) -> None:
         self.head, self.optimiser, self.settings = head, optimiser, settings
@@ -133,7 +133,7 @@ class _Run:
         self.optimiser.step(self.head.vector, update, self.step)
 
     def look(self, states: NDArray[np.float32], labels: NDArray[np.integer]) -> None:
-        """Note the mean loss at the end of a pass."""
+        """Record the mean loss at the end of a pass."""
         self.losses[self.step // self.settings.schedule.batches - 1] = self.head.losses(states, labels).mean()
 
     def save(self, path: Path, name: str) -> None:
@@ -145,7 +145,7 @@ class _Run:
             file.write(save(tensors, {"about": json.dumps([name, self.step])}))
 
     def restore(self, path: Path, name: str) -> None:
-        """Go on from a checkpoint. Raises UserError for one of another training, and for a damaged one."""
+        """Resume from a checkpoint. Raises UserError for one of another training, and for a damaged one."""
         from safetensors import SafetensorError, safe_open
 
         try:
@@ -169,7 +169,7 @@ class _Run:
 
 
 def _fingerprint(head: Head, states: NDArray[np.float32], labels: NDArray[np.integer], settings: Settings) -> str:
-    """A name for all that the trained head depends on, this code apart."""
+    """Return a name for all inputs of the trained head, this code apart."""
     digest = hashlib.blake2b(repr((settings, type(head).__name__, head.about())).encode(), digest_size=16)
     for array in (head.vector, np.asarray(labels, np.int64), states):
         for start in range(0, len(array), 4096):

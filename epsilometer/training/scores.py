@@ -1,4 +1,4 @@
-"""How well a head does: accuracy, F1, Matthews' correlation, mean loss."""
+"""Scores of a head: accuracy, F1, Matthews' correlation, mean loss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from epsilometer.training.heads import Head
 
 
 def scores(head: Head, states: NDArray[np.float32], labels: NDArray[np.integer]) -> dict[str, float]:
-    """Returns accuracy, f1, mcc and loss (mean, in nats) of a head on texts that it may or may not know.
+    """Return accuracy, f1, mcc and loss (mean, in nats) of a head on texts, which may be its training texts.
 
     f1 is that of the last class where there are two, else the mean of all classes; a class that is never guessed has
     an F1 of 0. mcc is 0 where one class is always guessed.

@@ -1,14 +1,15 @@
-"""What a client sends: the gradient of one batch of its texts, noised.
+"""The message of a client: the gradient of one batch of its texts, noised.
 
-Two ways to noise it:
+There are two kinds of noise:
 
 - **as in training** (`training.noise`): each text's gradient is clipped or scaled to length 1, noise is added to their
-  sum or drawn for each, and the result divided by the batch, whose size is public. The accountants cover these.
-- **as published with the attacks** (`OnMean`): the mean of gradients that are neither clipped nor scaled, plus Laplace
-  noise (breaching's default) or Gaussian noise (LAMP's defence) of one scale for every coordinate. Without a bound on a
-  text's gradient no privacy follows from it: it claims nothing.
+    sum or drawn for each, and the result divided by the batch, whose size is public. The accountants cover these.
+  - **as published with the attacks** (`OnMean`): the mean of gradients that are neither clipped nor scaled, plus
+  Laplace
+    noise (breaching's default) or Gaussian noise (LAMP's defence) of one scale for every coordinate. Without a bound on
+    a text's gradient it gives no privacy, and claims nothing.
 
-The receiver is given the labels, the number of texts and their lengths in tokens, as the attacks presuppose.
+The receiver knows the labels, the number of texts and their lengths in tokens, as the attacks assume.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.training.gradients import DenseGradients, ExampleGradients
 from epsilometer.training.noise import TrainingNoise
 
-if TYPE_CHECKING:  # it loads torch, which showing and checking results need not
+if TYPE_CHECKING:  # loads torch, which showing and checking results do not need
     from epsilometer.training.shared_model import SharedModel, Target
 
 
@@ -45,7 +46,7 @@ class OnMean:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the mean [d] of the gradients, noised."""
+        """Return the mean [d] of the gradients, noised."""
         mean = gradients.weighted_sum(np.full(gradients.count, 1 / float(expected_batch)))
         if not self.scale:
             return mean
@@ -54,17 +55,17 @@ class OnMean:
         return (mean + np.float32(self.scale) * draw.astype(np.float32)).astype(np.float32)
 
     def release(self, parts: Sequence[int]) -> None:
-        """Returns None: nothing bounds what a text adds, so there is no epsilon."""
+        """Return None: nothing bounds a text's contribution, so there is no epsilon."""
         return
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What the server has of one client's step, and nothing that it has not.
+    """The server's view of one client's step, and nothing else.
 
     update: float32 [d], the noised mean over the model's tensors (`SharedModel.names`, in order). model: with the
     parameters that the server had sent out. noise: the law of the noise, whose parameters are public. labels: [L],
-    given; empty where the objective has none. lengths: [L], how many tokens each text has, special ones included.
+    given; empty where the objective has none. lengths: [L], the number of tokens of each text, special ones included.
     """
 
     update: NDArray[np.float32] = field(repr=False)
@@ -86,10 +87,10 @@ def send(
     noise: TrainingNoise,
     generator: np.random.Generator,
 ) -> Sent:
-    """Returns what a client sends for one batch of texts; sequences: their token ids (`SharedModel.encode`).
+    """Return a client's message for one batch of texts; sequences: their token ids (`SharedModel.encode`).
 
-    targets: labels, or what the objective needs (`shared_model.Target`). Raises UserError for an empty batch and for
-    labels that are missing.
+    targets: labels, or other targets of the objective (`shared_model.Target`). Raises UserError for an empty batch and
+    for missing labels.
     """
     if not sequences:
         raise UserError("a batch must hold at least one text, got none")

@@ -1,4 +1,4 @@
-"""Many heads of one recipe at once, each on its own texts: what membership attacks compare a target with.
+"""Many heads of one recipe trained at once, each on its own texts: the references of membership attacks.
 
 The features are shared, and the parameters of m models are one array [m, d]: a step gathers a batch for each model,
 pads these to one length, and computes the forward and backward passes as batched matrix products. Noise is applied to
@@ -23,7 +23,7 @@ from epsilometer.training.optimisers import optimiser
 from epsilometer.training.private import Settings
 from epsilometer.training.sampling import batches
 
-_ROWS = 1 << 11  # texts that a model is asked about at a time
+_ROWS = 1 << 11  # texts that a model scores at a time
 
 
 def train_together(
@@ -36,8 +36,8 @@ def train_together(
     """Train a copy of m heads of one shape, side by side.
 
     head: its vector is [m, d]; states: [n, width]; labels: [n] numbers of classes; chosen: [m, N] rows, the training
-    texts of each model in order; settings: of each, alike but for the seed. Raises UserError where one model's texts do
-    not fit the schedule, or are of one class.
+    texts of each model in order; settings: of each, equal except for the seed. Raises UserError where one model's texts
+    do not fit the schedule, or have a single class.
     """
     _check(head, labels, chosen, settings)
     head = replace(head, vector=head.vector.copy())
@@ -61,7 +61,7 @@ def train_together(
 
 
 def answers(head: Head, states: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The log-probabilities [m, n, classes] that heads, their vector [m, d], give states [n, width]."""
+    """Return the log-probabilities [m, n, classes] that heads, their vector [m, d], give states [n, width]."""
     out = np.empty((len(head.vector), len(states), head.classes))
     for model, vector in enumerate(head.vector):
         trained = replace(head, vector=vector)
@@ -72,7 +72,7 @@ def answers(head: Head, states: NDArray[np.float32]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class _Batch:
-    """rows: int [m, L], the rows of each model's batch, and row 0 beyond its size; sizes: of the batches."""
+    """A batch per model. rows: int [m, L], those of each batch, and row 0 beyond its size; sizes: of the batches."""
 
     rows: NDArray[np.int64]
     sizes: list[int]
@@ -87,7 +87,7 @@ def _padded(step_rows: Sequence[NDArray[np.integer]]) -> _Batch:
 
 
 def _masks(head: Head, batch: _Batch, streams: Sequence[Noise], step: int) -> NDArray[np.float32] | None:
-    """Masks of dropout [m, L, width], each model's of its own stream; None where the head has no dropout."""
+    """Return masks of dropout [m, L, width], each model's from its own stream; None where the head has no dropout."""
     padded = np.ones((*batch.rows.shape, head.width), np.float32)
     for row, size, stream in zip(padded, batch.sizes, streams, strict=True):
         masks = head.masks(size, stream.generator(step))
@@ -98,7 +98,7 @@ def _masks(head: Head, batch: _Batch, streams: Sequence[Noise], step: int) -> ND
 
 
 def _of_one(gradients: ExampleGradients, model: int, size: int) -> FactoredGradients:
-    """The gradients of one model's batch, without what it was padded with."""
+    """Return the gradients of one model's batch, without padding."""
     assert isinstance(gradients, FactoredGradients), "heads in closed form have factors"
     sides = [(factor.left, factor.right) for factor in gradients.factors]
     return FactoredGradients(

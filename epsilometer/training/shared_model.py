@@ -1,4 +1,4 @@
-"""The model that a server and its clients share, and the gradient of a text by its parameters.
+"""The model shared by a server and its clients, and the gradient of a text by its parameters.
 
 A BERT or a GPT-2 by folder, pin or id, run by torch on the chosen device in float32 and in evaluation mode, with
 attention written out (`eager`), since attacks differentiate gradients once more and the fused kernels have no second
@@ -6,12 +6,12 @@ derivative. Each text is read alone and never padded: a batch's gradient is the 
 their lengths.
 
 **Objectives.** `classification`: the cross-entropy of a label (BERT: pooler and classifier; GPT-2: scorer of the last
-token, the padding token being the end token). `masked`: the cross-entropy at masked places, of which the targets say
-what stood there. `causal`: the mean cross-entropy of every token after the first. Which one the paper's Decepticons ran
-on is not said.
+token, the padding token being the end token). `masked`: the cross-entropy at masked places, whose original tokens are
+the targets. `causal`: the mean cross-entropy of every token after the first. The paper does not state which one its
+Decepticons ran on.
 
 **Tensors.** A client sends the gradient by `all` parameters, by all but the table of word embeddings, whose rows would
-name the words (`without_embeddings`), or by the `head` alone (BERT: pooler and classifier; GPT-2: scorer and last
+reveal the words (`without_embeddings`), or by the `head` alone (BERT: pooler and classifier; GPT-2: scorer and last
 norm). Tied weights are one tensor.
 """
 
@@ -42,16 +42,16 @@ _CLASSES: Mapping[str, str] = {
     "causal": "AutoModelForCausalLM",
 }
 _HEADS = {"bert": ("bert.pooler.", "classifier."), "gpt2": ("transformer.ln_f.", "score.")}
-_PLACED = ("bos", "eos", "cls", "sep", "pad", "mask")  # tokens that stand for no part of a text
+_PLACED = ("bos", "eos", "cls", "sep", "pad", "mask")  # tokens that represent no part of a text
 
 
 class SharedModel:
-    """A network, its tokeniser, and which of its tensors' gradients are sent.
+    """A network, its tokeniser, and the tensors whose gradients are sent.
 
     architecture: "bert" or "gpt2". network: transformers' own, in evaluation mode. tokenizer: transformers' fast one.
-    names: of the tensors that are sent, in order; shapes: theirs; parts: how many numbers each has; size: d, their sum.
-    special: ids of tokens that stand for no part of a text ([CLS], padding, ...), which no reconstruction contains.
-    device: of the network, of what it is given and of gradients as tensors.
+    names: of the sent tensors, in order; shapes: theirs; parts: how many numbers each has; size: d, their sum.
+    special: ids of tokens that represent no part of a text ([CLS], padding, ...), which no reconstruction contains.
+    device: of the network, of its inputs and of gradients as tensors.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class SharedModel:
         longest: int = 128,
         seed: int = 0,
     ) -> None:
-        """model: whatever `models.locate` knows. longest: tokens that are read of a text, special ones included.
+        """model: anything that `models.locate` knows. longest: most tokens read from a text, special ones included.
 
-        seed: of the head's first weights, where the folder has none for so many classes. Raises UserError for another
-        architecture, an unknown objective or choice of tensors, and a model without the tensors asked for.
+        seed: of the head's first weights, where the folder has none for this number of classes. Raises UserError for
+        another architecture, an unknown objective or choice of tensors, and a model without the chosen tensors.
         """
         for what, chosen, options in (("objective", objective, Objective), ("tensors", tensors, Tensors)):
             if chosen not in get_args(options):
@@ -91,7 +91,7 @@ class SharedModel:
 
     @property
     def parameters(self) -> list[Tensor]:
-        """The tensors by which gradients are sent, in order."""
+        """The parameters whose gradients are sent, in order."""
         every = dict(self.network.named_parameters())
         return [every[name] for name in self.names]
 
@@ -102,7 +102,7 @@ class SharedModel:
         return table
 
     def with_parameters(self, changed: Mapping[str, Tensor]) -> SharedModel:
-        """A model with other values of some parameters, as a malicious server sends it; this one stays as it is.
+        """Return a model with other values of some parameters, as a malicious server sends it; this one is unchanged.
 
         changed: by the names that torch gives parameters. Raises UserError for a name that the model lacks.
         """
@@ -117,7 +117,7 @@ class SharedModel:
         return other
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of texts, special ones included, cut to the longest. Raises UserError for one of no tokens."""
+        """Return token ids of texts, with special ones, truncated to the longest. UserError for a text of no tokens."""
         ids: list[list[int]] = []
         for number, text in enumerate(texts):
             row = self.tokenizer(text, truncation=True, max_length=self.longest, verbose=False)["input_ids"]
@@ -127,20 +127,20 @@ class SharedModel:
         return ids
 
     def plain(self, ids: Iterable[int]) -> list[int]:
-        """The ids that are no special tokens."""
+        """Return the ids that are not special tokens."""
         return [int(token) for token in ids if int(token) not in self.special]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of token ids, without special tokens."""
+        """Return the text of token ids, without special tokens."""
         text: str = self.tokenizer.decode(self.plain(ids), clean_up_tokenization_spaces=False)
         return text.strip()
 
     def framed(self, ids: Sequence[int]) -> list[int]:
-        """Plain token ids with the special tokens that a text has around it."""
+        """Return plain token ids with the special tokens around them."""
         return [*self._frame[0], *ids, *self._frame[1]]
 
     def loss(self, ids: Sequence[int] | Tensor, target: Target) -> Tensor:
-        """The loss of one text by its ids [T], or by its word embeddings [T, width]."""
+        """Return the loss of one text by its ids [T], or by its word embeddings [T, width]."""
         inputs = torch.as_tensor(ids, device=self.device)
         into = {"inputs_embeds" if inputs.is_floating_point() else "input_ids": inputs[None]}
         if self.objective == "classification":
@@ -159,7 +159,7 @@ class SharedModel:
         return torch.nn.functional.cross_entropy(logits[0], wanted[0])
 
     def gradient(self, ids: Sequence[int] | Tensor, target: Target, *, create_graph: bool = False) -> list[Tensor]:
-        """The gradient of one text's loss by each tensor that is sent; zeros where the loss does not depend on it."""
+        """Return the gradient of one text's loss by each sent tensor; zeros where the loss does not depend on it."""
         of = self.parameters
         grads = torch.autograd.grad(self.loss(ids, target), of, create_graph=create_graph, allow_unused=True)
         return [
@@ -167,14 +167,14 @@ class SharedModel:
         ]
 
     def gradients(self, sequences: Sequence[Sequence[int]], targets: Sequence[Target]) -> NDArray[np.float32]:
-        """The gradients of texts, each a row of all d numbers: [L, d]."""
+        """Return the gradients of texts, each a row of all d numbers: [L, d]."""
         matrix = np.empty((len(sequences), self.size), np.float32)
         for row, ids, target in zip(matrix, sequences, targets, strict=True):
             row[:] = torch.cat([part.flatten() for part in self.gradient(ids, target)]).cpu().numpy()
         return matrix
 
     def split(self, vector: NDArray[np.floating] | Tensor) -> list[Tensor]:
-        """A vector of d numbers as tensors of the shapes that are sent, on the vector's device."""
+        """Return a vector of d numbers as tensors of the sent shapes, on the vector's device."""
         flat = torch.as_tensor(vector)
         return [part.reshape(shape) for part, shape in zip(flat.split(self.parts), self.shapes, strict=True)]
 
@@ -186,7 +186,7 @@ class SharedModel:
 
 
 def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tuple[Any, Any]:
-    """Network and tokeniser of a folder; torch's own generator is left as it was."""
+    """Return network and tokeniser of a folder; torch's own generator is unchanged."""
     import transformers
 
     with quiet_loading(folder), torch.random.fork_rng():
@@ -211,19 +211,19 @@ def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tupl
                 f"the model in {folder} cannot be loaded for {objective} ({type(error).__name__}: {error}); give a "
                 "folder of a BERT or a GPT-2 with its tokeniser"
             ) from error
-    if network.config.pad_token_id is None:  # GPT-2 has none, and its classifier looks for it
+    if network.config.pad_token_id is None:  # GPT-2 has none, and its classifier requires it
         network.config.pad_token_id = network.config.eos_token_id
     return network.eval(), tokenizer
 
 
 def _special(tokenizer: Any) -> frozenset[int]:
-    """The ids of tokens that are no part of any text; that of unknown words is one unless it is one of these."""
+    """Return the ids of tokens outside any text; the id of unknown words only if it is one of these."""
     ids = (getattr(tokenizer, f"{name}_token_id", None) for name in _PLACED)
     return frozenset(token for token in ids if token is not None)
 
 
 def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The special tokens that stand before and after a text."""
+    """Return the special tokens before and after a text."""
     probe = tokenizer("a", return_special_tokens_mask=True)
     ids, added = probe["input_ids"], probe["special_tokens_mask"]
     first = added.index(0)

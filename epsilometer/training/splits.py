@@ -1,16 +1,16 @@
-"""The texts of a membership game: which are asked about, and which models train on what.
+"""The texts of a membership game: those whose membership is in question, and the training texts of each model.
 
-A target was trained on N texts; H others have the same labels. Equally many of both are asked about, also within each
+A target was trained on N texts; H others have the same labels. Equally many of both are scored, also within each
 class; otherwise an attack could exploit different class shares (if the training texts were balanced, say) instead of
 what the model has learnt. Any other difference between the splits of a file still shows; splits that are drawn at
 random (`resplit`) have none.
 
-- `overlapping` (Carlini et al. 2022): each reference trains on half of the asked texts, and on all training texts that
-  are not asked about, N as the target does. References come in pairs that share a split in halves, so that every asked
+- `overlapping` (Carlini et al. 2022): each reference trains on half of the scored texts, and on all training texts that
+  are not scored, N as the target does. References come in pairs that share a split in halves, so every scored
   text is in exactly half of the references. The adversary thus knows every training text but those in question, as
   differential privacy assumes.
 - `disjoint` (paper, table 6: 11 models on parts of 259 texts): references train on texts that no other model sees, and
-  that are not asked about. Needs N texts for each of them, so that the target's must be a small part of the data.
+  that are not scored. It needs N texts for each of them, so the target's must be a small part of the data.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 
-LEAST = 4  # members that are asked about: two to set thresholds on, two to measure them
+LEAST = 4  # fewest scored members: two to set thresholds on, two to measure them
 
 
 @dataclass(frozen=True)
 class Split:
-    """The parts of texts that are numbered with the N training texts first, and the H others after them.
+    """The parts of texts; numbers are those of the N training texts first, and of the H others after them.
 
-    examples: int [n], the texts that models are asked about, ascending. questioned: int [q], in random order, those of
+    examples: int [n], the texts that models score, ascending. questioned: int [q], in random order, those of
     them whose membership is in question; inside: bool [q], whether the target trained on them. chosen: int [m, N], the
     training texts of each reference, ascending.
     """
@@ -41,16 +41,16 @@ class Split:
 
     @property
     def members(self) -> NDArray[np.bool_]:
-        """Which reference trained on which example: [m, n]."""
+        """Bool [m, n]: which reference trained on which example."""
         return np.stack([np.isin(self.examples, rows) for rows in self.chosen])
 
 
 def overlapping(
     labels: NDArray[np.integer], training: int, count: int, rng: np.random.Generator, place: str = "references"
 ) -> Split:
-    """A split in which references share the asked texts among them.
+    """Return a split in which references share the scored texts among them.
 
-    labels: [N + H] numbers of classes; training: N; count: of references, rounded up to whole pairs and cut.
+    labels: [N + H] numbers of classes; training: N; count: of references, which are drawn in pairs, then truncated.
     Raises UserError where too few others have the labels of the training texts.
     """
     members, others = _alike(labels, training, rng, place)
@@ -66,9 +66,9 @@ def overlapping(
 def disjoint(
     labels: NDArray[np.integer], training: int, count: int, rng: np.random.Generator, place: str = "references"
 ) -> Split:
-    """A split in which no two models train on one text, and each on as many of each class as the target.
+    """Return a split in which no two models train on one text, and each on as many of each class as the target.
 
-    As `overlapping`; asked about are all training texts, and as many others.
+    Arguments as in `overlapping`; all training texts are scored, and as many others.
     """
     classes, sizes = np.unique(labels[:training], return_counts=True)
     parts: list[list[NDArray[np.int64]]] = [[] for _ in range(count + 1)]
@@ -90,7 +90,7 @@ def disjoint(
 def _alike(
     labels: NDArray[np.integer], training: int, rng: np.random.Generator, place: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """As many training texts as others, as large a part of each class of the training texts as there are others for."""
+    """Return equally many training texts and others: the same share of each class, as large as the others allow."""
     classes, sizes = np.unique(labels[:training], return_counts=True)
     there = np.array([(labels[training:] == c).sum() for c in classes])
     share = min(1.0, float((there / sizes).min()))
@@ -110,5 +110,5 @@ def _alike(
 def _split(
     examples: NDArray[np.int64], questioned: NDArray[np.int64], training: int, chosen: NDArray[np.int64]
 ) -> Split:
-    """questioned: numbers of texts."""
+    """Return the split. questioned: numbers of texts."""
     return Split(examples, np.searchsorted(examples, questioned), questioned < training, chosen)

@@ -1,4 +1,4 @@
-"""Texts as token ids of a BERT or GPT-2, cut at a length, and padded where a network needs rectangles."""
+"""Texts as token ids of a BERT or GPT-2, truncated at a length, and padded where a network needs rectangles."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from epsilometer.training.heads import BERT, kind_of
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_TEXTS = 512  # whose encodings are in memory at a time
-NONE = -1  # in the place of a token behind a text's end
+_TEXTS = 512  # texts whose encodings are in memory at a time
+NONE = -1  # in the place of a token after a text's end
 
 
 class Tokens:
     """A model's tokeniser.
 
-    model: whatever `models.locate` knows. length: tokens of a text that are read, special ones included; a special
+    model: anything that `models.locate` knows. length: most tokens read from a text, special ones included; a special
     token written in a text is characters.
     kind: one of `heads.KINDS`.
 
@@ -43,13 +43,13 @@ class Tokens:
         self.tokenizer.enable_truncation(length)
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text, cut at `length`. Raises UserError for a text of no tokens but special ones."""
+        """Return token ids of each text, truncated at `length`. Raises UserError for a text of special tokens alone."""
         return [encoding.ids for encoding in self._encodings(texts)]
 
     def lengths(self, texts: Sequence[str], place: str = "") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Returns how many tokens of each text are read [n], and whether it was cut [n].
+        """Return the number of tokens read from each text [n], and whether it was truncated [n].
 
-        Raises UserError as `ids`; place: of the texts, " of train" say, for its message.
+        Raises UserError as `ids`; place: of the texts, such as " of train", for its message.
         """
         lengths, cut = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
         for start in range(0, len(texts), _TEXTS):
@@ -58,7 +58,7 @@ class Tokens:
         return lengths, cut
 
     def padded(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Returns the ids [n, length], NONE behind a text's end. Raises UserError as `ids`."""
+        """Return the ids [n, length], NONE after a text's end. Raises UserError as `ids`."""
         padded = np.full((len(texts), self.length), NONE, np.int64)
         for row, ids in zip(padded, self.ids(texts), strict=True):
             row[: len(ids)] = ids
@@ -73,14 +73,14 @@ class Tokens:
 
 
 def window(folder: Path) -> int:
-    """The longest sequence in tokens that a model's folder states."""
+    """Return the longest sequence in tokens that a model's folder states."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     stated = [config[name] for name in ("max_position_embeddings", "n_positions", "n_ctx") if name in config]
     return int(min(stated)) if stated else (512 if kind_of(folder) == BERT else 1024)
 
 
 def padding(folder: Path) -> int:
-    """The id of the padding token: the configuration's, or its end token. Raises UserError where it names neither."""
+    """Return the id of the padding token: the configuration's, or its end token. Raises UserError without either."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     for name in ("pad_token_id", "eos_token_id"):
         stated = config.get(name)
@@ -91,15 +91,15 @@ def padding(folder: Path) -> int:
 
 
 def last_place(ids: Sequence[int], pad: int) -> int:
-    """The place of the last token that is no padding, as transformers' classifiers read it; 0 where all are."""
+    """Return the place of the last token before padding, as transformers' classifiers read it; 0 if all are padding."""
     return max((place for place, token in enumerate(ids) if token != pad), default=0)
 
 
 def attention(there: NDArray[np.bool_], causal: bool) -> NDArray[np.float32]:
-    """What is added to attention's scores [n, 1, t, t]: 0 where a token is seen, the least float32 where not.
+    """Return the bias on attention's scores [n, 1, t, t]: 0 where a token is seen, the least float32 where not.
 
     there: [n, t], which tokens are text; causal: whether tokens see only those before them. A mask of this shape is
-    used as it is; of a flat one transformers reads the values, and may choose another kernel by them.
+    used as it is; with a flat one transformers reads the values, and may choose another kernel by them.
     """
     count, length = there.shape
     seen = np.broadcast_to(there[:, None, None, :], (count, 1, length, length))

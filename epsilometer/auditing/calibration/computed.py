@@ -1,10 +1,10 @@
 """The nominal epsilon at which an exact figure meets a target. Nothing is rewritten.
 
-The figure (a loss in nats, or a delta) is computed at any epsilon as a bracket that contains it. Below the answer's
-`low` it is less than the target and above `high` it is more, both beyond its error, provided that it rises with
-epsilon. Both ends of the range are computed first; where the figure falls through the target between them, the same
-search runs over 1 / epsilon, so that it is above the target at `low` and below it at `high`. Points are chosen on the
-power law through the ends of the interval; every third halves it, whatever the curve.
+The figure (a loss in nats, or a delta) is computed at any epsilon as a bracket that contains it. If the figure rises
+with epsilon, it is less than the target below the answer's `low` and more than the target above `high`, in both cases
+by more than its error. Both ends of the range are computed first. Where the figure falls through the target between
+them, the same search runs over 1 / epsilon, and the figure is above the target at `low` and below it at `high`. Points
+are chosen on the power law through the ends of the interval; every third point halves it, whatever the curve.
 """
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ from dataclasses import dataclass, field
 
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, UNDECIDED
 
-FAR = 1e6  # times the end of a range: where a figure by a law has come to rest
-WIDTH = 1.01  # high / low of the interval to stop at, where nobody asks for another
+FAR = 1e6  # times the end of a range: a figure computed from a law no longer changes there
+WIDTH = 1.01  # default of high / low of the final interval
 
 Figure = Callable[[float], tuple[float, float]]
-"""epsilon -> (low, high), what the figure lies between; either may be infinite."""
+"""epsilon -> (low, high), an interval that contains the figure; either end may be infinite."""
 
 Watch = Callable[[float, float], None]
-"""(low, high): the epsilon sought is known to lie in between, if it lies in the range at all."""
+"""(low, high): an interval that contains the epsilon sought, if the range contains it at all."""
 
 
 @dataclass(frozen=True)
 class Met:
-    """low, high: the epsilon at the target lies in between; best: where it is expected, None where there is none.
+    """The result of a search.
 
-    status: FOUND, UNDECIDED (the figure's error leaves a wider interval than asked for, or leaves open whether the
+    low, high: an interval that contains the epsilon at the target; best: its expected place, or None without one.
+
+    status: FOUND, UNDECIDED (the figure's error leaves a wider interval than requested, or leaves open whether the
     target is met within the range or beyond the end of it that is `low` or `high`), OUTSIDE (the target is not met
-    between the smallest and the largest epsilon, so that `low` is 0 or `high` infinite) or FALLING (the figure is above
-    the target at the smallest epsilon and below it at the largest: it falls through the target in between). figures:
-    what was computed, by epsilon.
+    between the smallest and the largest epsilon; `low` is 0 or `high` infinite) or FALLING (the figure is above the
+    target at the smallest epsilon and below it at the largest: it falls through the target in between). figures: all
+    computed figures, by epsilon.
     """
 
     status: str
@@ -44,7 +46,7 @@ class Met:
 
 
 def meet(figure: Figure, target: float, low: float, high: float, *, width: float = WIDTH, watch: Watch) -> Met:
-    """Returns the epsilon between low and high, 0 < low < high, at which the figure meets a target > 0.
+    """Return the epsilon between low and high, 0 < low < high, at which the figure meets a target > 0.
 
     width: high / low of the interval to stop at, > 1. watch: called after every figure.
     """
@@ -68,16 +70,16 @@ def meet(figure: Figure, target: float, low: float, high: float, *, width: float
 
 
 def further(met: Met) -> float | None:
-    """Return an epsilon far beyond the end at which a search that is OUTSIDE would go on; None for other searches."""
+    """Return an epsilon far beyond the end at which an OUTSIDE search would go on; None for other searches."""
     if met.status != OUTSIDE:
         return None
     return max(met.figures) * FAR if (met.low == 0) == _falls(met) else min(met.figures) / FAR
 
 
 def advice(met: Met, what: str, *ends: str, still: str | None = None) -> str:
-    """Why a search that is OUTSIDE or FALLING ended so, and what to do; ends: the figure at both ends, in words.
+    """Return why a search ended as OUTSIDE or FALLING, and what to do; ends: the figure at both ends, in words.
 
-    still: the same at `further`, where it does not meet the target either.
+    still: the figure at `further`, in words, if it does not meet the target there either.
     """
     falls = _falls(met)
     low, high = (f"{what} is {end}" for end in ends)
@@ -102,7 +104,7 @@ def _falls(met: Met) -> bool:
 def _between(
     ends: Mapping[float, tuple[float, float]], figure: Figure, target: float, *, width: float, watch: Watch
 ) -> Met:
-    """The search between two points, at the lower of which the figure is not above the target and then not below it."""
+    """Search between two points: the figure is not above the target at the lower, and not below it at the upper."""
     figures = dict(ends)
     below, above = min(ends), max(ends)
     unsure = [point for point in (below, above) if _side(ends[point], target) == 0]  # the figure's error decides
@@ -129,14 +131,14 @@ def _between(
 
 
 def _side(value: tuple[float, float], target: float) -> int:
-    """-1 below the target, 1 above it, 0 where the error leaves that open."""
+    """Return -1 below the target, 1 above it, 0 where the error leaves that open."""
     return -1 if value[1] < target else int(value[0] > target)
 
 
 def _next(
     figures: Mapping[float, tuple[float, float]], target: float, below: float, above: float, *, width: float
 ) -> float:
-    """A little beyond where the target is expected, so that the farther end comes close to it."""
+    """Return a point a little beyond the expected answer, which brings the farther end of the interval close to it."""
     if len(figures) % 3 == 1:
         return math.sqrt(below * above)
     expected, step = _expected(figures, target, below, above), width ** (1 / 3)
@@ -146,7 +148,7 @@ def _next(
 
 
 def _expected(figures: Mapping[float, tuple[float, float]], target: float, below: float, above: float) -> float:
-    """The epsilon of the target on the power law through both ends; their geometric mean where there is none."""
+    """Return the target's epsilon on the power law through both ends; without such a law, their geometric mean."""
     ends = [sum(figures[epsilon]) / 2 for epsilon in (below, above)]
     if not 0 < ends[0] < target < ends[1] < math.inf:
         return math.sqrt(below * above)

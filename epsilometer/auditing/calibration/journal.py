@@ -1,4 +1,4 @@
-"""The measurements of a search, stored as they come, for a search that continues, or has another target."""
+"""A file of a search's measurements, from which the search can continue or restart with another target."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from epsilometer.auditing.calibration.sampled import Batch
 from epsilometer.runtime.progress import note
 
 Key = tuple[str, float, int, int]
-"""attack, epsilon, the number of the first trial, how many trials"""
+"""attack, epsilon, number of the first trial, number of trials"""
 
 
 class Journal(UserDict[Key, Batch]):
     """Guesses by their trials; each new batch is a line at the end of the file: a hash, a space and JSON.
 
-    Lines that differ from their hash are counted in a note, and their trials are measured again: damaged ones, one that
-    a kill cut off, and those of a version that wrote no hashes.
+    Lines that do not match their hash are counted in a note, and their trials are measured again: damaged lines, a line
+    truncated when the process was killed, and lines of a version that wrote no hashes.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,39 +1,40 @@
 """The nominal epsilon at which an attack's empirical loss meets a target, with an interval. Losses are in nats.
 
-The target loss l is a target success probability p* = e^l / (e^l + k - 1) (TeDA eq. 10 solved for the probability, at
-delta 0 whatever is claimed: a claim with a large delta would allow any leak). The search is for c, the largest epsilon
-below which no success probability p(epsilon) exceeds p*; p is assumed to stay at or above p* above c. Fresh trials are
-drawn at epsilons of a fixed grid, and the answer is the interval between two of them.
+The target loss l corresponds to a target success probability p* = e^l / (e^l + k - 1) (TeDA eq. 10 solved for the
+probability, with delta 0 whatever the claim, because a claim with a large delta would allow any leak). The search is
+for c, the largest epsilon below which no success probability p(epsilon) exceeds p*; p is assumed to stay at or above p*
+above c. Fresh trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of them.
 
 **Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). For each cell between two epsilons of the grid a
 bettor tests "c lies in this cell", under which p <= p* at the epsilons before it and p >= p* at those after it. A batch
 of s successes in n trials at an epsilon before the cell multiplies its wealth by
 
-    sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   the sum over q > p*, and the rest of w bets nothing;
+    sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   the sum over q > p*; the rest of w is not bet;
 
 at an epsilon after the cell the sum is over q < p*. The weights w may depend on all earlier batches. Each factor has an
-expectation of at most 1 under the hypothesis, whatever came before and whichever epsilon was chosen, so that the wealth
+expectation of at most 1 under the hypothesis, whatever the earlier batches and the choice of the epsilon, so the wealth
 of the true cell ever exceeds 1 / alpha with probability at most alpha (Ville's inequality). The cells whose wealth
-never did so are a confidence set at every time together: no alpha is divided among epsilons or looks, and what was
-drawn at one epsilon counts for all cells beyond it. Where all cells are refuted, so is the assumption.
+never exceeded it are a confidence set that is valid at every time together: alpha is not divided among epsilons or
+looks, and trials at one epsilon count for all cells beyond it. If all cells are refuted, so is the assumption.
 
 **Posteriors instead of hits.** A trial's factor is 1 + b (x - p*), where b = (q - p*) / (p* (1 - p*)) and x is 1 for a
-success and 0 else. Where the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in [0,
-1] and has the same mean, so all of the above holds, and it varies less. Then b is r times as large, and at most 0.9 of
-the largest that leaves no debt, where r = p* (1 - p*) / (variance of x in earlier batches): it says as much as r coins.
-This relies on the declared law. The hits of the same trials test it after every batch (`posteriors.LawTest`), with a
-tenth of alpha; where they refute it the search goes on by hits, from the first batch on, and says so.
+success and 0 otherwise. Where the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in
+[0, 1] and has the same mean, so all of the above holds, and it varies less. Then b is r times as large, but at most 0.9
+of the largest stake that cannot make the wealth negative, where r = p* (1 - p*) / (variance of x in earlier batches):
+one x is as informative as r coins. This relies on the declared law. The hits of the same trials test the law after
+every batch (`posteriors.LawTest`), with a tenth of alpha; if they refute it, the search goes on with hits, from the
+first batch on, and reports that.
 
-**What is bet** is the posterior over curves with loss(epsilon) = l (epsilon / c)^b, c anywhere and b from 1/4 to 6: a
-tenth of each wealth bets on the success rate of that epsilon alone instead, whatever the curve. A poor model costs
-trials, not validity. Of several attacks the strongest counts: before c all lie at or below p*, so each has an equal
-part of the wealth; after c at least one lies at or above p*, so only the smallest of their wealths counts.
+**The bets** follow the posterior over curves with loss(epsilon) = l (epsilon / c)^b, c anywhere and b from 1/4 to 6; a
+tenth of each wealth bets on the success rate of that epsilon alone, whatever the curve. A poor model costs trials, not
+validity. Among several attacks the strongest counts: before c all lie at or below p*, so each has an equal part of the
+wealth; after c at least one lies at or above p*, so only the smallest of their wealths counts.
 
 **A loss that falls** from above the target at the smallest epsilon to below it at a larger one is searched once more on
-fresh trials, between these two and from the other side: for c, above which no success probability exceeds p*.
+fresh trials between these two epsilons, from the other side: for c, above which no success probability exceeds p*.
 
 **Where to draw**: both ends first, then three epsilons between them, then where two epsilons contradict a rising curve;
-otherwise at the two ends of the interval, of the requested width, that the posterior expects to settle soonest.
+otherwise at the two ends of that interval of the requested width which the posterior expects to settle soonest.
 """
 
 from __future__ import annotations
@@ -53,26 +54,26 @@ from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.core.errors import UserError
 from epsilometer.core.values import check_number, check_whole
 
-_SPAN = 8  # steps of the grid in an interval as wide as asked for
+_SPAN = 8  # steps of the grid in an interval of the requested width
 _EXPONENTS = np.array([0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6])  # b
-_WINDOW = 6.0  # intervals: trials farther from the crossing say less about the curve there
-_PARTS = np.log([0.9, 0.1])  # of the wealth: bet on the curve, and on each epsilon alone
-_ALONE = 10  # trials that the guess p* is worth where an epsilon stands alone
-_CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors): what is worth a second look
-_BATCH = 200  # trials at a time, at least; of posteriors half of them
-_LOOK = 30  # posteriors that show where an epsilon lies
-_SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # of the range
-_MOST = 0.9  # of what may be staked on a posterior
-_DOUBT = 0.1  # of alpha: for the test of the law
+_WINDOW = 6.0  # intervals: trials farther from the crossing tell less about the curve there
+_PARTS = np.log([0.9, 0.1])  # shares of the wealth: bet on the curve, and on each epsilon alone
+_ALONE = 10  # weight of the guess p*, in trials, for an epsilon alone
+_CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors) from which a second look pays
+_BATCH = 200  # fewest trials in a batch; with posteriors half as many
+_LOOK = 30  # number of posteriors that shows on which side of p* an epsilon lies
+_SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # positions in the range
+_MOST = 0.9  # largest share of the possible stake on a posterior
+_DOUBT = 0.1  # share of alpha for the test of the law
 
 FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = "found", "undecided", "outside", "falling", "not monotone"
 HITS, POSTERIORS = "hits", "posteriors"
-ATTRIBUTE = "attribute"  # the measure of a loss that tells a label of a text, and not which text it was
+ATTRIBUTE = "attribute"  # measure of a loss about a label of a text, not about which text it was
 
 
 @dataclass(frozen=True)
 class Batch:
-    """An attack's guesses in n trials: how many were successes, and their posteriors [n] where the law is known."""
+    """An attack's guesses in n trials: the number of successes, and their posteriors [n] where the law is known."""
 
     successes: int
     posteriors: NDArray[np.float64] | None = None
@@ -81,25 +82,25 @@ class Batch:
 Measure = Callable[[float, int, int, Sequence[int]], Sequence[Batch]]
 """(epsilon, first, count, attacks) -> the guesses in fresh trials number first, ..., first + count - 1.
 
-attacks: the numbers of those that are asked for; a batch for each of them.
+attacks: the numbers of the requested attacks; the result has a batch for each of them.
 """
 
 _Values = tuple[NDArray[np.float64], NDArray[np.integer]]  # numbers in [0, 1], and how often each came
 
 Watch = Callable[[int, float, float], None]
-"""(trials spent, low, high): the epsilon sought is known to lie in between, if it lies in the range at all."""
+"""(trials spent, low, high): an interval that contains the epsilon sought, if the range contains it at all."""
 
 
 def unwatched(spent: int, low: float, high: float) -> None:
-    """Shows nothing."""
+    """Show nothing."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What was measured at one epsilon.
+    """The measurements at one epsilon.
 
-    successes, trials: of each attack; losses: their plug-in values in nats, by what the search went by; values: what it
-    went by, of each attack a number in [0, 1] a trial. candidates, alpha: of the design.
+    successes, trials: of each attack; losses: their plug-in values in nats, by the numbers that the search used;
+    values: these numbers, for each attack one in [0, 1] per trial. candidates, alpha: of the design.
     """
 
     epsilon: float
@@ -112,13 +113,13 @@ class Point:
 
     @property
     def loss(self) -> float:
-        """Of the strongest attack."""
+        """The plug-in loss of the strongest attack, in nats."""
         return max(self.losses)
 
     def between(self, attack: int | None = None) -> tuple[float, float]:
-        """The ends of the loss of an attack, by its number, or of the strongest, at confidence 1 - alpha.
+        """Return the interval of the loss of an attack, by its number, or of the strongest, at confidence 1 - alpha.
 
-        They hold however the number of trials was chosen (`betting`).
+        It is valid however the number of trials was chosen (`betting`).
         """
         values = [each for each in (self.values if attack is None else [self.values[attack]]) if len(each)]
         ends = [interval(each, self.alpha / len(values)) for each in values]
@@ -128,16 +129,19 @@ class Point:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """low, high: epsilon at the target lies in between, at confidence 1 - alpha; best: where it is expected.
+    """The result of a search.
 
-    status: "found" (the interval is as narrow as asked for), "undecided" (the trials ran out first), "outside" (the
-    target is not reached between the smallest and the largest epsilon, so that `low` or `high` is infinite or 0 and
-    `best` None), "falling" (the loss is above the target at the smallest epsilon and below it at a larger one: it falls
+    low, high: an interval that contains epsilon at the target, at confidence 1 - alpha; best: its expected place.
+
+    status: "found" (the interval is as narrow as requested), "undecided" (the trials ran out first), "outside" (the
+    target is not reached between the smallest and the largest epsilon; `low` or `high` is infinite or 0, and `best` is
+    None), "falling" (the loss is above the target at the smallest epsilon and below it at a larger one: it falls
     through the target in between) or "not monotone" (it is above the target at one epsilon and below it at a larger
     one; the interval is that of the largest epsilon below which no measured one exceeds the target).
-    trials: rewrites spent. points: what was measured, by epsilon. contradiction: of a curve that falls somewhere the
-    two points that show it, by epsilon. attacks: their names, in the order of the points' numbers, where they have any.
-    by: HITS or POSTERIORS, what the interval rests on; departs: whether hits refuted the mechanism's law.
+    trials: number of rewrites spent. points: the measurements, by epsilon. contradiction: for a curve that falls
+    somewhere, the two points that show it, by epsilon. attacks: their names, in the order of the points' numbers, if
+    they have names. by: HITS or POSTERIORS, the basis of the interval; departs: True if hits refuted the mechanism's
+    law.
     """
 
     target: float
@@ -157,7 +161,7 @@ class Calibrated:
 class Goal:
     """The loss to meet, in nats, and the search for its epsilon, between `low` and `high`.
 
-    width: high / low of the interval to stop at; budget: all trials together. Raises
+    width: high / low of the final interval; budget: number of all trials together. Raises
     UserError for a target, range or budget outside the rules.
     """
 
@@ -189,9 +193,9 @@ def calibrate(
     watch: Watch = unwatched,
     lawful: bool = False,
 ) -> Calibrated:
-    """Search for the epsilon at which the strongest of so many attacks meets the goal's loss.
+    """Search for the epsilon at which the strongest of several attacks meets the goal's loss.
 
-    Of the design, the candidates and alpha matter. watch: called after every batch. lawful: whether batches have
+    Only the candidates and alpha of the design matter. watch: called after every batch. lawful: True if batches have
     posteriors. Raises UserError for a loss that no success rate shows, before anything is measured.
     """
     target, low, high, budget, k = goal.target, goal.low, goal.high, goal.budget, design.k
@@ -210,7 +214,7 @@ def calibrate(
             count = min(max((_BATCH // 2 if first else _LOOK) if trusted else _BATCH, first // 8), budget - spent)
             numbers = evidence.unsettled(at)
             draws.add(place, numbers, measure(float(grid[place]), first, count, numbers), count)
-            if trusted and draws.departs:  # the search begins anew, by the hits of all that was drawn
+            if trusted and draws.departs:  # the search starts again, with the hits of all trials so far
                 last, contradiction, falls = steps, None, False
                 evidence = draws.evidence(curves, steps, replayed=True)
             else:
@@ -222,7 +226,7 @@ def calibrate(
         if falls or evidence.open().any() or not pair:
             break
         contradiction, last = contradiction or pair, evidence.first_above()
-        if last == 0:  # it falls between the first epsilon and another
+        if last == 0:  # the loss falls between the first epsilon and another
             falls, last = True, pair[1]
     status, below, above, outside = _outcome(evidence, last, falls=falls, contradicted=bool(contradiction))
     contradiction = pair if status == UNDECIDED and outside else contradiction
@@ -252,29 +256,29 @@ def _check_shown(target: float, candidates: int) -> None:
 
 
 def _ends(evidence: _Evidence, last: int, *, falls: bool) -> tuple[int, int]:
-    """The places around the crossing, -1 and last + 1 where none is known; falls: they were counted from the last."""
+    """Return the places around the crossing, -1 and last + 1 where unknown; falls: places count from the last."""
     below, above = evidence.ends()
     return (last - above, last - below) if falls else (below, above)
 
 
 def _outcome(evidence: _Evidence, last: int, *, falls: bool, contradicted: bool) -> tuple[str, int, int, bool]:
-    """The status, the places around the crossing, and whether no epsilon of the range is known to meet the target.
+    """Return the status, the places around the crossing, and True if no epsilon is known to meet the target.
 
-    last: the place up to which was searched; contradicted: whether the loss was seen to fall.
+    last: the last place of the search; contradicted: True if the loss was seen to fall.
     """
     below, above = _ends(evidence, last, falls=falls)
-    if falls:  # the first place was seen above the target, the last below it
+    if falls:  # the loss was above the target at the first place, and below it at the last
         return FALLING, max(below, 0), min(above, last), False
     outside = above == 0 or below == last
     if contradicted:
         return NOT_MONOTONE, below, above, outside
-    if outside:  # a loss that seems to fall may meet the target for all that
+    if outside:  # a loss that seems to fall may still meet the target
         return (UNDECIDED, -1, last + 1, True) if evidence.contradiction() else (OUTSIDE, below, above, True)
     return FOUND if evidence.is_narrow() else UNDECIDED, below, above, False
 
 
 class _Rounds:
-    """The batches of all rounds, and what losses are computed by: posteriors until the hits refute the law."""
+    """The batches of all rounds, and the numbers that give their losses: posteriors until the hits refute the law."""
 
     def __init__(self, attacks: int, steps: int, alpha: float, lawful: bool) -> None:
         self._alpha, self._steps, self._lawful = alpha, steps, lawful
@@ -290,7 +294,7 @@ class _Rounds:
         return POSTERIORS if self._lawful and has_posteriors and not self.departs else HITS
 
     def add(self, place: int, numbers: Sequence[int], batches: Sequence[Batch], count: int) -> None:
-        """Enter a batch of each attack that was asked, and test the law on it."""
+        """Enter a batch of each attack that ran, and test the law on it."""
         self.batches.append((place, numbers, batches, count))
         self.trials[numbers, place] += count
         for attack, batch in zip(numbers, batches, strict=True):
@@ -300,7 +304,7 @@ class _Rounds:
         self.departs = self.departs or any(law.refutes(level) for law in self._laws)
 
     def values(self, number: int) -> tuple[int, Sequence[int], list[_Values]]:
-        """The place and the attacks of a batch, and the numbers that are bet on."""
+        """Return the place and the attacks of a batch, and the numbers that are bet on."""
         place, numbers, batches, count = self.batches[number]
         values = []
         for batch in batches:
@@ -311,7 +315,7 @@ class _Rounds:
         return place, numbers, values
 
     def evidence(self, curves: _Curves, last: int, replayed: bool = False) -> _Evidence:
-        """On the places up to the last: what all batches so far say, or nothing yet."""
+        """Return the evidence of all batches so far on the places up to `last`; without batches, no evidence yet."""
         alpha = self._alpha * (1 - _DOUBT) if self.by == POSTERIORS else self._alpha
         evidence = _Evidence(curves, len(self._laws), last, math.log(1 / alpha))
         for number in range(len(self.batches) if replayed else 0):
@@ -319,11 +323,11 @@ class _Rounds:
         return evidence
 
     def places(self) -> list[int]:
-        """Those at which anything was drawn."""
+        """The places with at least one batch."""
         return [int(place) for place in np.flatnonzero(self.trials.any(axis=0))]
 
     def point(self, place: int, epsilon: float, candidates: int) -> Point:
-        """What was measured at a place."""
+        """Return the measurements at a place."""
         successes, every = np.zeros(len(self.trials), np.int64), [[np.empty(0)] for _ in self.trials]
         for number, (at, numbers, batches, _) in enumerate(self.batches):
             if at == place:
@@ -361,31 +365,31 @@ class _Curves:
         self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # of ln wealth in a trial
 
     def at(self, table: NDArray[np.float64], place: int) -> NDArray[np.float64]:
-        """The rows of a table of this place, [crossings, ...]."""
+        """Return the rows of a table at this place, [crossings, ...]."""
         return table[place : place + len(self.crossings)][::-1]
 
     def expected_growth(self, posterior: NDArray[np.float64], below: bool) -> NDArray[np.float64]:
-        """[steps + 1] numbers of the wealth that is bet on p < p*, or else on p > p*, in a trial at each place."""
+        """Return [steps + 1] mean growth of ln wealth per trial at each place: bets on p < p*, else on p > p*."""
         side = np.where((self.below == below)[:, None], self.growth, 0)
         return np.sum([np.convolve(g, w, "valid") for g, w in zip(side.T, posterior.T, strict=True)], axis=0)
 
 
 class _Evidence:
-    """What is known of the places 0, ..., last, where cell c lies before place c, and cell last + 1 behind them all."""
+    """The evidence on places 0, ..., last. Cell c lies before place c, and cell last + 1 after the last place."""
 
     def __init__(self, curves: _Curves, attacks: int, last: int, limit: float) -> None:
         self._curves, self._last, self._limit = curves, last, limit
         self._trials = np.zeros((attacks, last + 1), np.int64)
         self._sums, self._squares = np.zeros((2, attacks, last + 1))
-        self._coins = np.ones((attacks, last + 1))  # r, how many coins say as much as one of the numbers
+        self._coins = np.ones((attacks, last + 1))  # r, coins that are as informative as one number
         # ln wealth that was bet on p < p* and on p > p*: [by the curve or alone, attacks, places]
         self._below, self._above = np.zeros((2, len(_PARTS), attacks, last + 1))
-        self._crossing: list[float | None] = [None] * attacks  # expected, place
-        self.wealth = np.zeros(last + 2)  # ln, of the bettor against each cell
+        self._crossing: list[float | None] = [None] * attacks  # expected place
+        self.wealth = np.zeros(last + 2)  # ln wealth of the bettor against each cell
         self._refuted = np.zeros(last + 2, bool)
 
     def add(self, place: int, numbers: Sequence[int], batches: Sequence[_Values]) -> None:
-        """Settle the bets on a batch at one place: of each attack its distinct numbers, and how often each came."""
+        """Settle the bets on a batch at one place: for each attack its distinct numbers and their counts."""
         wanted, curves = self._curves.wanted, self._curves
         before = curves.at(curves.below, place)
         for attack, (values, times) in zip(numbers, batches, strict=True):
@@ -402,35 +406,35 @@ class _Evidence:
             self._trials[attack, place] += times.sum()
             self._coins[attack, place] = self._worth(attack, place)
         self.wealth = self._total()
-        self._refuted |= self.wealth >= self._limit  # for good, however poor the bettor becomes
+        self._refuted |= self.wealth >= self._limit  # final, however poor the bettor becomes
 
     def _worth(self, attack: int, place: int) -> float:
-        """How many coins say as much as one of these numbers; 1 where all are 0 or 1."""
+        """Return how many coins are as informative as one of these numbers; 1 where all numbers are 0 or 1."""
         n, s, squares = (of[attack, place] for of in (self._trials, self._sums, self._squares))
         coin = self._curves.wanted * (1 - self._curves.wanted)
         return 1.0 if squares == s else max(1.0, coin * (n + 1) / (squares - s**2 / n + coin))
 
     def _near(self, attack: int, place: int) -> float:
-        """The same where it is known, next to this place."""
+        """Return the number of coins (`_worth`) at the nearest place where it is known."""
         seen = np.flatnonzero(self._trials[attack])
         return float(self._coins[attack, seen[np.abs(seen - place).argmin()]]) if len(seen) else 1.0
 
     def open(self) -> NDArray[np.bool_]:
-        """Returns [last + 2]: the cells that are not refuted."""
+        """[last + 2]: the cells that are not refuted."""
         return ~self._refuted
 
     def ends(self) -> tuple[int, int]:
-        """The places around the cells that are not refuted, -1 and last + 1 where there is none."""
+        """The places around the cells that are not refuted, -1 and last + 1 beyond the grid."""
         cells = np.flatnonzero(self.open())
         return (int(cells[0]) - 1, int(cells[-1])) if len(cells) else (-1, self._last + 1)
 
     def is_narrow(self) -> bool:
-        """Whether the interval is as narrow as asked for."""
+        """True if the interval is as narrow as requested."""
         below, above = self.ends()
         return below >= 0 and above <= self._last and above - below <= _SPAN
 
     def unsettled(self, place: int) -> list[int]:
-        """The attacks that are worth asking here: those not known to lie below p* by this place alone."""
+        """Return the attacks that are worth running here: those not known to lie below p* by this place alone."""
         settled = np.logaddexp.reduce(self._below[..., place] + _PARTS[:, None], axis=0) >= self._limit
         return [int(i) for i in np.flatnonzero(~settled)] or list(range(len(settled)))
 
@@ -439,20 +443,20 @@ class _Evidence:
         return min(max(min(self._mean(i) for i in range(len(self._crossing))), 0.0), float(self._last))
 
     def contradiction(self) -> tuple[int, int] | None:
-        """The clearest case of a place above p* before a place below it."""
+        """Return the clearest case of a place above p* before a place below it."""
         clear = self._clear()
         pairs = [(i, j) for j in np.flatnonzero(clear < -_CLEAR) for i in np.flatnonzero(clear[:j] > _CLEAR)]
         best = max(pairs, key=lambda pair: min(clear[pair[0]], -clear[pair[1]]), default=None)
         return best and (int(best[0]), int(best[1]))
 
     def first_above(self) -> int:
-        """The first place that lies above p* beyond doubt; the curve must contradict itself."""
+        """Return the first place that lies above p* beyond doubt; requires a curve that contradicts itself."""
         sure = np.flatnonzero(self._clear() > self._limit)
         pair = self.contradiction()
         return int(sure[0]) if len(sure) else pair[0] if pair else 0
 
     def next(self) -> int | None:
-        """Where to draw; None when nothing is left to find out."""
+        """Return the place of the next batch; None when nothing is left to find out."""
         if not (self.open().any()):
             return None
         scan = [round(part * self._last) for part in _SCAN]
@@ -463,7 +467,7 @@ class _Evidence:
         if pair := self.contradiction():
             return min(pair, key=lambda place: abs(clear[place]))
         below, above = self.ends()
-        if above == 0 and clear[self._last] <= _CLEAR:  # a loss that falls may lie below the target there
+        if above == 0 and clear[self._last] <= _CLEAR:  # a falling loss may lie below the target there
             return self._last
         if below == self._last and clear[0] >= -_CLEAR:
             return 0
@@ -472,7 +476,7 @@ class _Evidence:
         return unseen[0] if unseen else None if below == self._last else self._soonest()
 
     def _soonest(self) -> int:
-        """An end of the interval that is expected to be settled with the fewest trials, or an end of the range."""
+        """Return an end of the interval that is expected to settle with the fewest trials, or an end of the range."""
         missing = np.where(self._refuted, 0, self._limit - self.wealth)
         strongest = min(range(len(self._crossing)), key=self._mean)
         posterior = np.exp(self._posterior(strongest))
@@ -488,12 +492,12 @@ class _Evidence:
         width = min(_SPAN, self._last)
         both = low[: self._last - width + 1] + high[width:]
         left = int(both.argmin())
-        if min(high[0], low[-1]) < both[left]:  # all lies above p*, or below
+        if min(high[0], low[-1]) < both[left]:  # all places lie above p*, or all below
             return 0 if high[0] <= low[-1] else self._last
         return left if low[left] >= high[left + width] else left + width
 
     def _total(self) -> NDArray[np.float64]:
-        """[last + 2]: ln wealth of the bettor against each cell, the parts of curve and single epsilons together."""
+        """Return [last + 2]: ln wealth of the bettor against each cell, over all bets."""
         above = np.pad(np.cumsum(self._above, axis=-1), ((0, 0), (0, 0), (1, 0)))
         below = np.pad(np.cumsum(self._below.min(axis=1)[:, ::-1], axis=-1)[:, ::-1], ((0, 0), (0, 1)))
         some = np.logaddexp.reduce(above, axis=1) - math.log(above.shape[1])
@@ -501,7 +505,7 @@ class _Evidence:
         return total
 
     def _posterior(self, attack: int) -> NDArray[np.float64]:
-        """Returns [crossings, b]: ln probabilities of the curves."""
+        """Return [crossings, b]: ln probabilities of the curves."""
         curves, posterior = self._curves, np.zeros((len(self._curves.crossings), len(_EXPONENTS)))
         centre = self._crossing[attack]
         for place in np.flatnonzero(self._trials[attack]).tolist():
@@ -518,7 +522,7 @@ class _Evidence:
         return float(self._last) / 2 if centre is None else centre
 
     def _clear(self) -> NDArray[np.float64]:
-        """Returns [places]: ln likelihood ratio of the strongest attack's success rate to p*; negative below p*."""
+        """Return [places]: ln likelihood ratio of the strongest attack's success rate to p*; negative below p*."""
         s, n, wanted = self._sums, self._coins * self._trials, self._curves.wanted
         rate = s / np.maximum(self._trials, 1)
         signed = np.sign(rate - wanted) * n * (rel_entr(rate, wanted) + rel_entr(1 - rate, 1 - wanted))
@@ -534,7 +538,7 @@ def _gain(
     *,
     coins: float,
 ) -> NDArray[np.float64]:
-    """[...]: ln of what each of the stakes [...] is multiplied by, on numbers that came so often."""
+    """Return [...]: the ln factor of the wealth for each of the stakes [...], on numbers with these counts (times)."""
     if coins > 1:
         stakes = np.clip(stakes, -_MOST / (1 - wanted), _MOST / wanted)
     gain: NDArray[np.float64] = np.log1p(np.multiply.outer(stakes, values - wanted)) @ times

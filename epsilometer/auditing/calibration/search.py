@@ -1,4 +1,4 @@
-"""The epsilon at which attacks on a mechanism meet a target loss, searched for with fresh trials among texts."""
+"""Search for the epsilon at which attacks on a mechanism meet a target loss, with fresh trials among texts."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Guessed(NamedTuple):
 
 
 Guessing = Callable[[float, int, int, Sequence[int]], list[Guessed]]
-"""(epsilon, first, count, attacks) -> what each attack guesses in fresh trials."""
+"""(epsilon, first, count, attacks) -> the guesses of each attack in fresh trials."""
 
 
 def fresh_batches(
     pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str, tally: Tally
 ) -> Measure:
-    """Returns what counts the right guesses of `fresh_guesses`."""
+    """Return a function that counts the right guesses of `fresh_guesses`."""
     guesses = fresh_guesses(pool, mechanism, attacks, design, stream=stream, tally=tally)
 
     def fresh(epsilon: float, first: int, count: int, numbers: Sequence[int]) -> list[Batch]:
@@ -54,10 +54,10 @@ def fresh_batches(
 def fresh_guesses(
     pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str, tally: Tally
 ) -> Guessing:
-    """Returns what draws candidate sets, sources and noise anew for each batch, and lets these attacks guess.
+    """Return a function that draws new candidate sets, sources and noise for each batch, and runs these attacks on it.
 
-    stream: names what is drawn, with the design's seed, the epsilon and the number of the first trial. tally: counts
-    the rewrites. Raises UserError where some of the texts are among those that the mechanism counts as public.
+    stream: the name of the random stream, with the design's seed, the epsilon and the number of the first trial. tally:
+    counts the rewrites. Raises UserError where some texts are among those that the mechanism counts as public.
     """
     refuse_public(mechanism, pool.texts)
     if pool.embedded is None and design.temperature:
@@ -94,12 +94,12 @@ def search(
     journal: Journal | None = None,
     watch: Watch = unwatched,
 ) -> Calibrated:
-    """Returns the nominal epsilon at which the strongest of these attacks meets the goal's loss.
+    """Return the nominal epsilon at which the strongest of these attacks meets the goal's loss.
 
-    By posteriors where the mechanism's law is known, as long as the hits do not refute it (`sampled`).
+    The search uses posteriors where the mechanism's law is known, as long as the hits do not refute it (`sampled`).
     The loss is that of guessing, whatever the mechanism claims. Every batch has fresh candidate sets, targets and
-    noise. attacks: those that apply to the mechanism, by name. journal: is read before anything is rewritten, and gets
-    what is counted. watch: as in `sampled.calibrate`.
+    noise. attacks: those that apply to the mechanism, by name. journal: read before any text is rewritten; the search
+    adds its counts to it. watch: as in `sampled.calibrate`.
     """
     design = as_installed(design)
     tally = Tally()

@@ -42,12 +42,13 @@ def ceiling(
     public: Sequence[str] = (),
     seed: int = 0,
 ) -> pl.DataFrame:
-    """The largest mean cosine between original and rewrite that any mechanism can have: a row for each loss.
+    """Return the largest mean cosine between original and rewrite that any mechanism can have: a row for each loss.
 
-    Sets of `size` texts are drawn, each of them served by one mechanism, all of their pairs audited. Columns: nats;
-    guess_loss, the ceiling where the best adversary's average loss among two is that many nats; pure_epsilon, the one
-    under that pure epsilon between any two texts of a set; one_text, what the best one of the `public` texts keeps if
-    everybody gets it, null without any; texts, how many one mechanism serves, on average over the pairs.
+    Sets of `size` texts are drawn; one mechanism serves each set, and all pairs of the set are audited. Columns: nats;
+    guess_loss, the ceiling where the best adversary's average loss among two is that many nats; pure_epsilon, the
+    ceiling under that pure epsilon between any two texts of a set; one_text, the worth of releasing the best of the
+    `public` texts for every input, null without public texts; texts, the number that one mechanism serves, averaged
+    over the pairs.
 
     Embeddings are those of the default encoder.
     equal_length: a set's texts have equally many words. Raises UserError for losses below 0, and for fewer texts (of
@@ -67,11 +68,11 @@ def ceiling_of_pairs(
     size: int = 10,
     public: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """The ceiling over pairs that an audit has compared, by their numbers in `texts`; columns as of `ceiling`.
+    """Return the ceiling over pairs that an audit has compared, by their numbers in `texts`; columns as in `ceiling`.
 
-    Sets of at most `size` texts are grown along the pairs. They bind where they share many texts: at `texts` near 2
-    each pair could have a mechanism of its own, and the ceiling is far too high. Raises UserError for losses below 0
-    and for pairs that are none.
+    Sets of at most `size` texts are grown along the pairs. The ceiling is tight where the pairs share many texts: at
+    `texts` near 2 each pair could have a mechanism of its own, and the ceiling is far too high. Raises UserError for
+    losses below 0 and for invalid pairs.
     """
     _check(losses)
     distinct = list(dict.fromkeys(texts))
@@ -90,7 +91,7 @@ def _check(losses: Sequence[float]) -> None:
 def _rows(
     texts: Sequence[str], audited: Sequence[NDArray[np.int64]], losses: Sequence[float], public: Sequence[str]
 ) -> pl.DataFrame:
-    """A row for each loss. audited: the pairs of each set, by the numbers of its texts."""
+    """Return a row for each loss. audited: the pairs of each set, by the numbers of its texts."""
     from epsilometer.models.encoder import Encoder
 
     model = Encoder(ENCODER)
@@ -110,7 +111,7 @@ def _rows(
 
 
 def _numbered(texts: Sequence[str], distinct: Sequence[str], pairs: Any) -> NDArray[np.int64]:
-    """The pairs by numbers of distinct texts. Raises UserError for anything but pairs of two texts that differ."""
+    """Return the pairs by numbers of distinct texts. Raises UserError for anything but pairs of two different texts."""
     numbers = np.asarray(pairs)
     if numbers.ndim != 2 or numbers.shape[1] != 2 or not len(numbers) or numbers.dtype.kind not in "iu":
         raise UserError(f"pairs must be numbers of two texts each, at least one pair; got an array of {numbers.shape}")
@@ -124,16 +125,16 @@ def _numbered(texts: Sequence[str], distinct: Sequence[str], pairs: Any) -> NDAr
 
 
 def _served(vectors: NDArray[np.float64], pairs: NDArray[np.int64]) -> TextSet:
-    """The set of the texts of these pairs, which are audited equally often."""
+    """Return the set of the texts of these pairs, which are audited equally often."""
     texts, places = np.unique(pairs, return_inverse=True)
     return TextSet(vectors[texts], places.reshape(-1, 2), np.full(len(pairs), 1 / len(pairs)))
 
 
 def share_of_possible(worth: float, loss: float, ceilings: Frontier, one_text: float) -> float:
-    """(U - c) / (F(l) - c): 0 for one public text given to everybody, 1 at the ceiling, below 0 for less than that.
+    """Return (U - c) / (F(l) - c): 0 for one public text given to everybody, 1 at the ceiling, below 0 for less than c.
 
-    worth and loss are those of the same trials; one_text: c, the worth of the best public text. NaN where the ceiling
-    is no higher than c.
+    worth (U) and loss (l) are those of the same trials; one_text: c, the worth of the best public text. NaN where the
+    ceiling is not higher than c.
     """
     room = float(ceilings.ceiling(success_of(loss))) - one_text
     return (worth - one_text) / room if room > 0 else float("nan")

@@ -1,4 +1,4 @@
-"""A loss proved without an attack: a mechanism that keeps so much worth must give so much away.
+"""A loss proved without an attack: the least loss of any mechanism with a given worth.
 
 For sets S of texts, drawn independently, with ceilings F_S (`frontier.py`) and any slope lambda > 0, let
 
@@ -6,12 +6,13 @@ For sets S of texts, drawn independently, with ceilings F_S (`frontier.py`) and 
 
 The mean worth U_S of a mechanism on the audited pairs of S, whose best adversary names the source with probability p_S,
 is at most F_S(p_S) <= m_S + lambda p_S. So the mean success is p >= E[U_S - m_S] / lambda. As F_S(1) <= 1, the number
-U_S - m_S lies in [-2 + lambda / 2, lambda]: a betting interval for means of bounded numbers covers worth and drawn sets
-together (`estimation/betting.py`). lambda is chosen on the first half of the sets, the interval comes from the second.
+U_S - m_S lies in [-2 + lambda / 2, lambda]: a betting interval for means of bounded numbers covers both the worth and
+the choice of sets (`estimation/betting.py`). lambda is chosen on the first half of the sets; the second half gives the
+interval.
 
 Assumptions: the trials of a set are fresh draws of that mechanism, sources as in `TextSet`, and worth is the cosine of
 sentence embeddings by the encoder behind F; an undefined worth counts -1. Where the released text shows more than a
-mechanism's law says, this loss may rightly exceed the law's.
+mechanism's law states, this loss may rightly exceed that of the law.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from epsilometer.auditing.estimation.betting import interval
 from epsilometer.core.errors import UserError
 
 _SLOPES = np.geomspace(0.05, 4, 40)
-_ROUNDED = 1e-4  # how far a cosine may lie beyond its bounds
+_ROUNDED = 1e-4  # largest excess of a cosine over its bounds
 _LEAST = 2  # sets in each half
 
 
 def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alpha: float = 0.01) -> float:
-    """The guess loss in nats that these worths prove, with probability 1 - alpha; 0 where they prove none.
+    """Return the guess loss in nats that these worths prove, with probability 1 - alpha; 0 where they prove none.
 
     worths: [sets], the mean worth of the trials of each set, NaN where it is undefined. Raises UserError for fewer than
     four sets, and for a worth beyond a cosine's bounds.
@@ -48,11 +49,11 @@ def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alph
 
 
 def _success(frontiers: Sequence[Frontier], worths: NDArray[np.float64], slope: float, alpha: float) -> float:
-    """The lower end of the mean success at a slope that was fixed beforehand."""
+    """Return the lower bound of the mean success at a slope that was fixed beforehand."""
     low, high = -2 + slope / 2, slope
     tops = np.array(
         [(frontier.upper - slope * frontier.at).max() for frontier in frontiers]
     )  # m_S, reached at a corner
     values = np.clip((worths - tops - low) / (high - low), 0, 1)
-    bound, _ = interval(values, 2 * alpha, fixed=True)  # its lower end alone is stated, at alpha
+    bound, _ = interval(values, 2 * alpha, fixed=True)  # only the lower bound is used, at alpha
     return (low + (high - low) * bound) / slope

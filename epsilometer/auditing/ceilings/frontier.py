@@ -6,7 +6,7 @@ mechanism is any law P_i over outputs of any kind; the worth of output y for tex
     U = sum over i of pi_i sum over y of P_i(y) u(i, y).
 
 For a set A of the texts let g(A) be the worth of the best single output for all of A, and h(A) the weight of the pairs
-of which A holds at least one text:
+with at least one text in A:
 
     g(A) = max over y of sum over i in A of pi_i u(i, y).
 
@@ -25,9 +25,9 @@ release A with probability w_A for every i in A.
 Under pure epsilon between all texts, outputs are mixtures of q_A = e^-epsilon + (1 - e^-epsilon) 1_A (Kairouz, Oh and
 Viswanath, JMLR 2016), so the ceiling is max sum_A w_A f(q_A) over w >= 0 with sum_A w_A q_A(i) = 1.
 
-With the cosine of unit embeddings e_i as worth, g(A) = |sum over i in A of pi_i e_i|: any unit vector may come out. A
-text need not lie there, so it is a ceiling that perhaps nobody can reach. Worth that is no function of original and
-output (F1 after training on many rewrites) has no such ceiling.
+With the cosine of unit embeddings e_i as worth, g(A) = |sum over i in A of pi_i e_i|: any unit vector is allowed as an
+output. A text need not have that embedding, so the ceiling may be out of reach. Worth that is not a function of
+original and output (F1 after training on many rewrites) has no such ceiling.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from epsilometer.auditing.ceilings.programmes import largest
 from epsilometer.core.errors import UserError
 from epsilometer.core.sizes import LARGEST_SET
 
-_SLACK = 1e-7  # what a solved programme may miss
-_ROUNDED = 1e-4  # how far the length of an embedding may exceed 1
+_SLACK = 1e-7  # largest error of a solved programme
+_ROUNDED = 1e-4  # largest excess of an embedding's length over 1
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class TextSet:
-    """K texts that one mechanism serves, and how they are audited.
+    """K texts that one mechanism serves, and the pairs of them that are audited.
 
     vectors: unit embeddings, float64 [K, d]. pairs: [m, 2] numbers of texts, audited with `weights` [m], which sum
     to 1; both texts of a pair are equally often the source.
@@ -79,7 +79,7 @@ class TextSet:
 
     @classmethod
     def of_all_pairs(cls, vectors: Array) -> TextSet:
-        """Every pair of the texts is audited equally often."""
+        """Return a set of texts whose pairs are all audited equally often."""
         pairs = np.stack(np.triu_indices(len(vectors), 1), axis=1)
         return cls(np.asarray(vectors, np.float64), pairs, np.full(len(pairs), 1 / len(pairs)))
 
@@ -90,7 +90,7 @@ class TextSet:
         return counted.astype(np.float64)
 
     def worths(self, low: float = 0.0) -> Array:
-        """[subsets]: the largest cosine worth of one output for each set A, where texts outside of A count `low` times.
+        """Return [subsets]: the largest cosine worth of one output for each set A; texts outside A count `low` times.
 
         low 0: g(A). low e^-epsilon: f(q_A), of outputs under pure epsilon.
         """
@@ -100,7 +100,7 @@ class TextSet:
         return np.sqrt(np.maximum(squares, 0))
 
     def met(self) -> Array:
-        """h: [subsets], the weight of the pairs of which each set holds at least one text."""
+        """h: [subsets], the weight of the pairs with at least one text in each set."""
         held = subsets(len(self.vectors)).astype(bool)
         return (held[:, self.pairs[:, 0]] | held[:, self.pairs[:, 1]]) @ self.weights
 
@@ -109,8 +109,8 @@ class TextSet:
 class Frontier:
     """Bounds of F, piecewise linear in the success probability p from 1/2 to 1.
 
-    at: [n], ascending; lower: [n], points of F, so that F lies nowhere below the polygon of their chords; upper: [n],
-    no less than F, and more than `lower` by what solved programmes may miss.
+    at: [n], ascending; lower: [n], points of F, so F lies nowhere below the polygon of their chords; upper: [n],
+    no less than F, and above `lower` by the error of the solved programmes.
     """
 
     at: Array
@@ -118,11 +118,11 @@ class Frontier:
     lower: Array
 
     def ceiling(self, success: Array | float) -> Array:
-        """The largest worth at success probabilities of the best adversary."""
+        """Return the largest worth at success probabilities of the best adversary."""
         return np.asarray(np.interp(success, self.at, self.upper))
 
     def needed(self, worth: float) -> float:
-        """The least success probability that allows a worth; 1/2 where everyone may have it, inf where nobody can."""
+        """Return the least success probability that allows a worth; 1/2 if even that allows it, inf if none does."""
         if worth <= self.upper[0]:
             return 0.5
         if worth > self.upper[-1]:
@@ -132,15 +132,15 @@ class Frontier:
 
 
 def frontier(texts: TextSet) -> Frontier:
-    """F of one set of texts."""
+    """Return F of one set of texts."""
     return frontiers([texts])[0]
 
 
 def frontiers(served: Sequence[TextSet]) -> list[Frontier]:
-    """F of each set, from every point where it bends: between two of them no mechanism is above their chord.
+    """Return F of each set, from every point where it bends: between two of them no mechanism is above their chord.
 
-    F is concave, so that its tangent of slope l is max sum_A w_A (g(A) - l h(A) / 2) over the first condition alone.
-    With a chord's slope it shows that F is the chord, or a point of F above it.
+    F is concave, so its tangent of slope l is max sum_A w_A (g(A) - l h(A) / 2) over the first condition alone.
+    With a chord's slope it shows that F is the chord, or gives a point of F above it.
     """
     result: dict[int, Frontier] = {}
     for count in {len(texts.vectors) for texts in served}:
@@ -150,7 +150,7 @@ def frontiers(served: Sequence[TextSet]) -> list[Frontier]:
 
 
 def _traced(served: Sequence[TextSet]) -> list[Frontier]:
-    """F of sets of equally many texts."""
+    """Return F of several sets with equally many texts each."""
     held, start = subsets(count := len(served[0].vectors)), (1 << np.arange(count)) - 1
     worths, met = np.array([texts.worths() for texts in served]), np.array([texts.met() / 2 for texts in served])
     points = [
@@ -182,7 +182,7 @@ def _polygon(points: dict[float, float], gap: float) -> Frontier:
 
 
 def _connected(texts: TextSet) -> NDArray[np.int64]:
-    """The numbers, in `subsets`, of the largest sets no pair of which is torn apart: all that success 1/2 can tell."""
+    """Return the numbers, in `subsets`, of the largest sets that split no audited pair, as success 1/2 allows."""
     count = len(texts.vectors)
     audited = texts.pairs[texts.weights > 0]
     graph = coo_array((np.ones(len(audited)), audited.T), (count, count))
@@ -191,7 +191,7 @@ def _connected(texts: TextSet) -> NDArray[np.int64]:
 
 
 def under_pure_epsilon(served: Sequence[TextSet], epsilon: float) -> Array:
-    """[sets]: the largest worth of any mechanism with this pure epsilon between every two texts of a set."""
+    """Return [sets]: the largest worth of any mechanism with this pure epsilon between every two texts of a set."""
     low, worths = math.exp(-epsilon), np.empty(len(served))
     counts = np.array([len(texts.vectors) for texts in served])
     for count in np.unique(counts).tolist():
@@ -202,10 +202,10 @@ def under_pure_epsilon(served: Sequence[TextSet], epsilon: float) -> Array:
 
 
 def mean(frontiers: Sequence[Frontier], weights: Array | None = None) -> Frontier:
-    """F of several sets, each of which may have a mechanism and a success of its own.
+    """Return F of several sets, each of which may have a mechanism and a success of its own.
 
     weights: of the sets; None: all are audited equally often. Success is spent first where worth rises most: the pieces
-    of all sets in the order of their slopes.
+    of all sets are taken in the order of their slopes.
     """
     weights = np.ones(len(frontiers)) if weights is None else weights
     parts, shares = [], (weights / weights.sum()).tolist()
@@ -221,18 +221,18 @@ def mean(frontiers: Sequence[Frontier], weights: Array | None = None) -> Frontie
 
 
 def success_of(loss: Array | float) -> Array:
-    """The success probability among two at a guess loss in nats: e^l / (1 + e^l)."""
+    """Return the success probability among two at a guess loss in nats: e^l / (1 + e^l)."""
     return 1 / (1 + np.exp(-np.asarray(loss, np.float64)))
 
 
 def loss_of(success: float) -> float:
-    """The guess loss in nats of a success probability among two; infinite from 1 on."""
+    """Return the guess loss in nats of a success probability among two; infinite from 1 on."""
     return math.inf if success >= 1 else math.log(success / (1 - success))
 
 
 @cache
 def subsets(count: int) -> Array:
-    """[2^count - 1, count]: which texts each subset holds, the empty one left out."""
+    """Return [2^count - 1, count]: which texts each non-empty subset holds."""
     held = ((np.arange(1, 1 << count)[:, None] >> np.arange(count)) & 1).astype(np.float64)
     held.setflags(write=False)
     return held

@@ -1,14 +1,14 @@
-"""Many small linear programmes side by side, whose objectives alone differ.
+"""Many small linear programmes solved side by side; they differ in their objectives alone.
 
     F(c) = max over w >= 0 of sum over A of w_A c_A,    sum over A of w_A a_A(i) = 1 for every i.
 
-The simplex method with Dantzig's rule, on all programmes at once: a step is a few small products, where a call of a
-solver takes milliseconds. The ones are perturbed by some 1e-9, by another number in each row, so that no basis is
+The simplex method with Dantzig's rule runs on all programmes at once: a step is a few small products, while one call of
+a solver takes milliseconds. The ones are perturbed by about 1e-9, by a different number in each row, so no basis is
 degenerate and every step gains (Charnes 1952).
 
-A bound is proved by the last dual y alone: raised by t until y.a_A + t sum_i a_A(i) >= c_A for every A, it gives
-F(c) <= sum_i (y_i + t). Perturbation and rounding make that some 1e-9 larger than F(c). Where it would be more, and
-where the columns are too much alike for the products, SciPy's HiGHS solves the programme.
+The last dual y alone proves a bound: raised by t until y.a_A + t sum_i a_A(i) >= c_A for every A, it gives
+F(c) <= sum_i (y_i + t). Perturbation and rounding make that about 1e-9 larger than F(c). Where it would be more, and
+where the columns are too similar for the products, SciPy's HiGHS solves the programme.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 _PERTURBED = 1e-9
-_OPTIMAL = 1e-10  # what a column may still gain
+_OPTIMAL = 1e-10  # largest gain of a column at the optimum
 _POSITIVE = 1e-9  # smaller entries of a direction count as 0
-_NONE = 1e-6  # a weight that is less below 0 is 0 without the perturbation
+_NONE = 1e-6  # a weight below 0 by less than this is 0 without the perturbation
 _STEPS = 1000
-_ALIKE = 1e6  # condition of the first basis
+_ALIKE = 1e6  # largest condition number of the first basis
 
 Array = NDArray[np.float64]
 
@@ -37,15 +37,15 @@ class Solved(NamedTuple):
     weights: Array
 
     def total(self, table: Array) -> Array:
-        """[n]: the sum of w_A times the entries of A in the rows of a table [n, columns]."""
+        """Return [n]: the sum of w_A times the entries of A in the rows of a table [n, columns]."""
         totals: Array = (np.take_along_axis(table, self.columns, axis=1) * self.weights).sum(axis=1)
         return totals
 
 
 def largest(objectives: Array, columns: Array, start: NDArray[np.integer]) -> Solved:
-    """The programmes of objectives c [n, columns].
+    """Solve the programmes of objectives c [n, columns].
 
-    columns: a, [columns, K], none below 0; start: [K] columns whose weights are above 0 where no others have any.
+    columns: a, [columns, K], none below 0; start: [K] columns with positive weights that solve the conditions.
     Raises RuntimeError for a programme without a solution.
     """
     count, rows = len(objectives), columns.shape[1]
@@ -67,7 +67,7 @@ def largest(objectives: Array, columns: Array, start: NDArray[np.integer]) -> So
 
 
 def _simplex(objectives: Array, columns: Array, basis: NDArray[np.int64]) -> tuple[Array, Array]:
-    """The last duals [n, K], and the inverses of the last bases [n, K, K], which are put into `basis` [n, K]."""
+    """Return the last duals [n, K] and the inverses of the last bases [n, K, K]; `basis` [n, K] is updated in place."""
     ones = 1 + _PERTURBED * np.cbrt(np.arange(2, columns.shape[1] + 2))
     inverse = np.linalg.inv(columns[basis].transpose(0, 2, 1)).astype(np.float64)
     duals: Array = np.empty(basis.shape)

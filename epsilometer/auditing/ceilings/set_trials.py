@@ -1,9 +1,9 @@
-"""Trials of sets: worth, loss and ceilings are taken over the same texts.
+"""Trials of sets, which give worth, loss and ceilings over the same texts.
 
-A ceiling binds where many pairs among texts that one mechanism serves are audited (`frontier.py`). So sets of texts are
-drawn (`draw_sets`), and each gets one trial: a uniform pair of its texts, and uniformly one of both as source.
-So every text of a set is as likely the source, which is pi in `TextSet.of_all_pairs`. More trials of a set would tell
-less than as many more sets: a set's ceiling takes a hundredth of a second.
+A ceiling is tight where many pairs among texts that one mechanism serves are audited (`frontier.py`). So sets of texts
+are drawn (`draw_sets`), and each gets one trial: a uniform pair of its texts, and one of the two, uniformly, as source.
+So every text of a set is equally likely the source, which is pi in `TextSet.of_all_pairs`. More trials of a set would
+tell less than as many more sets: a set's ceiling takes a hundredth of a second.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from epsilometer.text.words import words
 def draw_sets(
     texts: Sequence[str], count: int, size: int, *, equal_length: bool = False, seed: int | str = 0
 ) -> list[NDArray[np.int64]]:
-    """Sets of different texts, [size] numbers each: drawn uniformly, or, of equal length, around a text so drawn.
+    """Draw sets of different texts, [size] numbers each: uniformly, or, with equal_length, around a text so drawn.
 
-    Raises UserError for a size that no ceiling is computed for, and where no set can be drawn.
+    Raises UserError for a size for which no ceiling is computed, and where no set can be drawn.
     """
     check_size(size)
     check_whole(count, "sets")
@@ -44,7 +44,7 @@ def draw_sets(
 
 
 def draw_trials(sets: Sequence[NDArray[np.integer]], seed: int | str = 0) -> Trials:
-    """Returns a trial of every set, in their order, of two candidates each.
+    """Return a trial of every set, in their order, of two candidates each.
 
     sets: the numbers of each set's texts. Raises ValueError for a set of fewer than two texts.
     """
@@ -60,10 +60,10 @@ def draw_trials(sets: Sequence[NDArray[np.integer]], seed: int | str = 0) -> Tri
 
 
 def grown_sets(pairs: NDArray[np.integer], size: int) -> list[NDArray[np.intp]]:
-    """The places in `pairs` [n, 2] of each set's pairs: sets of at most `size` texts, grown along audited pairs.
+    """Return the places in `pairs` [n, 2] of each set's pairs: sets of at most `size` texts, grown along audited pairs.
 
-    In their order, pairs join the sets of their two texts where these together are no larger. A pair between two sets
-    is a set of its own. Raises UserError for a size that no ceiling is computed for.
+    In their order, pairs join the sets of their two texts if the joined set is not larger. A pair between two sets
+    is a set of its own. Raises UserError for a size for which no ceiling is computed.
     """
     check_size(size)
     set_of = {text: [text] for text in np.unique(pairs).tolist()}
@@ -82,7 +82,7 @@ def grown_sets(pairs: NDArray[np.integer], size: int) -> list[NDArray[np.intp]]:
 
 
 def check_size(size: int) -> None:
-    """Raises UserError for a size of sets that no ceiling is computed for."""
+    """Raise UserError for a size of sets for which no ceiling is computed."""
     check_whole(size, "size")
     if not 2 <= size <= LARGEST_SET:
         raise UserError(f"a ceiling is computed for sets of 2 to {LARGEST_SET} texts, got a size of {size}")

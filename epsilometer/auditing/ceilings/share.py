@@ -1,11 +1,11 @@
-"""How much of what is possible a mechanism keeps, on trials of sets (`set_trials`): rows of `POSSIBLE`.
+"""The share of the possible worth that a mechanism reaches, on trials of sets (`set_trials`): rows of `POSSIBLE`.
 
 Worth U is the mean cosine of text and rewrite over the trials; the loss l is that of the same trials. F(l) is the
 largest worth that any mechanism can have at that loss (`frontier.py`), c the worth of the best public text given to
-everybody, and the share of the possible (U - c) / (F(l) - c). A loss by a mechanism's law gives the share itself. A law
-of latents bounds the loss from above, hence F, so that the share is at least what it gives, and so does the upper end
-of a loss that is estimated from draws of a law; attacks bound the loss from below, and the share is at most that, and
-may exceed 1. (For a worth below c both turn round.)
+everybody, and the share of the possible is (U - c) / (F(l) - c). A loss computed from a mechanism's law gives the share
+itself. A law of latents bounds the loss from above, hence F, so the share is at least the figure; the same holds for
+the upper bound of a loss that is estimated from draws of a law. Attacks bound the loss from below, so the share is at
+most the figure, which may exceed 1. (For a worth below c both directions are reversed.)
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ from epsilometer.auditing.results.diagnostics import STRONGEST
 
 BY_LAW, BY_LATENTS, BY_DRAWS, BY_ATTACKS = "law", "latents", "draws", "attacks"
 EXACTLY, AT_LEAST, AT_MOST = "=", "≥", "≤"
-NATS = np.concatenate([np.arange(40) / 20, np.arange(8, 33) / 4])  # of a curve: 0 to 8
+NATS = np.concatenate([np.arange(40) / 20, np.arange(8, 33) / 4])  # points of a curve: 0 to 8
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A loss in nats, and what it is known by: of BY_LAW it is the loss, of BY_LATENTS and BY_DRAWS an upper, of
-    BY_ATTACKS a lower end."""
+    """A loss in nats and its evidence.
+
+    BY_LAW gives the loss itself, BY_LATENTS and BY_DRAWS an upper bound, BY_ATTACKS a lower bound.
+    """
 
     nats: float
     by: str
@@ -46,9 +48,9 @@ class Lost:
 
 @dataclass(frozen=True)
 class Sets:
-    """The sets of an audit and what no mechanism on them can exceed.
+    """The sets of an audit and the ceilings on them.
 
-    served: of all pairs each. one_text: c, None where no public text is known.
+    served: the sets of texts, all pairs of each audited. one_text: c, None where no public text is known.
     """
 
     served: Sequence[TextSet]
@@ -65,17 +67,17 @@ class Sets:
         return mean(self.frontiers)
 
     def curve(self) -> Iterator[dict[str, float]]:
-        """Yields rows of `CEILINGS`: the ceiling at NATS."""
+        """Yield rows of `CEILINGS`: the ceiling at NATS."""
         for nats, worth in zip(NATS.tolist(), self.whole.ceiling(success_of(NATS)).tolist(), strict=True):
             yield {"nats": nats, "ceiling": worth}
 
     def under(self, epsilon: float) -> float:
-        """The ceiling under this pure epsilon between every two texts of a set."""
+        """Return the ceiling under this pure epsilon between every two texts of a set."""
         return float(under_pure_epsilon(self.served, epsilon).mean())
 
 
 def best_text(public: Array, sets: Sequence[TextSet]) -> float | None:
-    """c: the mean cosine of the best of the public texts with the texts of all sets; None without any.
+    """Return c: the mean cosine of the best public text with the texts of all sets; None without public texts.
 
     public: unit embeddings [n, d].
     """
@@ -85,14 +87,15 @@ def best_text(public: Array, sets: Sequence[TextSet]) -> float | None:
 
 
 def lost(exact: pl.DataFrame, estimates: pl.DataFrame) -> Lost | None:
-    """What is known of the loss of a cell at one budget: by its law, else by its latents, else by attacks.
+    """Return the loss of a cell at one budget: from its law, else from its latents, else from attacks.
 
-    exact: its rows of schema `EXACT`, over all pairs of its trials; estimates: those of `ESTIMATES`. None without any.
+    exact: its rows of schema `EXACT`, over all pairs of its trials; estimates: those of `ESTIMATES`. None without
+    either.
     """
     for law in exact.filter(pairs=ALL).to_dicts():
         if not law["released"]:
             return Lost(law["average_high"], BY_LATENTS)
-        if law["method"] == SAMPLED_AT_LEAST:  # a lower end, as attacks give it
+        if law["method"] == SAMPLED_AT_LEAST:  # a lower bound, as attacks give
             return Lost(law["average_low"], BY_ATTACKS)
         if law["method"] == IMPORTANCE:
             return Lost(law["average_high"], BY_DRAWS)
@@ -103,7 +106,7 @@ def lost(exact: pl.DataFrame, estimates: pl.DataFrame) -> Lost | None:
 
 
 def pure_claim(claims: Array, estimates: pl.DataFrame) -> float | None:
-    """The pure epsilon that is claimed alike between the texts of every trial; None where it is not, or has a delta.
+    """Return the pure epsilon claimed for the texts of every trial; None for different, missing or delta claims.
 
     claims: [trials], the claimed losses; estimates: rows of `ESTIMATES` of the cell at that budget.
     """
@@ -112,10 +115,10 @@ def pure_claim(claims: Array, estimates: pl.DataFrame) -> float | None:
 
 
 def row(sets: Sets, worths: Array, lost: Lost, pure_epsilon: float | None, alpha: float) -> dict[str, Any]:
-    """Returns the columns of `POSSIBLE` from `worth` on, without the interval of worth.
+    """Return the columns of `POSSIBLE` from `worth` on, without the interval of worth.
 
-    worths: [sets], the cosine in each set's trial. pure_epsilon: between every two texts of a set, by
-    the claim; None without such a claim. alpha: the error of the loss that worth proves.
+    worths: [sets], the cosine in each set's trial. pure_epsilon: the claim between every two texts of a set; None
+    without such a claim. alpha: the error of the loss that worth proves.
     """
     worth = float(worths.mean())
     share = None if sets.one_text is None else share_of_possible(worth, lost.nats, sets.whole, sets.one_text)

@@ -1,12 +1,12 @@
 """Events that tell the outputs of one input from those of another, learnt from draws. Losses are in nats.
 
-Where outputs hardly ever repeat, no single output can prove a loss, and one that has the input in clear beside a random
-number looks private. So events are considered too: what outputs have in common (the output itself, an input in it, a
-word, its beginning, three characters in a row, its length), and what a naive Bayes classifier over these takes for one
-input rather than for another, at any odds. A claim with a delta is about events alone.
+Where outputs hardly ever repeat, no single output can prove a loss, and an output that shows its input beside a random
+number looks private. So events are tested as well: traits that outputs share (the output itself, an input in it, a
+word, its beginning, three characters in a row, its length), and the outputs that a naive Bayes classifier over these
+traits assigns to one input rather than to another, at any odds. A claim with a delta concerns events alone.
 
-One part of the draws teaches the classifier, another chooses an event for each pair of inputs: that which would prove
-the largest loss. A test of the chosen events on further draws is one test a pair, however many events were considered.
+One part of the draws trains the classifier, another chooses an event for each pair of inputs: the one that would prove
+the largest loss. Further draws test the chosen events, one test per pair, however many events were considered.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from numpy.typing import NDArray
 
 from epsilometer.text.words import words
 
-_LONG = 200  # characters in whose groups of three an output is looked for; its words are looked for in all of it
-_GRID = 1e6  # of log-odds: the bits below depend on the processor
+_LONG = 200  # characters at the start of an output whose groups of three are traits; all of its words are
+_GRID = 1e6  # steps per unit of log-odds; finer digits depend on the processor
 
 
 @dataclass(frozen=True)
 class Event:
-    """A set of outputs. name: in words, or the output itself; holds: of each distinct output, whether it is in it."""
+    """A set of outputs. name: in words, or the output itself; holds: for each distinct output, True if it is in it."""
 
     name: str
     holds: NDArray[np.bool_]
 
 
 class Events:
-    """What draws at a few inputs teach.
+    """Events learnt from draws at a few inputs.
 
-    inputs: n texts. outputs: m distinct texts. draws: numbers of outputs at each input, [n, a] for the classifier to
-    learn and [n, b] to choose by. lower: [b + 1] how probable an event is at least that held so many times; delta: of
-    the claim.
+    inputs: n texts. outputs: m distinct texts. draws: numbers of outputs at each input, [n, a] to train the classifier
+    and [n, b] to choose events. lower: [b + 1], the lower bound of an event's probability by its count; delta: of the
+    claim.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Events:
         vectorizer = CountVectorizer(analyzer=lambda text: _traits(text, inputs), binary=True)
         vectorizer.fit([outputs[i] for i in np.unique(learn)])
         names = vectorizer.get_feature_names_out()
-        rank = dict.fromkeys(map(_containing, inputs), 1) | dict.fromkeys(outputs, 0)  # of equal events the plainest
+        rank = dict.fromkeys(map(_containing, inputs), 1) | dict.fromkeys(outputs, 0)  # simplest of equal events first
         order = np.argsort([rank.get(name, 2) for name in names], kind="stable")
         self._names, self._traits = names[order], vectorizer.transform(outputs).tocsc()[:, order]
         classifier = BernoulliNB().fit(self._traits[learn.ravel()], np.repeat(np.arange(len(inputs)), learn.shape[1]))
@@ -69,7 +69,7 @@ class Events:
         self._gains, self._costs = self._gain[held], self._cost[held]
 
     def best(self, first: int, second: int) -> Event:
-        """The event that would prove the largest loss of input number `first` against input number `second`."""
+        """Return the event that would prove the largest loss of input number `first` against input number `second`."""
         proved = self._gains[first] - self._costs[second]
         trait = int(proved.argmax())
         odds = self._scores[:, first] - self._scores[:, second]
@@ -83,14 +83,14 @@ class Events:
         return Event(str(self._names[trait]), self._traits[:, [trait]].toarray()[:, 0] > 0)
 
     def frequency(self, number: int, other: int) -> float:
-        """How often an input has its most frequent output, or one that is taken for it rather than for the other."""
+        """Return the frequency of an input's most frequent output, or of outputs assigned to it, not to the other."""
         outputs = self._choose[number]
         likelier = int((self._scores[outputs, number] > self._scores[outputs, other]).sum())
         return max(int(self._most[number]), likelier) / len(outputs)
 
 
 def _traits(text: str, inputs: Sequence[str]) -> Iterator[str]:
-    """What an output is and has, each in words."""
+    """Yield the traits of an output, each in words."""
     yield text
     for source in inputs:
         if source.casefold() in text.casefold():

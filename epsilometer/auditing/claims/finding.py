@@ -7,26 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """What is known about a claim at one privacy budget.
+    """The result of checking a claim at one privacy budget.
 
     method:   "exact" (all pairs of `inputs`, all outputs), "largest found" (all pairs of a sample of `inputs`, all
               outputs), "Monte Carlo" (a lower bound from `draws` draws for each of `inputs`, on events that half of
               them chose), "not checked" (a mechanism that lists no inputs can only be audited) or "none" (no claim).
     verdict:  violated, not refuted, not testable, not checked, or no claim.
     reason:   why a claim is not testable or not checked and what to do about it, what a check by draws could not see,
-              and whether noise is as claimed; or None.
+              and whether the noise is as claimed; or None.
     worst:    the loss of the witness, at least 0; infinite where an output is possible under one input only. With a
               delta, where the law does not meet the claim without it: the loss at this delta of the pair whose delta is
-              largest at what is claimed. claimed: what is claimed for its pair. The witness is where their difference
-              is least. None where nothing was compared. Of a claim that is a curve both are its own numbers: rho, a
-              divergence in nats, or mu.
-    witness:  the inputs x, x' and the output y; of draws it may be an event, in words.
-    bound:    where the structure of the law gives one: no pair of the whole vocabulary exceeds its claim by more.
-    testable: the largest claim that so many draws could refute, had the most frequent output at one input never come
-              at the other; None where the law is computed.
-    noise_p:  of continuous noise, how likely noise of the claimed density fits it no better (`noise_fit`).
-    largest:  the largest loss between any two of the inputs that were compared, whatever is claimed for them; from
-              draws a lower bound.
+              largest at the claimed loss. claimed: the claimed loss of its pair. The witness has the least difference
+              of the two. None where nothing was compared. For a claim that is a curve both are numbers of its kind:
+              rho, a divergence in nats, or mu.
+    witness:  the inputs x, x' and the output y; from draws y may be an event, in words.
+    bound:    an upper bound on the excess over the claim of any pair of the whole vocabulary, where the structure of
+              the law gives one.
+    testable: the largest claim that this number of draws could refute, if the most frequent output at one input never
+              came at the other; None where the law is computed.
+    noise_p:  for continuous noise, the probability that noise of the claimed density fits no better (`noise_fit`).
+    largest:  the largest loss between any two of the compared inputs, whatever is claimed for them; from draws a lower
+              bound.
     """
 
     epsilon: float
@@ -45,5 +46,5 @@ class Finding:
 
     @property
     def slack(self) -> float | None:
-        """claimed - worst, the least over all that was compared: negative where the claim is violated."""
+        """claimed - worst, the least over all compared pairs: negative where the claim is violated."""
         return None if self.worst is None or self.claimed is None else self.claimed - self.worst

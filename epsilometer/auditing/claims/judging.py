@@ -1,4 +1,4 @@
-"""The one verdict on each claim of an audit that is one call: its guesses and the worst case by its laws together."""
+"""One verdict per claim, for an audit in one call: from its guesses and from the worst case under its laws."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from epsilometer.core.mechanism import HasInputs, Mechanism
 from epsilometer.runtime.progress import note
 
 _BY_GUESSES = pl.lit(False)
-_INPUTS = 500  # enumerated in all pairs; of more a sample is
-_ENTRIES = 2e8  # losses that are computed at most: tenths of a second, beside which an audit is no longer
+_INPUTS = 500  # most inputs whose pairs are all enumerated; beyond that a sample is
+_ENTRIES = 2e8  # most losses to compute: tenths of a second, short beside an audit
 
 
 def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
-    """Returns the worst case of the claim at each epsilon, schema `CLAIMS`; no rows where only draws could tell.
+    """Return the worst case of the claim at each epsilon, schema `CLAIMS`; no rows where only draws could tell.
 
-    Deterministic, so that no test pays for it. What breaks its claim is said on standard error, and so is how many of
-    its inputs were compared, if not all.
+    The computation is deterministic, so it is not a test that shares alpha. Standard error reports violated claims,
+    and the number of compared inputs, if not all.
     """
     rows: list[dict[str, Any]] = []
     if mechanism is not None and isinstance(mechanism, HasInputs) and callable(getattr(mechanism, "laws", None)):
@@ -52,9 +52,9 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
 
 
 def judged(table: pl.DataFrame, worst: pl.DataFrame, computed: pl.Expr = _BY_GUESSES) -> pl.DataFrame:
-    """Returns the rows of an audit of one mechanism with `overall` and `overall_by`.
+    """Return the rows of an audit of one mechanism with `overall` and `overall_by`.
 
-    worst: from `worst_cases`; computed: which rows' verdicts were computed by its laws, none as a rule.
+    worst: from `worst_cases`; computed: which rows' verdicts were computed from its laws, by default none.
     """
     named = table.drop(OVERALL, strict=False).with_columns(mechanism=pl.lit(None, pl.String))
     tests = named.filter(~computed).with_columns(refutable=pl.lit(None, pl.Float64))

@@ -5,8 +5,8 @@ and another pair, within its claim, 800. The largest loss over all pairs of inpu
 
     max over y of (max over x of ln P(y | x) - min over x of ln P(y | x)),
 
-one pass over the laws. Where they are too many, a sample of the inputs gives a lower bound; so do the draws of a check,
-where there are no laws. What the claim allows is no answer: it is what is in doubt.
+one pass over the laws. Where there are too many laws, a sample of the inputs gives a lower bound; where there are none,
+the draws of a check do. The claim itself cannot answer this, because it is in doubt.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
-_ENTRIES = 1e8  # inputs times outputs whose laws are computed: seconds
-_SAMPLED = 1e7  # of a sample, where they are more
+_ENTRIES = 1e8  # most inputs times outputs whose laws are computed: seconds
+_SAMPLED = 1e7  # the same for a sample, where there are more
 
 
 def largest_losses(mechanism: Mechanism, findings: Sequence[Finding]) -> list[tuple[float, str] | None]:
-    """The loss at the epsilon of each finding, and how it is known.
+    """Return the loss at the epsilon of each finding, and its evidence.
 
-    It is "exact", a "lower bound" (of some inputs, and all outputs) or by "draws" (a lower bound for the words that the
-    finding is about); None where nothing is known. findings: what checks of the claim came to, of this mechanism or one
+    The evidence is "exact", a "lower bound" (some inputs, all outputs) or "draws" (a lower bound for the words of the
+    finding); None where nothing is known. findings: results of checks of the claim, for this mechanism or for one
     over a part of its vocabulary.
     """
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
@@ -43,7 +43,7 @@ def largest_losses(mechanism: Mechanism, findings: Sequence[Finding]) -> list[tu
 
 
 def _over_all(laws: Laws, epsilons: Sequence[float]) -> list[float]:
-    """Returns one loss for each epsilon."""
+    """Return one loss for each epsilon."""
     rows, units = one_law_each(laws)
     rows = np.unique(rows)
     high = np.full((len(epsilons), laws.outputs), -np.inf)

@@ -1,4 +1,4 @@
-"""Whether the outputs of an audit's trials are those of the law that the mechanism states."""
+"""A test that the outputs of an audit's trials follow the law that the mechanism states."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def law_fit(
     *,
     epsilons: Sequence[float],
 ) -> list[float | None]:
-    """Returns for each epsilon how likely units so far from the law are under it; None without laws or units.
+    """Return for each epsilon the p-value of the trials' units under the stated law; None without laws or units.
 
-    source: [trials], numbers of texts; rewrites: of all trials, an epsilon each.
+    source: [trials], numbers of texts; rewrites: of all trials, one item per epsilon.
     """
     units = [output.units for output in rewrites if output.units is not None]
     lawful: object = mechanism

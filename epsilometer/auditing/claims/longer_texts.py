@@ -1,8 +1,8 @@
-"""Whether a claim that holds between texts of one unit holds between longer ones. Losses are in nats.
+"""A check that a claim for texts of one unit also holds for longer texts. Losses are in nats.
 
-Units are drawn independently of each other (`Laws`), so their losses add up, while a claim for whole texts stays what
-it was. And whoever sees the units sees how many there are: between texts of different numbers of units the loss is
-infinite, unless some output is the empty text. What is drawn for a unit may depend on the units beside it, so that a
+Units are drawn independently of each other (`Laws`), so their losses add up, while a claim for whole texts stays the
+same. Anyone who sees the units also sees their number: between texts of different numbers of units the loss is
+infinite, unless some output is the empty text. The draw for a unit may depend on the units beside it, and then a
 claim that counts the units in which texts differ counts too little.
 """
 
@@ -19,16 +19,16 @@ from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.verdicts import VIOLATED, loss_at_delta, pair_claims, rounding
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 
-MOST = 1000  # repetitions
-_POWERS = tuple(2**i for i in range(1, 9))  # repetitions that are tried: a claim may grow up to some length
-_OUTPUTS = 1 << 22  # of all units together, up to which they are enumerated
-_NEVER = -1e300  # stands for ln 0, so that differences stay numbers
+MOST = 1000  # most repetitions
+_POWERS = tuple(2**i for i in range(1, 9))  # tested repetitions: a claim may grow up to some length
+_OUTPUTS = 1 << 22  # most outputs of all units together that are enumerated
+_NEVER = -1e300  # replaces ln 0, so that differences stay finite
 
 
 def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
-    """The finding, or a violated one if the claim does not hold between its witness's inputs repeated.
+    """Return the finding, or a violated one if the claim does not hold between its witness's inputs repeated.
 
-    finding: of inputs of one unit, between which the claim holds. Returned as it is where a longer text has no more
+    finding: for inputs of one unit, between which the claim holds. Returned unchanged where a longer text has no more
     units.
     """
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs) or finding.witness is None:
@@ -51,7 +51,7 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
         claimed = _claimed(mechanism, finding.epsilon, *longer)
         if same_laws and not delta and count * (finding.worst or 0.0) <= claimed + rounding(claimed):
             continue
-        # By its own law: a mechanism may read so many words alone.
+        # Each length has its own law: a mechanism may read a limited number of words.
         loss = _loss(mechanism, finding.epsilon, *longer, delta=delta)
         if loss > claimed + rounding(claimed):
             reason = f"units are drawn one by one, so that the losses of {count * units} add up"
@@ -66,9 +66,9 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
 
 
 def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta: float) -> Finding:
-    """The finding, or a violated one if two longer texts lose more that differ in one of the witness's inputs.
+    """Return the finding, or a violated one if two longer texts that differ in one of the witness's inputs lose more.
 
-    As they do where what is drawn for a unit depends on its place, or on the units beside it.
+    They do where the draw for a unit depends on its place, or on the units beside it.
     """
     assert isinstance(mechanism, HasLaws)
     assert finding.witness is not None
@@ -87,7 +87,7 @@ def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta:
 
 
 def _repetitions(finding: Finding) -> list[int]:
-    """How often to repeat the inputs, ascending: among others, as often as breaks a claim that does not grow."""
+    """Return how often to repeat the inputs, ascending, up to a number that breaks a claim that does not grow."""
     if not finding.worst or not math.isfinite(finding.worst):
         return list(_POWERS)
     return sorted({*_POWERS, min(math.floor((finding.claimed or 0.0) / finding.worst) + 1, MOST)})
@@ -102,9 +102,9 @@ def _claimed(mechanism: Mechanism, epsilon: float, first: str, second: str) -> f
 
 
 def _loss(mechanism: HasLaws, epsilon: float, first: str, second: str, *, delta: float) -> float:
-    """The largest loss of any output between two texts of as many units.
+    """Return the largest loss of any output between two texts with equally many units.
 
-    With a delta, the loss at it of the pair that all units make up; 0 where they have too many outputs.
+    With a delta, the loss at it of the pair that all units form; 0 where they have too many outputs.
     """
     laws = mechanism.laws([first, second])
     both = np.stack([laws.rows.row(0), laws.rows.row(1)], axis=1)

@@ -2,8 +2,8 @@
 
 A claim of c with delta says P(S | x) <= e^c P(S | x') + delta for every set S of outputs. n draws at each of two inputs
 prove no loss above ln((a - delta) / (1 - a)) with a = error^(1/n), the Clopper-Pearson limit when every draw is right:
-5 nats from a thousand draws. A larger claim cannot be refuted, whatever the mechanism does. It is not testable, and is
-taken out of the correction for multiple tests before any draw is made (Tarone 1990, "A modified Bonferroni method for
+5 nats from a thousand draws. A larger claim cannot be refuted, whatever the mechanism does. It is not testable, and the
+correction for multiple tests leaves it out before any draw is made (Tarone 1990, "A modified Bonferroni method for
 discrete data"). The same code can be tested at a smaller epsilon, where it claims less (`refutable_epsilons`).
 """
 
@@ -36,7 +36,7 @@ _NEVER_TWICE = (
     "most outputs never came again, so the claim was tested by what they have in common and by a classifier; a leak of "
     "another form would go unseen"
 )
-_TARGETS = (1.0, 3.0)  # nats that the largest claim among the inputs should come to
+_TARGETS = (1.0, 3.0)  # nats: wanted values of the largest claim among the inputs
 
 
 def monte_carlo(
@@ -48,12 +48,12 @@ def monte_carlo(
     alpha: float = 0.01,
     seed: int = 0,
 ) -> Finding:
-    """The largest excess that draws at a few inputs prove.
+    """Return the largest excess that draws at a few inputs prove.
 
     Half of the draws choose, for each pair of inputs, the event whose loss looks largest (`events`); the other half
-    bounds that loss from below. Each bound may fail with probability alpha over the number of bounds, so together with
-    alpha. Where even the most frequent output at one input, and what is taken for it, could not refute the claim if
-    they never came at the other, the claim is not testable.
+    bounds that loss from below. Each bound may fail with probability alpha over the number of bounds, so all together
+    with alpha. The claim is not testable if it could not be refuted even with the most frequent output at one input,
+    and the outputs assigned to that input, never seen at the other.
     """
     guarantee = mechanism.guarantee(epsilon)
     delta = guarantee.delta if guarantee else 0.0
@@ -80,7 +80,7 @@ def monte_carlo(
 
 
 def covers_some(covered: int, total: int) -> str | None:
-    """Between how many pairs of inputs nothing is claimed; None where something is between all."""
+    """Return a note on the number of pairs of inputs without a claim; None where every pair has one."""
     return None if covered == total else _COVERS_SOME.format(without=total - covered, total=total)
 
 
@@ -95,7 +95,7 @@ def _by_events(
     error: float,
     seed: int,
 ) -> Finding:
-    """Tests the claims [n] for ordered pairs [n, 2] of the chosen inputs; error: of each of two limits a pair."""
+    """Test the claims [n] for ordered pairs [n, 2] of the chosen inputs; error: of each of the two limits of a pair."""
     claim = mechanism.guarantee(epsilon)
     delta = claim.delta if claim else 0.0
     source = [text for text in chosen for _ in range(draws)]
@@ -107,7 +107,7 @@ def _by_events(
     held = np.array([[event.holds[test[i]].sum() for i in pair] for pair, event in zip(pairs, best, strict=True)])
     often = np.array([round(events.frequency(i, j) * test.shape[1]) for i, j in pairs])
     lower = lower_limits(test.shape[1], error)
-    loss = np.maximum(_proved(held[:, 0], held[:, 1], lower, delta), 0)  # some event of a pair has 0 or more
+    loss = np.maximum(_proved(held[:, 0], held[:, 1], lower, delta), 0)  # every pair has an event with 0 or more
     testable = _proved(often, np.zeros_like(often), lower, delta)
     worst = int((loss - claims).argmax())
     finding = Finding(
@@ -133,9 +133,10 @@ def _by_events(
 def refutable_epsilons(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], inputs: int = 12, seed: int = 0
 ) -> list[float]:
-    """Privacy budgets at which the claims between the inputs that are drawn from reach up to 1 and 3 nats.
+    """Return privacy budgets at which the claims between the chosen inputs reach up to 1 and 3 nats.
 
-    From the claims at `epsilon`, as if they grew in proportion to it; none where the claim covers no pair.
+    Extrapolated from the claims at `epsilon`, as if they grew in proportion to it; empty where the claim covers no
+    pair.
     """
     chosen = _chosen(mechanism, epsilon, texts, inputs, seed=seed)
     pairs = np.array([(i, j) for j in range(len(chosen)) for i in range(j)])
@@ -145,7 +146,7 @@ def refutable_epsilons(
 
 
 def _chosen(mechanism: Mechanism, epsilon: float, texts: Sequence[str], inputs: int, seed: int) -> list[str]:
-    """The inputs that are drawn from: half at random, half their nearest neighbours.
+    """Return the inputs to draw at: half at random, half their nearest neighbours.
 
     A claim that grows with the distance is tightest between near inputs.
     """
@@ -161,7 +162,7 @@ def _chosen(mechanism: Mechanism, epsilon: float, texts: Sequence[str], inputs: 
 
 
 def _testable(claims: NDArray[np.float64], draws: int, alpha: float, delta: float) -> tuple[int, float]:
-    """How many bounds are looked at, and the largest loss that each could prove: Tarone's K, where any is testable."""
+    """Return the number of bounds to test (Tarone's K), and the largest loss that each could prove, if any can be."""
     for count in range(1, len(claims) + 1):
         ceiling = _ceiling(draws, alpha / (2 * count), delta)
         below = int((claims < ceiling).sum())
@@ -171,13 +172,13 @@ def _testable(claims: NDArray[np.float64], draws: int, alpha: float, delta: floa
 
 
 def _ceiling(draws: int, error: float, delta: float) -> float:
-    """ln((a - delta) / (1 - a)): what as many draws prove when each is right at one input and none at the other."""
+    """Return ln((a - delta) / (1 - a)), the proved loss of an event in all draws at one input and none at the other."""
     never = -math.expm1(math.log(error) / draws)  # 1 - a
     return math.log(1 - never - delta) - math.log(never) if 1 - never > delta else -math.inf
 
 
 def lower_limits(trials: int, error: float) -> NDArray[np.float64]:
-    """[trials + 1]: the one-sided lower Clopper-Pearson limits of 0, ..., n successes in n trials."""
+    """Return [trials + 1]: the one-sided lower Clopper-Pearson limits of 0, ..., n successes in n trials."""
     from scipy.stats import beta  # takes a second to load
 
     successes = np.arange(1, trials + 1)
@@ -187,6 +188,6 @@ def lower_limits(trials: int, error: float) -> NDArray[np.float64]:
 def _proved(
     here: NDArray[np.integer], there: NDArray[np.integer], lower: NDArray[np.float64], delta: float
 ) -> NDArray[np.float64]:
-    """The loss that an event proves which held so often at one input, and so often at the other."""
+    """Return the loss proved by an event with these counts at one input (here) and at the other (there)."""
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(lower[here] - delta, 0)) - np.log1p(-lower[::-1][there])

@@ -1,14 +1,14 @@
-"""Whether continuous noise has the density that its mechanism's claim needs. Losses are in nats.
+"""A test that continuous noise has the density that its mechanism's claim needs. Losses are in nats.
 
-A mechanism that moves a vector of d dimensions and computes the rest from the new point has no law that could be
-enumerated: P(y | x) is an integral over the cell of y. But with noise z of density ~ e^(-epsilon ||z||) any two vectors
-x, x' give any point densities whose ratio is at most e^(epsilon ||x - x'||), and so any output. What remains to be
-tested is that the noise has that density: that its length and direction are independent,
+A mechanism that moves a vector of d dimensions and computes the output from the new point has no law that could be
+enumerated: P(y | x) is an integral over the cell of y. But under noise z of density ~ e^(-epsilon ||z||) the densities
+of any point for two vectors x, x' have a ratio of at most e^(epsilon ||x - x'||), and so have the probabilities of any
+output. It remains to test that the noise has that density: that its length and direction are independent,
 
     ||z|| ~ Gamma(d, 1 / epsilon),    z / ||z|| uniform on the sphere,
 
 and that ||x - x'|| is the distance that the claim counts. Five Kolmogorov-Smirnov tests compare with laws that are
-exact for finite samples: of the inner product t of a uniform direction with another, (t + 1) / 2 is of the law
+exact for finite samples; if t is the inner product of a uniform direction with another, (t + 1) / 2 has the law
 Beta((d - 1) / 2, (d - 1) / 2). Noise of the claimed density has a p-value of at most alpha with probability at most
 alpha.
 """
@@ -25,15 +25,15 @@ from epsilometer.core.mechanism import Mechanism, MovesVectors
 from epsilometer.core.randomness import Noise
 
 DRAWS = 2000
-_DISTANCE = 1e-6  # by which part of a claim the distance of two vectors may differ from it
-_FLAT = 1e-9  # of the largest variance: along an axis with less, vectors do not vary, and rounding chooses it
+_DISTANCE = 1e-6  # largest relative difference between the distance of two vectors and that of the claim
+_FLAT = 1e-9  # share of the largest variance below which an axis counts as flat, its direction mere rounding
 
 
 def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], seed: int = 0) -> float | None:
-    """How likely noise of the claimed density fits no better: the least of five p-values, times five.
+    """Return the probability that noise of the claimed density fits no better: the least of five p-values, times five.
 
-    texts: the mechanism's inputs, of one unit each; the draws go round them. 0 where the claim counts another distance;
-    None where the mechanism moves no vectors, or vectors of one dimension, or claims nothing.
+    texts: the mechanism's inputs, of one unit each; the draws cycle through them. 0 where the claim counts another
+    distance; None where the mechanism moves no vectors, or vectors of one dimension, or claims nothing.
     """
     claim = mechanism.guarantee(epsilon)
     if claim is None or not isinstance(mechanism, MovesVectors):
@@ -52,7 +52,7 @@ def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], se
 
 
 def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float) -> float:
-    """The p-value of noise [n, d] on vectors [n, d], d > 1, under the density ~ e^(-epsilon ||z||) on all of them."""
+    """Return the p-value of noise [n, d] on vectors [n, d], d > 1, for the density ~ e^(-epsilon ||z||)."""
     from scipy.stats import beta, gamma, kstest  # takes a second to load
 
     dimensions, half = noise.shape[1], len(noise) // 2
@@ -60,12 +60,12 @@ def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float
     direction = noise / np.maximum(length, np.finfo(float).tiny)[:, None]
     variances, axes = np.linalg.eigh(np.cov(vectors, rowvar=False))
     least = min(np.searchsorted(variances, _FLAT * variances[-1]), dimensions - 1)
-    along, across = direction @ axes[:, -1], direction @ axes[:, least]  # most and least of the vectors' own spread
+    along, across = direction @ axes[:, -1], direction @ axes[:, least]  # axes of the vectors' largest, least variance
     pairs = np.einsum("ij,ij->i", direction[:half], direction[half : 2 * half])
     lengths = gamma(dimensions, scale=1 / epsilon)
     cosines = beta((dimensions - 1) / 2, (dimensions - 1) / 2, -1, 2)
-    wide = np.abs(along) > cosines.ppf(0.75)  # as half of uniform directions are
+    wide = np.abs(along) > cosines.ppf(0.75)  # half of uniform directions satisfy this
     samples = [(length, lengths), (length[wide], lengths), (along, cosines), (across, cosines), (pairs, cosines)]
     p_values = [float(kstest(sample, law.cdf).pvalue) if len(sample) else 0.0 for sample, law in samples]
     p_value = min(1.0, len(p_values) * min(p_values))
-    return float(f"{p_value:.6g}")  # the bits below depend on how many threads multiply the matrices
+    return float(f"{p_value:.6g}")  # further digits depend on how many threads multiply the matrices

@@ -7,9 +7,9 @@ whatever the text's law and the adversary's knowledge of the other texts in the 
 |v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2); with Q uniform on the sphere it is kappa A - ln M(kappa), for each of several
 parts. A text that takes more nats than that to identify can be identified from its gradient only by luck.
 
-**Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be how often the best guess without the gradient
-is right. An adversary names x on the outputs S_x, which are disjoint, so that their masses under Q sum to at most 1.
-With f(q) the largest P_x(S) of any S with Q(S) = q, the same for all x and concave,
+**Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be the probability that the best guess without
+the gradient is right. An adversary names x on the outputs S_x, which are disjoint, so their masses under Q sum to at
+most 1. With f(q) the largest P_x(S) of any S with Q(S) = q, the same for all x and concave,
 
     success = sum_x p(x) P_x(S_x) <= sum_x p(x) f(Q(S_x)) <= f(sum_x p(x) Q(S_x)) <= f(p0).
 
@@ -42,16 +42,16 @@ _SURE = 1 - 2.0**-53
 
 
 def information(release: Release) -> float:
-    """Returns the most nats that one release tells about a text."""
+    """Return the most nats that one release tells about a text."""
     if isinstance(release, Gaussian):
         return 1 / (2 * release.sigma**2)
     return sum(von_mises_fisher.information(release.kappa, dimension) for dimension in release.dimensions)
 
 
 def exact_match(release: Release, blind: float) -> float:
-    """Returns how often at most any adversary names the text; blind: how often the best guess without it is right.
+    """Return the largest probability that an adversary names the text; blind: that of the best guess without it.
 
-    Raises UserError for a blind guess outside (0, 1], and for draws by parts, of which no such bound is known here.
+    Raises UserError for a blind guess outside (0, 1], and for draws by parts, for which no such bound is known here.
     """
     if not 0 < blind <= 1:
         raise UserError(f"the success of a blind guess must be in (0, 1], got {blind}")
@@ -64,7 +64,7 @@ def exact_match(release: Release, blind: float) -> float:
 
 
 def pair_success(release: Release, distances: ArrayLike) -> NDArray[np.float64]:
-    """Returns how often the best adversary is right between two texts, for distances [...] of their gradients.
+    """Return the best adversary's share of right guesses between two texts, for distances [...] of their gradients.
 
     For directional noise the distances are those of unit vectors, at most 2. Raises UserError for draws by parts.
     """
@@ -73,7 +73,7 @@ def pair_success(release: Release, distances: ArrayLike) -> NDArray[np.float64]:
         halves: NDArray[np.float64] = ndtr(rows / (2 * release.sigma))
         return halves
     dimension = _whole(release)
-    grid = np.linspace(0, 1, _GRID)  # of a
+    grid = np.linspace(0, 1, _GRID)  # values of a
     cosines, weights = von_mises_fisher.quadrature(release.kappa, dimension)
     sine = np.sqrt((1 - cosines) * (1 + cosines))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -92,13 +92,13 @@ def _whole(release: VonMisesFisher) -> int:
 
 
 def _cap(probability: float, dimension: int) -> float:
-    """The angle around a point of R^d's sphere within which a uniform direction lies with a probability."""
+    """Return the angle around a point of R^d's sphere that contains a uniform direction with this probability."""
     angle = math.asin(math.sqrt(betaincinv((dimension - 1) / 2, 0.5, 2 * min(probability, 1 - probability))))
     return angle if probability <= 0.5 else math.pi - angle
 
 
 def _within(angle: float, kappa: float, dimension: int) -> float:
-    """P(a draw lies within an angle of its mean), by quadrature of the angle's density."""
+    """Return P(a draw lies within an angle of its mean), by quadrature of the angle's density."""
     low, high = von_mises_fisher.angle_range(kappa, dimension)
 
     def mass(start: float, stop: float) -> float:

@@ -1,4 +1,4 @@
-"""What a mechanism states about itself at an epsilon: all that estimates and verdicts need of it."""
+"""The statements of a mechanism about itself at an epsilon: all that estimates and verdicts need of it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ _PER_UNIT = (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE)
 
 @dataclass(frozen=True)
 class Stated:
-    """claim: in words; claimed: whether there is one; delta: of the claim, 0 without one; per_unit: its epsilon (nats)
-    where that belongs to a token, word or triple and multiplies no distance, else None; control: whether the mechanism
-    is there to check the audit; releases: what it gives out, in alphabetical order; unknown_words, cut_texts: of the
-    audited texts the shares that it does not take in, None where it has no such limit; fit_p: how likely outputs as far
-    from its law as those of the trials are by that law (`law_fit`), None where it states none; curve: of a claim in
-    zCDP, Renyi or GDP.
+    """The statements of a mechanism about itself.
+
+    claim: in words; claimed: whether there is one; delta: of the claim, 0 without one; per_unit: its epsilon (nats)
+    if that belongs to a token, word or triple and multiplies no distance, else None; control: whether the mechanism
+    only checks the audit; releases: the released views, in alphabetical order; unknown_words, cut_texts: the shares of
+    out-of-vocabulary words and of truncated texts among the audited texts, None where it has no such limit; fit_p: the
+    p-value of the trials' outputs under its law (`law_fit`), None where it states none; curve: of a claim in zCDP,
+    Renyi or GDP.
     """
 
     claim: str = describe(None)
@@ -42,9 +44,9 @@ class Stated:
 def stated(
     mechanism: Mechanism | None, epsilon: float, left: Unread = _EVERYTHING_READ, fit_p: float | None = None
 ) -> Stated:
-    """Returns what a mechanism states at an epsilon; None, an unknown mechanism, claims nothing and gives the text.
+    """Return what a mechanism states at an epsilon; None, an unknown mechanism, claims nothing and releases the text.
 
-    left: what it does not take in of the audited texts (`unread`), the same at every epsilon.
+    left: counts of what it does not read of the audited texts (`unread`), the same at every epsilon.
     """
     if mechanism is None:
         return Stated()
@@ -75,7 +77,7 @@ def write(statements: Mapping[float, Stated], path: Path) -> None:
 
 
 def read(path: Path) -> dict[float | None, Stated]:
-    """Returns the statements that `write` wrote, by epsilon as tables hold it: None without a privacy budget.
+    """Return the statements that `write` wrote, by epsilon as tables hold it: None without a privacy budget.
 
     Raises UserError for a file that is missing or damaged.
     """

@@ -1,14 +1,14 @@
-"""The claim against the measurement. Losses are in nats.
+"""Verdicts: the claim compared with the measurement. Losses are in nats.
 
 Each trial has its own claim c: epsilon times the distance between its candidates (the largest of all pairs), infinite
 where the claim does not cover a pair. Under it an adversary names the source with probability at most (e^c + (k - 1)
 delta) / (e^c + k - 1) (TeDA eq. 10 solved for the probability). The verdict tests the number of successes against the
-sum of these bounds. An audit cannot prove privacy, so the verdicts are "violated" and "not refuted". Where no outcome
-could have refuted a claim the word is "not testable", and where nothing was compared "not checked".
+sum of these bounds. An audit cannot prove privacy, so the verdicts are "violated" and "not refuted". A claim that no
+outcome could have refuted is "not testable"; without any comparison the verdict is "not checked".
 
 The tests of an audit share its level alpha after Tarone (1990, "A modified Bonferroni method for discrete data",
 Biometrics 46). Let p* be the p-value of a test if every guess were right, a number known before any guess is read. With
-K the least k such that at most k tests have p* <= alpha / k, only those that have p* <= alpha / K can be rejected, each
+K the least k for which at most k tests have p* <= alpha / k, only tests with p* <= alpha / K can reject, each
 with probability at most alpha / K, and there are at most K of them: under true claims any is called violated with
 probability at most alpha.
 """
@@ -35,29 +35,29 @@ from epsilometer.core.mechanism import HasDistance, HasPublicTexts, Mechanism
 from epsilometer.text.words import words
 
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
-LARGEST_FOUND = "largest found"  # of some inputs: the method of a check by laws
-BY_LAW = "by its stated law"  # of a verdict that believes what the mechanism says of its outputs
+LARGEST_FOUND = "largest found"  # method of a check by laws of some inputs
+BY_LAW = "by its stated law"  # of a verdict that assumes the mechanism's stated law
 NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
-_WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # what outweighs what, the heaviest first
+_WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # the heaviest first
 
 
 def rounding(claims: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """By how much a computed loss may exceed a claim for its rounding alone, in nats: doubles have 16 digits.
+    """Return the largest excess of a computed loss over a claim by rounding alone, in nats: doubles have 16 digits.
 
-    The same for all claims up to 1,000, so that it does not decide which pair has the least room.
+    It is the same for all claims up to 1,000, so it does not decide which pair has the least slack.
     """
     return np.maximum(1e-9, 1e-12 * np.asarray(claims))
 
 
 def rounded_up(delta: float) -> float:
-    """What a computed delta may come to, for its rounding alone, under a claim of this one."""
+    """Return the largest value that rounding alone can give a computed delta under a claim of this delta."""
     return delta * (1 + 1e-9)
 
 
 def trial_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], candidates: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """[trials]: the largest claimed loss between two candidates of each trial; candidates: [trials, k] text numbers.
+    """Return [trials]: the largest claimed loss between two candidates of each trial; candidates: [trials, k] numbers.
 
     Raises UserError where a mechanism counts audited texts as public.
     """
@@ -73,16 +73,16 @@ def trial_claims(
         return np.full(len(candidates), _largest_claim(mechanism, epsilon, texts, candidates[0]))
     slots = list(combinations(candidates.T.astype(np.int64), 2))
     pairs = [np.minimum(left, right) * len(texts) + np.maximum(left, right) for left, right in slots]
-    numbers, place = np.unique(np.concatenate(pairs), return_inverse=True)  # one number a pair: quick to sort
+    numbers, place = np.unique(np.concatenate(pairs), return_inverse=True)  # one number per pair sorts quickly
     claims = pair_claims(mechanism, epsilon, texts, np.stack(np.divmod(numbers, len(texts)), axis=1))
     return claims[place].reshape(len(slots), -1).max(axis=0)
 
 
 def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
-    """Raises UserError where some of these texts are among those that a mechanism counts as public.
+    """Raise UserError where some of these texts are among those that a mechanism counts as public.
 
-    Case, white space and punctuation do not make another text. They are not left out silently: then what is public
-    would depend on what is private.
+    Texts that differ only in case, white space and punctuation count as equal. They are not left out silently: then
+    private texts would decide which texts are public.
     """
     if shared := count_public(mechanism, texts):
         raise UserError(
@@ -93,19 +93,19 @@ def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
 
 
 def count_public(mechanism: Mechanism | None, texts: Sequence[str]) -> int:
-    """Returns how many of these texts are among those that a mechanism counts as public."""
+    """Return the number of these texts that are among those that a mechanism counts as public."""
     public_texts: Sequence[str] = mechanism.public_texts if isinstance(mechanism, HasPublicTexts) else ()
     public = set(map(_compared, public_texts))
     return sum(_compared(text) in public for text in texts) if public else 0
 
 
 def _compared(text: str) -> str:
-    """The words of a text; a text without any as it is."""
+    """Return the words of a text; a text without words as it is."""
     return " ".join(words(text)) or text
 
 
 def _largest_claim(mechanism: Mechanism, epsilon: float, texts: Sequence[str], numbers: NDArray[np.integer]) -> float:
-    """Between any two of these texts; text by text, so that their pairs are never all in memory."""
+    """Return the largest claim between any two of these texts, text by text, which saves memory."""
     largest = 0.0
     for i in range(len(numbers) - 1):
         others = numbers[i + 1 :]
@@ -119,10 +119,10 @@ def _largest_claim(mechanism: Mechanism, epsilon: float, texts: Sequence[str], n
 def pair_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], pairs: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """[n]: the claimed loss between the two texts of each pair; pairs: [n, 2] text numbers. Infinite without a claim.
+    """Return [n]: the claimed loss between the texts of each pair; pairs: [n, 2] numbers. Infinite without a claim.
 
     It is the pure loss, at the claim's delta: infinite where the claim is a curve. A claim for whole texts counts once
-    however different the texts are. Raises UserError for distances below 0 or NaN, and for other than one of each pair.
+    however different the texts are. Raises UserError for distances below 0 or NaN, and for a wrong number of them.
     """
     guarantee = mechanism.guarantee(epsilon)
     if guarantee is None or guarantee.curve is not None:
@@ -148,7 +148,7 @@ def pair_claims(
 def guess_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], pairs: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """As `pair_claims`, of guessing between the two texts: of a curve the loss that follows from it at delta 0."""
+    """Return `pair_claims` for guessing between the two texts: for a curve, the loss that it implies at delta 0."""
     guarantee = mechanism.guarantee(epsilon)
     if guarantee is None or guarantee.curve is None:
         return pair_claims(mechanism, epsilon, texts, pairs)
@@ -158,12 +158,12 @@ def guess_claims(
 def _distances(
     mechanism: HasDistance, epsilon: float, texts: Sequence[str], pairs: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """[n]: what a mechanism says of each pair [n, 2]."""
+    """Return [n]: the mechanism's distance for each pair [n, 2]."""
     answer: object = mechanism.distance(texts, pairs, epsilon)
     shown = described(answer)
     try:
         distances = np.asarray(answer, np.float64)
-    except (TypeError, ValueError):  # no numbers
+    except (TypeError, ValueError):  # not numbers
         distances = np.empty(())
     if distances.shape == (len(pairs),):
         return distances
@@ -176,16 +176,16 @@ def _distances(
 
 
 def check_distances(mechanism: Mechanism, epsilons: Sequence[float], texts: Sequence[str]) -> None:
-    """Raises UserError where what a mechanism says of the first text and the last is no distance."""
+    """Raise UserError where the mechanism's distance between the first text and the last is not a distance."""
     ends = np.array([[0, len(texts) - 1], [len(texts) - 1, 0]])
     for epsilon in epsilons:
         pair_claims(mechanism, epsilon, texts, ends)
 
 
 def loss_at_delta(left: NDArray[np.float64], right: NDArray[np.float64], delta: float) -> float:
-    """The least c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding; infinite where there is none.
+    """Return the least c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding; infinite without one.
 
-    left, right: P and P' [outputs]. The sets that decide hold the outputs of the largest ratios.
+    left, right: P and P' [outputs]. The deciding sets hold the outputs of the largest ratios.
     """
     delta = rounded_up(delta)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -196,13 +196,13 @@ def loss_at_delta(left: NDArray[np.float64], right: NDArray[np.float64], delta: 
 
 
 def expected_successes(claims: NDArray[np.float64], candidates: int, delta: float, prior: Prior | None = None) -> float:
-    """The largest expected number of successes that the trials' claims allow."""
+    """Return the largest expected number of successes that the trials' claims allow."""
     losses, counts = distinct(claims)
     return float(sum(n * success_bound(c, candidates, delta, prior) for c, n in zip(losses, counts, strict=True)))
 
 
 def p_value(successes: int, trials: int, expected: float) -> float:
-    """How likely that many successes are at most under the claim.
+    """Return the largest probability of at least that many successes under the claim.
 
     The successes are a sum of independent, differently distributed Bernoulli variables; at or above its mean + 1 a
     binomial variable with the same mean has the heavier tail (Hoeffding 1956, "On the distribution of the number of
@@ -215,12 +215,12 @@ def p_value(successes: int, trials: int, expected: float) -> float:
 
 
 def smallest_p_value(trials: int, expected: float) -> float:
-    """p*: the p-value if every guess were right."""
+    """Return p*: the p-value if every guess were right."""
     return p_value(trials, trials, expected)
 
 
 def divisor(smallest: Sequence[float], alpha: float) -> int:
-    """K: by how much alpha is divided; smallest: p* of every test of the audit (Tarone 1990). 1 without tests."""
+    """Return K, by which alpha is divided; smallest: p* of every test of the audit (Tarone 1990). 1 without tests."""
     ordered = np.sort(np.asarray(smallest, np.float64))
     k = 1
     while np.searchsorted(ordered, alpha / k, side="right") > k:
@@ -229,7 +229,7 @@ def divisor(smallest: Sequence[float], alpha: float) -> int:
 
 
 def verdict(p: float, level: float, smallest: float = 0.0) -> str:
-    """Violated where the p-value is at most the level, not testable where even p* is above it, else not refuted."""
+    """Return violated if the p-value is at most the level, not testable if even p* is above it, else not refuted."""
     if smallest > level:
         return NOT_TESTABLE
     return VIOLATED if p <= level else NOT_REFUTED
@@ -238,10 +238,10 @@ def verdict(p: float, level: float, smallest: float = 0.0) -> str:
 def refutable(
     trials: int, covered: int, candidates: int, delta: float, level: float, prior: Prior | None = None
 ) -> float:
-    """The largest claimed loss that so many right guesses of as many trials would refute at a level, in nats.
+    """Return the largest claimed loss that all right guesses in this many trials would refute at a level, in nats.
 
-    covered: the trials that the claim is about, the same loss claimed for each; the others count as surely right. 0
-    where even a claim of 0 would stand.
+    covered: the trials that the claim covers, with the same loss claimed for each; the others count as right. 0
+    where even a claim of 0 would not be refuted.
     """
     if not covered:
         return 0.0
@@ -251,27 +251,28 @@ def refutable(
 
 
 def trials_needed(allowed: float, level: float) -> int | None:
-    """From how many trials on a claim can be refuted at a level that allows this share of right guesses on average.
+    """Return the fewest trials that can refute, at a level, a claim that allows this share of right guesses on average.
 
-    Every guess being right. None where it allows all of them.
+    Every guess is assumed right. None where the claim allows all of them.
     """
     return None if allowed >= 1 else max(1, math.ceil(math.log(level) / math.log(allowed)))
 
 
 def describe(guarantee: Guarantee | None) -> str:
-    """A claim in words, for tables."""
+    """Return a claim in words, for tables."""
     return guarantee.describe() if guarantee else NO_CLAIM
 
 
 def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
-    """One verdict a claim, from the audit, the check of units and the exact loss of texts together.
+    """Return one verdict per claim, from the audit, the check of units and the exact loss of texts together.
 
-    estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. What any of them violates is violated; else
-    what any tested is not refuted; else not testable, not checked or no claim, in this order.
-    Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by (whose verdict it is: "audit", "exact
-    check by its stated law", "check of some inputs by its stated law", "draws", "exact loss by its stated law", "exact
-    loss of its latents by its stated law", or several, joined by "and"; null where nothing could be tested), reason
-    (why a claim is not testable or not checked, what draws could not see, and what speaks against noise; else null).
+    estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. A claim that any of them violates is violated;
+    else, one that any tested is not refuted; else not testable, not checked or no claim, in this order.
+    Returns a row per mechanism and epsilon: mechanism, epsilon, claim, verdict, by (the source of the verdict: "audit",
+    "exact check by its stated law", "check of some inputs by its stated law", "draws", "exact loss by its stated law",
+    "exact loss of its latents by its stated law", or several, joined by "and"; null where nothing could be tested),
+    reason (why a claim is not testable or not checked, what draws could not see, and evidence against the noise; else
+    null).
     """
     claim = ["mechanism", "epsilon"]
     most = pl.col("refutable").max().over(claim)
@@ -287,7 +288,7 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
         .then(pl.lit(f"check of some inputs {BY_LAW}"))
         .otherwise(pl.lit(f"exact check {BY_LAW}"))
     )
-    by_loss = (  # a text that is computed from latents may lose less than they do
+    by_loss = (  # a text computed from latents may lose less than they do
         pl.when(pl.col("released").fill_null(True))
         .then(pl.lit(f"exact loss {BY_LAW}"))
         .otherwise(pl.lit(f"exact loss of its latents {BY_LAW}"))
@@ -310,9 +311,9 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
 
 
 def with_overall(table: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
-    """A table of mechanisms and epsilons with the one verdict of each row's claim, and whose: `overall`, `overall_by`.
+    """Return a table of mechanisms and epsilons with the verdict on each row's claim and its source.
 
-    verdicts: as `overall` gives them.
+    The new columns are `overall` and `overall_by`. verdicts: from `overall`.
     """
     columns = verdicts.select("mechanism", "epsilon", overall="verdict", overall_by="by")
     return table.join(columns, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")

@@ -1,16 +1,16 @@
-"""The exact check of a claim: is there an input pair and an output whose loss exceeds what is claimed? Losses in nats.
+"""The exact check of a claim: a search for inputs and an output whose loss exceeds the claim. Losses are in nats.
 
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x'). A mechanism
-with laws is enumerated, each input being a text of one unit, or of equally many with one law where a mechanism always
-releases that many (units are drawn independently, so their losses add up): the least slack c - L over all pairs of
-inputs and all outputs decides, to 1e-9, and with a delta the largest sum of P(y | x) - e^c P(y | x') over the outputs
-for which that is positive. Without laws a mechanism is sampled (`monte_carlo`): the loss is then a lower bound at
-confidence 1 - alpha over all that was tried, and can refute the claim but never confirm it; where the mechanism is
-continuous noise on a vector, the noise itself is compared with the density that the proof needs (`noise_fit`).
+with laws is enumerated, each input being a text of one unit, or of a fixed number of units with one law where a
+mechanism always releases that many (units are drawn independently, so their losses add up): the least slack c - L over
+all pairs of inputs and all outputs decides, to 1e-9, and with a delta the largest sum of P(y | x) - e^c P(y | x') over
+the outputs for which that is positive. A mechanism without laws is sampled (`monte_carlo`): the loss is then a lower
+bound at confidence 1 - alpha over all tests, and can refute the claim but never confirm it; where the mechanism adds
+continuous noise to a vector, the noise itself is compared with the density that the proof needs (`noise_fit`).
 
-The law is of the units: where the released text may show more of its source, a law within the claim upholds nothing.
+The law describes the units: if the released text may show more of its source, a law within the claim confirms nothing.
 
-An audit sees an average adversary on real texts; this sees the worst pair, however rare.
+An audit measures an average adversary on real texts; this check finds the worst pair, however rare.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import HasBound, HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
-EXACT = 5000  # inputs up to which all pairs are enumerated
-SAMPLED = 200  # inputs among which all pairs are enumerated beyond that
-ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
-_POOL = 2000  # inputs among which neighbours are looked for
-_CELLS = 1 << 17  # probabilities compared at a time, so that they stay in the processor's cache
+EXACT = 5000  # most inputs whose pairs are all enumerated
+SAMPLED = 200  # size of the sample whose pairs are enumerated beyond that
+ENTRIES = 2e11  # most input pairs times outputs to enumerate: minutes
+_POOL = 2000  # inputs to search for neighbours
+_CELLS = 1 << 17  # probabilities compared at a time, which fit in the processor's cache
 _LARGEST = 700.0  # nats: larger exponents overflow
 _BLOCK = 32  # inputs compared with all others at a time
 _LISTS_NOTHING = (
@@ -65,8 +65,8 @@ _SHOWS_MORE = (
     "check of the law sees; audit it"
 )
 _NOT_LONGER = "texts longer than the inputs, which the claim covers, were not drawn from; an audit sees some"
-_NEVER = -1e300  # stands for ln 0, so that differences stay numbers
-_ALIKE = -1e300  # the excess of two inputs that are one to the mechanism: no witness while there is another pair
+_NEVER = -1e300  # replaces ln 0, so that differences stay finite
+_ALIKE = -1e300  # excess of two inputs that are one to the mechanism: no witness while there is another pair
 
 
 def check_claim(
@@ -78,9 +78,9 @@ def check_claim(
     entries: float = ENTRIES,
     bounded: bool = True,
 ) -> Finding:
-    """The strongest check that the mechanism allows; inputs: how many are enumerated, beyond that a sample of them.
+    """Run the strongest check that the mechanism allows; inputs: most to enumerate, beyond that a sample of them.
 
-    entries: how many losses of two inputs and an output are computed at most, about.
+    entries: about the most losses of two inputs and an output to compute.
     bounded: whether a mechanism's own bound is computed (`HasBound`), which compares all of its inputs: minutes for a
     large vocabulary.
     """
@@ -103,7 +103,7 @@ def check_claim(
 
 
 def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
-    """Whether `check_claim` draws, so that its verdict may be wrong with probability alpha."""
+    """Return True if `check_claim` draws, so that its verdict may be wrong with probability alpha."""
     claim = mechanism.guarantee(epsilon)
     if claim is None or claim.curve is not None or not isinstance(mechanism, HasInputs):
         return False
@@ -113,14 +113,14 @@ def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
 
 
 def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[float]:
-    """Where a mechanism is sampled: privacy budgets small enough that draws can refute its claim; from one budget."""
+    """Return, for a sampled mechanism, budgets small enough for draws to refute its claim, derived from one budget."""
     if not is_sampled(mechanism, epsilon) or not isinstance(mechanism, HasInputs):
         return []
     return refutable_epsilons(mechanism, epsilon, list(mechanism.inputs), seed=seed)
 
 
 def _of_curve(mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequence[str], *, seed: int) -> Finding:
-    """The check of a claim in zCDP, Renyi or GDP, of texts of one unit each."""
+    """Check a claim in zCDP, Renyi or GDP, on texts of one unit each."""
     if not isinstance(mechanism, HasLaws):
         return Finding(epsilon, "not checked", NOT_CHECKED, _NO_LAW_FOR_CURVE)
     method = "exact"
@@ -139,7 +139,7 @@ def _of_curve(mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequenc
 
 
 def _compared(curve: Curve, epsilon: float, texts: Sequence[str], *, laws: NDArray[np.float64], method: str) -> Finding:
-    """The finding of these texts: the pair and direction that needs the largest rho, divergence or mu.
+    """Return the finding of these texts: the pair and direction that needs the largest rho, divergence or mu.
 
     laws: log-laws [texts, outputs]. The finding's claimed, worst and largest are numbers of the claim's own kind.
     """
@@ -176,7 +176,7 @@ def _by_law(
 
 
 def _sample(mechanism: Mechanism, epsilon: float, texts: Sequence[str], some: int, *, seed: int) -> list[str]:
-    """So many inputs: half of them at random, and the nearest neighbour of each among some of the others.
+    """Return this number of inputs: half at random, and the nearest neighbour of each among some of the others.
 
     A claim that grows with the distance is tightest between near inputs.
     """
@@ -204,7 +204,7 @@ def _sampled(mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: 
         fits = finding.reason and f"the noise has the claimed density, as far as {DRAWS:,} draws show (p = {p:.2g})"
     else:
         fits = f"the noise does not have the density that the claim needs (p = {p:.2g})"
-        if finding.verdict == NOT_REFUTED:  # draws see little, and what the proof rests on is not so
+        if finding.verdict == NOT_REFUTED:  # draws see little, and the proof's premise is false
             finding = replace(finding, verdict=NOT_CHECKED)
     reason = "; ".join(part for part in (finding.reason, fits) if part) or None
     return replace(finding, noise_p=p, reason=reason)
@@ -213,7 +213,7 @@ def _sampled(mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: 
 def exact(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], method: str = "exact", bound: float | None = None
 ) -> Finding:
-    """The largest excess over all pairs of these texts, each of one unit (or n with one law), and all outputs."""
+    """Return the largest excess over all pairs of these texts (one unit each, or n with one law), and all outputs."""
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
         raise TypeError("an exact check needs the mechanism's laws and inputs")
     table, units = _log_laws(mechanism, epsilon, texts)
@@ -257,7 +257,7 @@ def exact(
 
 
 def _log_laws(mechanism: HasLaws, epsilon: float, texts: Sequence[str]) -> tuple[NDArray[np.float64], int]:
-    """The log-laws [texts, outputs], and how many units of each text have them."""
+    """Return the log-laws [texts, outputs], and how many units of each text have them."""
     laws = mechanism.laws(texts)
     own, units = one_law_each(laws)
     rows, place = np.unique(own, return_inverse=True)
@@ -271,9 +271,9 @@ def _log_laws(mechanism: HasLaws, epsilon: float, texts: Sequence[str]) -> tuple
 def _with_delta(
     mechanism: Mechanism, finding: Finding, *, texts: Sequence[str], laws: NDArray[np.float64], delta: float
 ) -> Finding:
-    """The finding of these texts once their claim's delta is taken into account.
+    """Return the finding of these texts with their claim's delta taken into account.
 
-    finding: of the claim without its delta, which it breaks; laws: log-laws [texts, outputs], of texts of one unit. The
+    finding: that of the claim without its delta, which it violates; laws: log-laws [texts, outputs], one unit each. The
     set of all outputs y with P(y | x) > e^c P(y | x') has the largest difference of P(S | x) and e^c P(S | x').
     """
     assert isinstance(mechanism, HasInputs)
@@ -308,7 +308,7 @@ def _with_delta(
 
 
 def one_law_each(laws: Laws) -> tuple[NDArray[np.integer], int]:
-    """The law row of each text [n], and how many units have it; refuses texts that are not governed by one law."""
+    """Return the law row of each text [n], and how many units have it; refuse texts without a single law."""
     units = int(laws.rows.lengths[0])
     own = laws.rows.values[:: max(1, units)]
     if not units or (laws.rows.lengths != units).any() or (laws.rows.values != np.repeat(own, units)).any():

@@ -1,5 +1,5 @@
-"""Conformance tests of a component: does a mechanism, an attack or a metric keep the rules that every audit relies on?
+"""Conformance tests of a component: the rules for mechanisms, attacks and metrics that every audit relies on.
 
-They detect coding mistakes, on a handful of public texts; leaks are measured by an audit, and a claim's worst case by
-`epsilometer claims`. Statistical tests fail a sound component with probability of at most FALSE_ALARM each.
+They detect coding mistakes, on a few public texts; an audit measures leaks, and `epsilometer claims` checks a claim's
+worst case. Each statistical test fails a sound component with probability at most FALSE_ALARM.
 """

@@ -19,10 +19,10 @@ _TRIALS, _SLOTS = 2000, 3
 
 
 def check_attack(attack: Attack, mechanism: Mechanism | None = None, epsilon: float = 1.0) -> list[Check]:
-    """Returns the checks of an attack.
+    """Return the checks of an attack.
 
-    mechanism: what makes the rewrites that it guesses from, of TEXTS; by default one of three simple ones that it
-    applies to, which show text, text and units with a law, or latents.
+    mechanism: rewrites TEXTS for the attack; by default one of three simple mechanisms that the attack
+    applies to, which release text, text and units with a law, or latents.
     """
     return checked(_Checks(attack, mechanism, epsilon).rules())
 
@@ -31,7 +31,7 @@ def check_attack(attack: Attack, mechanism: Mechanism | None = None, epsilon: fl
 class _Checks:
     """An attack under test.
 
-    Nothing that it is shown tells the source: a right guess beyond chance comes from elsewhere.
+    The attack sees nothing that tells the source, so right guesses beyond chance come from elsewhere.
     mechanism: None until the first rule has chosen one of the simple ones.
     """
 
@@ -57,7 +57,7 @@ class _Checks:
         yield "it does no worse than chance on texts that are released unchanged", self._sighted
 
     def _rewrites(self) -> Rewrites:
-        """Of every trial's target."""
+        """Return the rewrites of the targets of all trials."""
         assert self.mechanism is not None
         rows = np.arange(_TRIALS)
         texts = [TEXTS[i] for i in self.candidates[rows, self.target]]
@@ -66,7 +66,7 @@ class _Checks:
         return rewrites
 
     def _guess(self, rewrites: Rewrites, rows: NDArray[np.integer] | None = None) -> NDArray[np.int16]:
-        """rows: the trials that the rewrites are of; all by default."""
+        """Return the attack's guesses. rows: the trials that the rewrites belong to; all by default."""
         rows = np.arange(_TRIALS) if rows is None else rows
         context = Context(TEXTS, self.mechanism, self.epsilon, Noise.named(rows, "conformance", "attack"))
         (guesses,) = guess_and_score(self.attack, [rewrites], self.candidates[rows], [context])
@@ -89,7 +89,7 @@ class _Checks:
         return None
 
     def _declared(self) -> str | None:
-        seen = sees(self.attack, self.mechanism)  # raises for an unknown name
+        seen = sees(self.attack, self.mechanism)  # raises for an unknown view
         self._guess(visible(self._rewrites(), seen))
         return None
 
@@ -117,7 +117,7 @@ class _Checks:
         return None
 
     def _blind(self) -> str | None:
-        """The same rewrite for all trials: slots are equally frequent, and right by chance."""
+        """Check guesses from one rewrite for all trials: slots are equally frequent, so only chance is right."""
         guesses = self._guess(self._rewrites().take(np.zeros(_TRIALS, np.int64)))
         frequent = np.bincount(guesses, minlength=_SLOTS)
         expected = _TRIALS / _SLOTS
@@ -148,7 +148,7 @@ class _Checks:
 
 
 class _Unchanged:
-    """Every text unchanged."""
+    """A mechanism that releases every text unchanged."""
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         return Rewrites(list(texts))
@@ -158,7 +158,7 @@ class _Unchanged:
 
 
 class _Masks:
-    """Leaves a word with probability 1/2, else a mask: for attacks on text."""
+    """A mechanism that keeps a word with probability 1/2 and masks it otherwise: for attacks on text."""
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         uniforms = noise.uniforms(max((len(text.split()) for text in texts), default=0)).tolist()

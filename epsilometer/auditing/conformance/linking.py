@@ -16,17 +16,17 @@ from epsilometer.core.linking import LinkingAttack
 from epsilometer.core.randomness import Noise
 
 _PEOPLE = 200
-_CLOSE = 1e-5  # what the order of sums may change
+_CLOSE = 1e-5  # differences that the order of summation may cause
 
 
 def check_linking(attack: LinkingAttack) -> list[Check]:
-    """Returns the checks of an attack by linking, on rewrites that say what is known of people, or nothing."""
+    """Return the checks of an attack by linking, on rewrites that repeat the facts about people, or nothing."""
     return checked(_Checks(attack).rules())
 
 
 @dataclass(frozen=True)
 class _Checks:
-    """Facts are texts, of six words each that no two people share."""
+    """An attack by linking under test. Facts are texts of six words each, which no two people share."""
 
     attack: LinkingAttack
 

@@ -33,26 +33,26 @@ from epsilometer.core.mechanism import (
 )
 from epsilometer.core.randomness import Noise
 
-_DRAWS = 4000  # rewrites of a text whose distribution is looked at
+_DRAWS = 4000  # rewrites of a text for a test of its distribution
 _BUDGETS = (1.0, 2.0, 4.0)  # times the given epsilon, at which draws are compared with the law
-_POWER = 0.9  # with which the smallest departure that is named is found
-_INPUTS = 5  # of those that a mechanism lists, spread over the list
-_BATCHES = 60  # of distinct texts
-_FEW = 16  # that are looked at before so many are drawn
-_TRIALS = 300  # of one text, to see whether they differ
-_AGAIN = 20  # rewrites of each text, of which some have one output
-_BINS = 20  # groups of outputs that are compared with a law, at most
-_OUT = (0.0, -1.0, math.nan, math.inf)  # no privacy budgets
+_POWER = 0.9  # probability of finding the smallest departure that a remark names
+_INPUTS = 5  # number of a mechanism's listed inputs to use, spread over the list
+_BATCHES = 60  # batches of distinct texts
+_FEW = 16  # rewrites to inspect before _DRAWS of them are drawn
+_TRIALS = 300  # rewrites of one text, to see whether they differ
+_AGAIN = 20  # rewrites of each text, some of which repeat an output
+_BINS = 20  # most groups of outputs that are compared with a law
+_OUT = (0.0, -1.0, math.nan, math.inf)  # invalid privacy budgets
 _SPELLED = 1.1  # units per released text: a few pieces of words are spelled alike
-_COLUMNS = 1024  # numbers of a latent that are compared with each other, at most
-_ALIKE = 0.99  # correlation from which two noises are one: independent ones reach it with probability < 1e-50
+_COLUMNS = 1024  # most numbers of a latent that are compared with each other
+_ALIKE = 0.99  # correlation from which two noises count as one: independent noises reach it with probability < 1e-50
 
 
 def check_mechanism(mechanism: Mechanism, epsilon: float | None, texts: Sequence[str] = TEXTS) -> list[Check]:
-    """Returns the checks of a mechanism at an epsilon, None where it has no privacy budget.
+    """Return the checks of a mechanism at an epsilon, None where it has no privacy budget.
 
-    texts: what it can read, one at least of more than one word; a mechanism that lists `inputs` is checked on some of
-    these too. Raises UserError for an epsilon that is missing or not needed.
+    texts: readable for the mechanism, at least one of more than one word; a mechanism that lists `inputs` is checked on
+    some of these too. Raises UserError for an epsilon that is missing or not needed.
     """
     (budget,) = budgets(mechanism, None if epsilon is None else [epsilon])
     return checked(_Checks(mechanism, budget, list(dict.fromkeys(texts))).rules())
@@ -140,7 +140,7 @@ class _Checks:
 
     def _fresh(self) -> str | None:
         if self.mechanism.guarantee(self.epsilon) is None:
-            return self._remembered()  # without a claim it need not be random
+            return self._remembered()  # without a claim it may be deterministic
         outputs = set()
         for text in self._read:
             rewrites = self._rewrite([text] * _TRIALS, _noise([text] * _TRIALS))
@@ -151,14 +151,14 @@ class _Checks:
                 return "another seed gives the same rewrites; draw from `noise`, and make no generator of a fixed seed"
             outputs.add(rewrites.texts[0])
         if len(outputs) == 1:
-            return None  # one output for all texts says nothing
+            return None  # one output for all texts proves nothing
         return (
             f"{_TRIALS} rewrites of a text are one, and those of another text another: there is no noise, and no "
             "claim holds; use stream i of `noise` for text i"
         )
 
     def _remembered(self) -> str | None:
-        """A remark on how the mechanism answers repeated texts."""
+        """Return a remark on how the mechanism answers repeated texts."""
         texts, recollection = self.texts * _AGAIN, Recollection()
         recollection.add(texts, self._rewrite(texts, _noise(texts)).texts)
         memory = recollection.memory
@@ -169,7 +169,7 @@ class _Checks:
         return None
 
     def _batches(self) -> str | None:
-        """Chi-square tests of the texts that come out, one for each text, at FALSE_ALARM over all of them."""
+        """Run chi-square tests of the released texts, one for each text, at FALSE_ALARM over all of them."""
         texts, count = self.texts, len(self.texts)
         released = [list(self._rewrite(texts, Noise.operating_system(count)).texts) for _ in range(_BATCHES)]
         repeated = list(self._rewrite(texts * _BATCHES, _noise(texts * _BATCHES)).texts)
@@ -263,7 +263,7 @@ class _Checks:
         return None
 
     def _any_texts(self) -> str | None:
-        """A claim that states no metric means the same epsilon for every two texts, however far `distance` says."""
+        """Check a claim without a metric: it means one epsilon for every two texts, whatever `distance` returns."""
         assert isinstance(self.mechanism, HasDistance)
         claim = self.mechanism.guarantee(self.epsilon)
         if claim is None or not claim.of_any_texts:
@@ -290,7 +290,7 @@ class _Checks:
         return None
 
     def _by_laws(self) -> str | None:
-        """Chi-square tests of the outputs at each place of each text and budget, at FALSE_ALARM over all of them."""
+        """Run chi-square tests of outputs at each place of each text and budget, at FALSE_ALARM over all of them."""
         assert isinstance(self.mechanism, HasLaws)
         budgets_tested = (
             [self.epsilon * factor for factor in _BUDGETS] if has_budget(self.mechanism) else [self.epsilon]
@@ -340,7 +340,7 @@ class _Checks:
         texts = self._read + (list(self.mechanism.inputs[:50]) if isinstance(self.mechanism, HasInputs) else [])
         rewrites = self._rewrite(texts * _AGAIN, _noise(texts * _AGAIN))
         if rewrites.units is None:
-            return None  # the rule before this one says so
+            return None  # the previous rule reports this
         each = [(text, tuple(rewrites.units.row(i).tolist())) for i, text in enumerate(rewrites.texts)]
         if len(set(each)) > _SPELLED * len({text for text, _ in each}):
             return "one text is released for different units, so it does not reveal them; leave units out of `releases`"
@@ -363,9 +363,9 @@ class _Checks:
         return None
 
     def _own_noise(self) -> str | None:
-        """A word twice in a text: the outputs at both places are independent; so are the numbers of a latent's noise.
+        """Check that the outputs of a word twice in a text are independent, and so are the numbers of a latent's noise.
 
-        The first for claims per word alone, whose words are randomised one by one.
+        The first check is for claims per word alone, under which words are randomised one by one.
         """
         claim = self.mechanism.guarantee(self.epsilon)
         if claim is not None and claim.granularity == Granularity.WORD:
@@ -375,7 +375,7 @@ class _Checks:
                 if any(
                     len(text.split()) != 2 for text in self._rewrite([twice] * _FEW, streams[np.arange(_FEW)]).texts
                 ):
-                    continue  # generated, say: no word of it stands for one of the input, and it costs much
+                    continue  # generated text: its words do not correspond to the input's words, and it costs much
                 rewrites = [text.split() for text in self._rewrite([twice] * _DRAWS, streams).texts]
                 pairs = [(split[0], split[1]) for split in rewrites if len(split) == 2]
                 if len(pairs) == _DRAWS and _dependence(pairs) * len(self._read) < FALSE_ALARM:
@@ -402,7 +402,7 @@ def _noise(rows: Sequence[object] | NDArray[np.integer]) -> Noise:
 
 
 def _methods(mechanism: Mechanism) -> Iterator[tuple[str, int]]:
-    """The optional methods that a mechanism has, and how many arguments each is given."""
+    """Yield the optional methods that a mechanism has, and the number of arguments of each."""
     for power in vars(powers).values():
         if inspect.isclass(power) and getattr(power, "_is_runtime_protocol", False) and isinstance(mechanism, power):
             for name, method in vars(power).items():
@@ -411,7 +411,7 @@ def _methods(mechanism: Mechanism) -> Iterator[tuple[str, int]]:
 
 
 def _each(rewrites: Rewrites) -> list[tuple[object, ...]]:
-    """Of each rewrite what it shows: its text, its units, its latent after the noise."""
+    """Return the views of each rewrite: its text, its units, its latent after the noise."""
     units = rewrites.units
     parts: list[Sequence[object]] = [list(rewrites.texts)]
     if units is not None:
@@ -422,17 +422,17 @@ def _each(rewrites: Rewrites) -> list[tuple[object, ...]]:
 
 
 def _equal(left: Rewrites, right: Rewrites) -> bool:
-    """Whether texts, units and outcomes are equal: counts of questions may not depend on the batch either."""
+    """Return True if texts, units and outcomes are equal: counts of questions may not depend on the batch either."""
     first, second = (None if of.outcomes is None else of.outcomes.table().rows() for of in (left, right))
     return _each(left) == _each(right) and first == second
 
 
 def _least_departure(degrees: int, draws: float, level: float) -> float:
-    """The smallest total variation between groups of outputs that Pearson's test finds with probability _POWER.
+    """Return the smallest total variation between groups of outputs that Pearson's test finds with probability _POWER.
 
-    With d_i what the probability p_i of group i is off by, the statistic has noncentrality n sum of d_i^2 / p_i. Of all
-    departures of total variation t this is least, 4 n t^2, where they scale groups of probability 1/2 alike. 1 where
-    nothing could be found.
+    With d_i the error of the probability p_i of group i, the statistic has noncentrality n sum of d_i^2 / p_i. Among
+    departures of total variation t the noncentrality is least, 4 n t^2, where they scale groups of total probability
+    1/2 by the same factor. 1 where nothing could be found.
     """
     if degrees < 1:
         return 1.0
@@ -442,7 +442,7 @@ def _least_departure(degrees: int, draws: float, level: float) -> float:
 
 
 def _alike(first: Sequence[str], second: Sequence[str]) -> float:
-    """Pearson's p-value that two lists of texts, of the same length, are of one distribution: by the most frequent."""
+    """Return Pearson's p-value that equally long lists of texts have one distribution, by the most frequent texts."""
     values, counts = np.unique([*first, *second], return_counts=True)
     common = values[np.argsort(-counts, kind="stable")[:3]].tolist()
     table = np.array([[*(part.count(text) for text in common), 0] for part in (first, second)])
@@ -455,7 +455,7 @@ def _alike(first: Sequence[str], second: Sequence[str]) -> float:
 
 
 def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> tuple[float, int]:
-    """Pearson's p-value of outputs under a law, in at most _BINS groups of about equal expected counts; the groups."""
+    """Return Pearson's p-value of outputs under a law, in at most _BINS groups, and the number of groups."""
     if not (law[outputs] > 0).all():
         return 0.0, 1
     order = np.argsort(-law, kind="stable")
@@ -474,7 +474,7 @@ def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> tuple
 
 
 def _dependence(pairs: Sequence[tuple[str, str]]) -> float:
-    """Pearson's p-value of independence of a pair's two parts: the commonest outputs apart, all others together."""
+    """Return Pearson's p-value of independence of a pair's parts: frequent outputs apart, all others together."""
     values, counts = np.unique([part for pair in pairs for part in pair], return_counts=True)
     common = values[np.argsort(-counts, kind="stable")[:3]].tolist()
     number = {value: i for i, value in enumerate(common)}

@@ -15,16 +15,16 @@ from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Ru
 from epsilometer.core.membership import Decides, Evidence, MembershipAttack
 from epsilometer.core.randomness import Noise
 
-_EXAMPLES, _ASKED, _TARGETS, _REFERENCES, _CLASSES = 300, 200, 2, 24, 3  # `neighbours` looks at 200 by default
-_BOOST = 3.0  # of the log-odds of its label by having been trained on an example
-_ALIKE = 0.9  # rank correlation of two scorings; 1 but for what an attack learns by drawing
+_EXAMPLES, _ASKED, _TARGETS, _REFERENCES, _CLASSES = 300, 200, 2, 24, 3  # `neighbours` compares 200 by default
+_BOOST = 3.0  # increase of a label's log-odds for an example of the training set
+_ALIKE = 0.9  # rank correlation of two scorings; 1 except for the random draws of an attack's training
 
 
 def check_membership(attack: MembershipAttack) -> list[Check]:
-    """Returns the checks of a membership attack, on models of random numbers.
+    """Return the checks of a membership attack, on models of random numbers.
 
-    Every example is in half of the references. Of what is asked the first half is what the targets were trained on, so
-    that an attack that goes by the order is seen.
+    Every example is in half of the references. The first half of the scored examples is what the targets were trained
+    on, so an attack that follows the order is detected.
     """
     return checked(_Checks(attack).rules())
 
@@ -35,7 +35,7 @@ class _Checks:
 
     @cached_property
     def _telling(self) -> Evidence:
-        """Of targets that are surer of their members."""
+        """Return the evidence of targets that are more confident on their members."""
         return _evidence(_BOOST)
 
     @cached_property
@@ -106,7 +106,7 @@ class _Checks:
         return f"thresholds must return a number for each of {_TARGETS} targets"
 
     def _blind(self) -> str | None:
-        """Targets answer alike whichever examples come first: neither half may score more, but by chance."""
+        """Check that neither half scores more, but by chance, if targets answer alike whichever examples come first."""
         scores = self.attack.score(_evidence(0.0))
         if min(_p(row, "two-sided") for row in scores) >= FALSE_ALARM / _TARGETS:
             return None
@@ -119,7 +119,7 @@ class _Checks:
 
 
 def _p(scores: NDArray[np.float64], side: str) -> float:
-    """Mann and Whitney's p-value that the first half of what is asked differs from the other as said."""
+    """Return Mann and Whitney's p-value that the first half of the scores differs from the other on this side."""
     half = _ASKED // 2
     return float(mannwhitneyu(scores[:half], scores[half:], alternative=side).pvalue)
 
@@ -131,7 +131,7 @@ def _evidence(boost: float) -> Evidence:
     inside = np.isin(np.arange(_EXAMPLES), questioned[: _ASKED // 2])
     cuts = rng.permuted(np.tile(np.arange(_EXAMPLES) % 2 == 0, (_REFERENCES // 2, 1)), axis=1)
     members = np.concatenate([cuts, ~cuts])
-    typical = rng.normal(0, 0.7, (_EXAMPLES, _CLASSES))  # how hard an example is, for all models
+    typical = rng.normal(0, 0.7, (_EXAMPLES, _CLASSES))  # difficulty of an example, for all models
     targets = _answers(typical, labels, np.tile(boost * inside, (_TARGETS, 1)), rng)
     return Evidence(
         texts=[f"{TEXTS[i % len(TEXTS)]} {i}" for i in range(_EXAMPLES)],
@@ -149,14 +149,14 @@ def _evidence(boost: float) -> Evidence:
 def _answers(
     typical: NDArray[np.float64], labels: NDArray[np.integer], boosts: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Log-probabilities [models, examples, classes], of boosts [models, examples] of the label."""
+    """Return log-probabilities [models, examples, classes], with boosts [models, examples] of the label."""
     logits = typical + rng.normal(0, 0.5, (*boosts.shape, _CLASSES))
     logits += boosts[..., None] * (labels[:, None] == np.arange(_CLASSES))
     return _normalised(logits)
 
 
 def _of_text(texts: Sequence[str]) -> NDArray[np.float64]:
-    """What targets say of any text: as good as random, and always the same."""
+    """Return the targets' answers for any text: pseudorandom, and always the same for a text."""
     logits = [np.random.default_rng(crc32(text.encode())).normal(size=(_TARGETS, _CLASSES)) for text in texts]
     return _normalised(np.array(logits).reshape(len(texts), _TARGETS, _CLASSES).swapaxes(0, 1))
 
@@ -167,7 +167,7 @@ def _normalised(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _reordered(evidence: Evidence, order: NDArray[np.integer], questioned: NDArray[np.integer]) -> Evidence:
-    """The same with its examples in another order, and asked about in another."""
+    """Return the same evidence with its examples in another order, and scored in another."""
     assert evidence.references is not None
     assert evidence.members is not None
     return replace(

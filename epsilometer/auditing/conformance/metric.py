@@ -16,12 +16,12 @@ class Measures(Protocol):
     """A metric, as `epsilometer.auditing.worth.similarity` defines it."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n] for n pairs."""
+        """Return [n] for n pairs."""
         ...
 
 
 def check_metric(metric: Measures) -> list[Check]:
-    """Returns the checks of a metric of closeness."""
+    """Return the checks of a metric of closeness."""
     return checked(_metric_rules(metric))
 
 

@@ -1,4 +1,4 @@
-"""The conformance tests of a component that is named: a mechanism, an attack of any kind, a metric."""
+"""The conformance tests of a component by name: a mechanism, an attack of any kind, a metric."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from epsilometer.core.mechanism import has_budget
 
 
 def of_mechanism(name: str, settings: Mapping[str, Any], epsilon: float | None = None) -> list[Check]:
-    """The checks of a mechanism, by name or path, at a budget: 1 by default, where it takes any."""
+    """Return the checks of a mechanism, by name or path, at a budget: 1 by default, if it takes one."""
     built = text_audit.as_mechanism(name, settings, TEXTS)
     return check_mechanism(built, 1.0 if epsilon is None and has_budget(built) else epsilon)
 
 
 def of_attack(name: str, settings: Mapping[str, Any]) -> list[Check]:
-    """The checks of an attack of any kind, by what it defines: `score` is on membership, `prepare` reconstructs texts,
-    `link` links."""
+    """Return the checks of an attack; its methods show its kind: `score` is on membership, `prepare` reconstructs
+    texts, `link` links."""
     try:
         (chosen,) = text_audit.chosen_attacks({name: settings}).values()
     except UserError as error:
@@ -35,7 +35,7 @@ def of_attack(name: str, settings: Mapping[str, Any]) -> list[Check]:
                 component = find(kind, name, method)
                 break
         else:
-            raise error from None  # the message is about attacks on texts, the usual kind
+            raise error from None  # the message describes attacks on texts, the usual kind
         built = build(component, settings, f"attacks.{name}")
         if kind == LINKING:
             return check_linking(built)
@@ -52,5 +52,5 @@ def of_attack(name: str, settings: Mapping[str, Any]) -> list[Check]:
 
 
 def of_metric(name: str, settings: Mapping[str, Any]) -> list[Check]:
-    """The checks of a metric, by name or path."""
+    """Return the checks of a metric, by name or path."""
     return check_metric(similarity.metric(name, settings))

@@ -22,9 +22,9 @@ _BATCHES = (1, 2)  # texts of a client
 def check_reconstruction(
     attack: ReconstructionAttack, model: SharedModel, texts: tuple[str, ...] = TEXTS
 ) -> list[Check]:
-    """Returns the checks of a reconstruction attack.
+    """Return the checks of a reconstruction attack.
 
-    model: that the server has; texts: two of a client, and others that are public.
+    model: the server's model; texts: two of a client, and others that are public.
     """
     return checked(_Checks(attack, model, texts).rules())
 

@@ -22,12 +22,12 @@ class Holds(str):
 
 
 Rule = tuple[str, Callable[[], str | None]]
-"""A rule, and the function that says what breaks it and how to fix that. None, or a remark, if it holds."""
+"""A rule, and a function that returns what breaks it and how to fix that. None, or a remark, if it holds."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A rule; problem: what breaks it and how to fix that, None if it holds; remark: on a rule that holds."""
+    """A rule; problem: what breaks it and how to fix that, None if it holds; remark: a note on a rule that holds."""
 
     rule: str
     problem: str | None
@@ -35,30 +35,30 @@ class Check:
 
 
 def checked(rules: Iterator[Rule]) -> list[Check]:
-    """Returns the checks of rules, in their order."""
+    """Return the checks of rules, in their order."""
     checks = []
     for rule, holds in rules:
         try:
             problem = holds()
-        except Exception as error:  # whatever a user's code raises is what its author must see
+        except Exception as error:  # the component's author must see any error of that code
             problem = f"raises {type(error).__name__}: {error}"
         remark = str(problem) if isinstance(problem, Holds) else None
         problem = None if remark is not None else problem
         checks.append(Check(rule, problem, remark))
         if problem is not None and len(checks) == 1:
-            break  # without its first rule, the interface, nothing else means anything
+            break  # without its first rule, the interface, the others are meaningless
     return checks
 
 
 def lacks(component: object, name: str, arguments: int, page: str = "") -> str | None:
-    """What is wrong with a component that must have such a method. page: of the documentation that explains it."""
+    """Return the problem of a component without a method of this name. page: of the documentation that explains it."""
     if not callable(getattr(component, name, None)):
         return f"there is no method {name}; give it one{page and f' ({page})'}"
     return refuses(component, name, arguments)
 
 
 def refuses(component: object, name: str, arguments: int) -> str | None:
-    """What is wrong with a method that must take so many arguments by position."""
+    """Return the problem of a method that does not take this number of arguments by position."""
     try:
         inspect.signature(getattr(component, name)).bind(*[None] * arguments)
     except TypeError:

@@ -4,12 +4,12 @@ For laws P and Q on finitely many outputs, K(a) = ln sum P^a Q^(1 - a) is (a - 1
 It is convex, K(1) = 0 where Q covers P, and K(a) <= (a - 1) L for the largest loss L.
 
 - **zCDP** claims K(a) <= rho a (a - 1) for every a > 1. From a = L / rho on it holds. Below, an interval of orders is
-  settled where the chord of K exceeds the claim nowhere by more than a 100,000th of it, as K lies below its chord; else
-  it is halved, and a violation shows at its middle.
+  settled where the chord of K exceeds the claim nowhere by more than a 100,000th of it, as K lies below its chord;
+  otherwise it is halved, and a violation shows at its middle.
 - **Renyi** claims K(a) <= (a - 1) epsilon at its order; divergences do not fall with the order, so all smaller orders
   follow.
 - **GDP** claims P(S) <= Phi(Phi^-1(Q(S)) + mu) for every S. The best sets are those of the largest ratios. The curve
-  through them is linear between two of them, and Phi(Phi^-1(x) + mu) concave, so they alone need to be compared.
+  through them is linear between two of them, and Phi(Phi^-1(x) + mu) concave, so comparing these sets suffices.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from scipy.special import logsumexp, ndtri
 
 from epsilometer.core.curves import Curve, Gdp, Renyi, Zcdp
 
-ROUNDING = 1e-9  # relative to what is claimed, and absolute
-_BETWEEN = 1e-5  # of what is claimed: an excess between two orders that is not looked for
-_NEVER = -1e299  # in place of the logarithm of 0
+ROUNDING = 1e-9  # tolerance, relative to the claim and absolute
+_BETWEEN = 1e-5  # share of the claim: a smaller excess between two orders is not searched for
+_NEVER = -1e299  # replaces the logarithm of 0
 
 Array = NDArray[np.float64]
 
 
 def needed(curve: Curve, p: Array, q: Array) -> float:
-    """The least rho, divergence at the order or mu that holds of log-laws p against q [outputs]; one direction.
+    """Return the least rho, divergence at the order or mu that holds of log-laws p against q [outputs]; one direction.
 
-    Of zCDP: the largest found where the claim is violated, else at most what is claimed.
+    For zCDP: the largest value met where the claim is violated, else at most the claimed rho.
     """
     p, q = (np.where(law < _NEVER, -np.inf, law) for law in (p, q))
     if np.array_equal(p, q):
@@ -49,7 +49,7 @@ def needed(curve: Curve, p: Array, q: Array) -> float:
 
 
 def _rho(curve: Zcdp, p: Array, q: Array) -> float:
-    """The largest K(a) / (a (a - 1)) met, until every interval of orders is settled or the claim is violated."""
+    """Return the largest K(a) / (a (a - 1)) met, until every interval of orders is settled or the claim is violated."""
     last = max(2.0, float((p - q).max()) / curve.rho)
     slack = curve.rho * (1 + ROUNDING) + ROUNDING
 
@@ -81,7 +81,7 @@ def _mu(p: Array, q: Array) -> float:
         first = np.where(right < 0.5, ndtri(np.minimum(right, 1)), -ndtri(np.minimum(missed, 1)))
         second = np.where(wrong < 0.5, ndtri(np.minimum(wrong, 1)), -ndtri(np.minimum(rejected, 1)))
         each = first - second
-    each = each[~np.isnan(each)]  # no set, or all outputs
+    each = each[~np.isnan(each)]  # NaN for the empty set and for all outputs
     return max(0.0, float(each.max(initial=0.0)))
 
 

@@ -1,10 +1,10 @@
-"""A claim in zCDP, Renyi or GDP against an attack's confident guesses: one pair of rates, held against every level.
+"""A claim in zCDP, Renyi or GDP against an attack's confident guesses: one pair of rates, compared at every level.
 
-Let a be the rate of right guesses with a score of at least some threshold, and b that of wrong ones. Where delta(c) is
-what the claim allows at level c, a <= e^c b / (k - 1) + delta(c) for every c (`estimation/tail.py`). Once a has a lower
-and b an upper bound, these inequalities follow from both, so that no level costs confidence. The threshold is learnt on
-the first half of the trials, both rates are bounded on the second. The curve follows from a claim in zCDP or Renyi and
-does not imply it, so that what attacks do not refute may still be false.
+Let a be the rate of right guesses with a score of at least some threshold, and b that of wrong ones. If delta(c) is
+the delta that the claim allows at level c, then a <= e^c b / (k - 1) + delta(c) for every c (`estimation/tail.py`).
+Once a has a lower and b an upper bound, these inequalities follow from both, so levels cost no confidence. The
+threshold is learnt on the first half of the trials, both rates are bounded on the second. The curve follows from a
+claim in zCDP or Renyi and does not imply it, so a claim that attacks do not refute may still be false.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from scipy.special import betaincinv
 from epsilometer.auditing.estimation.tail import Scored, thresholds
 from epsilometer.core.curves import LEVELS, Curve
 
-_LEAST = 1e-30  # p-values are not told apart below
-_HALVINGS = 30  # of the logarithm of a p-value
+_LEAST = 1e-30  # smaller p-values are not distinguished
+_HALVINGS = 30  # bisection steps on the logarithm of a p-value
 
 
 def p_value(scored: Scored, curve: Curve, candidates: int) -> float:

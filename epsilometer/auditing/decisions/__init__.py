@@ -1,1 +1,1 @@
-"""May it be used? What an audit shows of a mechanism at a budget, against stated limits."""
+"""Decisions on the use of a mechanism at a budget: an audit's results against stated limits."""

@@ -1,22 +1,22 @@
-"""May a mechanism be used at a budget? What an audit shows, against stated limits, as a status (`evidence.status`).
+"""The decision on a mechanism at a budget: an audit's results against stated limits, as a status (`evidence.status`).
 
 - *within*: every limit that applies is kept, by upper bounds that hold for every adversary (`evidence`).
 - *beyond*: a lower bound exceeds a limit.
-- *not exceeded by these attacks*: of a black box, whose attacks stay below; never within.
-- *open*: anything else; `why` and `settles` say what is open, and what would settle it.
+- *not exceeded by these attacks*: for a black box, whose attacks stay below the limits; it is never *within*.
+- *open*: anything else; `why` and `settles` name the open point, and what would settle it.
 
-Labels that exist and are not among the attributes to hide are open, have no limit and decide nothing.
+Labels that exist but are not among the attributes to hide are open, have no limit and decide nothing.
 
-**How often within is wrong.** Let each upper end fail with probability at most alpha / 2; those by laws over every pair
-never do. Budgets are gone through from the smallest, and the first that is not within ends it: no larger
-one is called within, whatever its figures say. Of all budgets of a mechanism on a data set, then, any that is beyond a
-limit is called within with probability at most alpha / 2: let b be the first that is beyond, and l a limit that it is
-beyond. To err at any budget, b must be called within, for which the upper end of l at b must fail (a fixed sequence of
-tests; Maurer, Hothorn and Lehmacher 1995). That several limits must all be kept costs nothing, and neither does the
-number of budgets. Several mechanisms or data sets each have this probability. Laws are believed as stated: a test of
-their fit that refuses one takes it away, and cannot prove one. Of identifiers it holds where no text that was not
-audited has many more of them than those that were. *Beyond* errs with alpha / 2 for each lower end, of which a limit
-has two at most at each budget: by attacks, and by a law at half of its alpha.
+**How often within is wrong.** Let each upper bound fail with probability at most alpha / 2; those by laws over every
+pair never do. Budgets are taken from the smallest up, and the first that is not within ends the sequence: no larger
+budget is called within, whatever its figures. Then, among all budgets of a mechanism on a data set, any that is beyond
+a limit is called within with probability at most alpha / 2: let b be the first that is beyond, and l a limit that it
+exceeds. To err at any budget, b must be called within, for which the upper bound of l at b must fail (a fixed sequence
+of tests; Maurer, Hothorn and Lehmacher 1995). Several limits that must all be kept cost nothing, and neither does the
+number of budgets. Several mechanisms or data sets each have this probability. Laws are assumed as stated: a test of
+fit can refute a law, which then gives no bound, but cannot prove one. For identifiers it holds unless texts that were
+not audited have many more of them than those that were. *Beyond* errs with alpha / 2 for each lower bound, of which a
+limit has at most two at each budget: by attacks, and by a law at half of its alpha.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def decide(
     """Return the decision on every cell (schema `DECISIONS`): a row per limit, and the row `all`.
 
     attributes: by data set, the labels to hide. alpha: of the audit's intervals. labels: by data set, all labels; those
-    that are not to be hidden are named as not tested.
+    that need not be hidden are listed as not tested.
     """
     rows, ended = [], set()
     for named, cell in cells(tables, alpha):
@@ -71,9 +71,9 @@ def decide(
 def decision(
     every: Sequence[LimitEvidence], smaller_are_within: bool = True, untested: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the rows of `DECISIONS` of one cell, without its name: of each limit, and `all` as the last.
+    """Return the rows of `DECISIONS` of one cell, without its name: one for each limit, and `all` as the last.
 
-    smaller_are_within: whether the mechanism is within at all smaller budgets. untested: labels that exist and are not
+    smaller_are_within: whether the mechanism is within at all smaller budgets. untested: labels that exist but are not
     among the attributes to hide.
     """
     rows = [_row(each) for each in every]
@@ -134,7 +134,7 @@ def _end(name: str, end: tuple[float, str] | None) -> dict[str, Any]:
 
 
 def _of_all(rows: Iterable[Mapping[str, Any]], smaller_are_within: bool) -> dict[str, Any]:
-    """The heaviest decision of the limits that apply, and whose it is."""
+    """Return the heaviest decision among the limits that apply, and its limit."""
     by: dict[Status, list[str]] = {}
     for row in rows:
         if "allowed" in row:

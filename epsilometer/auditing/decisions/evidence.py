@@ -1,15 +1,15 @@
 """Bounds on each limited figure of a cell, and where they come from. Losses are in nats.
 
-An upper bound holds for every adversary. It comes from the law of what is released, or of the latents behind it, over
-all pairs of texts that trials can draw; or from a count of recorded identifiers, in the rewrites or in everything that
+An upper bound holds for every adversary. Its source is the law of the released view, or of the latents behind it, over
+all pairs of texts that trials can draw; or a count of recorded identifiers, in the rewrites or in everything that
 the mechanism can release (`worth.releases`). A law that the rewrites depart from gives none. A mechanism without a law
 is a black box and has none.
 
-A claim gives no upper bound: "not refuted" speaks of the compared pairs alone, and a mean over all pairs may exceed the
+A claim gives no upper bound: "not refuted" covers the compared pairs alone, and a mean over all pairs may exceed the
 claim by the share of the others. Where the law's pure loss was computed for every pair, its maximum bounds every
-average, with certainty and whatever is claimed (`exact_loss.rows.enumerated`). Elsewhere the law's 99 % interval over
-drawn pairs decides: its upper end fails with probability .005 at most. One upper bound per limit is a sample's, so
-nothing is split.
+average, with certainty and whatever the claim (`exact_loss.rows.enumerated`). Elsewhere the law's 99 % interval over
+drawn pairs decides: its upper bound fails with probability at most .005. Each limit has one upper bound from a sample,
+so no alpha is divided.
 
 Two bounds of one law never cross; if they do, the law is wrong, and an error is raised. A lower bound of an attack
 above an upper bound of a law is a contradiction: it is reported, and the upper bound is dropped.
@@ -49,17 +49,17 @@ TURNED: dict[str, Any] = {
 }
 End = tuple[float, str]  # a bound, and its source
 _CELL = ["dataset", "mechanism", "epsilon"]
-_MOST = 10_000_000  # of anything that is counted; nobody runs more
-_SAME = 1e-9  # by how much the floating-point numbers of one figure differ
+_MOST = 10_000_000  # largest useful number of trials, pairs or texts
+_SAME = 1e-9  # largest floating-point difference between two computations of one figure
 
 
 @dataclass(frozen=True)
 class LimitEvidence:
-    """What is known of a limit of a cell.
+    """Bounds on one limited figure of a cell.
 
-    low, high: between what it lies, and what says so; None where nothing is known. shown: of a black box, whether its
-    trials show that the strongest attack, or the surest guesses, do not exceed the limit. why, needed, settles: as in
-    the schema `DECISIONS`. contradicted: which upper bound was dropped, because a lower bound of other evidence is
+    low, high: bounds, each with its source; None where nothing is known. shown: for a black box, True if its trials
+    show that the strongest attack, or the most confident guesses, do not exceed the limit. why, needed, settles: as in
+    the schema `DECISIONS`. contradicted: the upper bound that was dropped because a lower bound of other evidence is
     above it.
     """
 
@@ -75,17 +75,17 @@ class LimitEvidence:
 
     @property
     def exceeds(self) -> bool:
-        """Whether the lower end is above the limit."""
+        """True if the lower bound is above the limit."""
         return self.low is not None and self.low[0] > self.allowed + _SAME
 
     @property
     def stays(self) -> bool:
-        """Whether the upper end is at most the limit."""
+        """True if the upper bound is at most the limit."""
         return self.high is not None and self.high[0] <= self.allowed + _SAME
 
     @property
     def decided(self) -> bool:
-        """True if nothing else about this limit needs to be looked at."""
+        """True if no other evidence about this limit is needed."""
         return self.exceeds or self.stays or self.contradicted is not None
 
     @classmethod
@@ -114,11 +114,11 @@ class LimitEvidence:
 
 @dataclass(frozen=True)
 class AuditedCell:
-    """The rows of an audit that are of one mechanism, budget and data set.
+    """The rows of an audit for one mechanism, budget and data set.
 
-    best: of `ESTIMATES`, the strongest attack on what is released; attacks: how many were tried. law: of `EXACT`, over
-    all pairs. departs: whether rewrites depart from it. turned: whether an attack is right less often than by chance,
-    so that attacks show nothing to be kept. leaked: of `LEAKAGE`.
+    best: of `ESTIMATES`, the strongest attack on the released view; attacks: their number. law: of `EXACT`, over
+    all pairs. departs: True if rewrites depart from it. turned: True if an attack is right less often than by chance,
+    so that attacks cannot show a limit kept. leaked: of `LEAKAGE`.
     standing: of `worth.releases.STANDING`, by kind. attributes: of `ATTRIBUTE_LOSSES`, by label.
     """
 
@@ -133,7 +133,7 @@ class AuditedCell:
 
     @property
     def lawful(self) -> Mapping[str, Any] | None:
-        """The law where its rewrites follow it, and its bounds err no more often than the audit allows.
+        """The law, if the rewrites follow it and its bounds err no more often than the audit allows.
 
         Bounds by the pure loss of every pair never err.
         """
@@ -148,12 +148,12 @@ class AuditedCell:
 
     @property
     def followed(self) -> Mapping[str, Any] | None:
-        """The law where its rewrites follow it."""
+        """The law, if the rewrites follow it."""
         return None if self.departs else self.law
 
     @property
     def no_law(self) -> dict[str, Any]:
-        """Why there is no upper end, and what would give one."""
+        """Return why there is no upper bound, and what would give one."""
         if self.law is not None and not self.departs:
             return {"why": NARROW, "settles": f"an audit.alpha of at least {ALPHA:g}"}
         if self.law is not None:
@@ -176,7 +176,7 @@ class Tables:
 
 
 def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], AuditedCell]]:
-    """Yield what names each cell (data set, mechanism, epsilon, control), and its rows."""
+    """Yield the key of each cell (data set, mechanism, epsilon, control), and its rows."""
     departed = set(tables.estimates.filter("departs").select(_CELL).iter_rows())
     turned = {
         tuple(row[name] for name in _CELL)
@@ -203,7 +203,7 @@ def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Audite
 
 
 def evidence(cell: AuditedCell, limits: Limits, attributes: Iterable[str]) -> Iterator[LimitEvidence]:
-    """Yield what is known of each limit; attributes: the labels of the data set that are to be hidden."""
+    """Yield the evidence on each limit; attributes: the labels of the data set to hide."""
     yield of_loss(cell, limits.loss)
     yield of_tail(cell, limits.delta_at_4)
     yield from (of_kind(row, limits.identifiers, cell.alpha, cell.standing.get(row["kind"])) for row in cell.leaked)
@@ -211,7 +211,7 @@ def evidence(cell: AuditedCell, limits: Limits, attributes: Iterable[str]) -> It
 
 
 def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
-    """The average loss of guessing the source among the candidates of a trial."""
+    """Return the evidence on the average loss of guessing the source among the candidates of a trial."""
     best, law = cell.best, cell.lawful
     lows, highs = _ends(law, "all_low", "all_high")
     lows += [(best["loss"], ATTACKS)] if best["ceiling"] > 0 else []
@@ -233,7 +233,7 @@ def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
 
 
 def of_tail(cell: AuditedCell, allowed: float) -> LimitEvidence:
-    """Delta at 4 nats, the mean over pairs of texts: what few outputs give away, which an average hides."""
+    """Return the evidence on delta at 4 nats, the mean over pairs: the leak in few outputs, which an average hides."""
     best, law = cell.best, cell.lawful
     lows, highs = _ends(law, "all_delta_at_4_low", "all_delta_at_4")
     lows += [] if best["delta_at_4_low"] is None else [(best["delta_at_4_low"], ATTACKS)]
@@ -260,11 +260,11 @@ def of_tail(cell: AuditedCell, allowed: float) -> LimitEvidence:
 def of_kind(
     row: Mapping[str, Any], allowed: float, alpha: float, standing: Mapping[str, Any] | None = None
 ) -> LimitEvidence:
-    """The share of the identifiers of a kind that survive. row: of `LEAKAGE`; standing: of `STANDING`, if any."""
+    """Return the evidence on the share of a kind that survives. row: of `LEAKAGE`; standing: of `STANDING`, if any."""
     limit, low, highs = f"{IDENTIFIERS}: {row['kind']}", (row["low"], COUNT), [(row["high"], COUNT)]
     if standing is not None and standing["recorded"] == standing["identifiers"]:
         highs.append((standing["standing"] / standing["identifiers"], RELEASES))
-    if row["recorded"] < row["identifiers"]:  # by patterns: a masker that has the same ones leaves none of them
+    if row["recorded"] < row["identifiers"]:  # by patterns: a masker with the same patterns leaves none of them
         why = "they were found by patterns, and not recorded"
         return LimitEvidence(limit, allowed, low, why=why, settles="texts with recorded ones")
     both = LimitEvidence.between(limit, allowed, [low], highs)
@@ -277,7 +277,7 @@ def of_kind(
 
 
 def of_attribute(cell: AuditedCell, label: str, allowed: float) -> LimitEvidence:
-    """The loss of an attribute, which a law bounds from above alone: attackers decide nothing here."""
+    """Return the evidence on the loss of an attribute, which a law bounds from above; attackers decide nothing."""
     limit, ends, row, law = f"{ATTRIBUTE}: {label}", [], cell.attributes.get(label), cell.lawful
     if law is not None and row is not None and cell.alpha >= ALPHA:
         ends.append((row["upper"], _by(law)))
@@ -300,14 +300,14 @@ _PAIRS, _TRIALS = "pairs of texts by the law", "trials"
 
 
 def _pairs(law: Mapping[str, Any], allowed: float) -> dict[str, Any]:
-    """What settles a loss that a law leaves open: more pairs, where the average so far is within the limit."""
+    """Return what settles a loss that a law leaves open: more pairs, where the average so far is within the limit."""
     end = math.inf if law["all_high"] is None else law["all_high"]
     needed = _more_pairs(law, *(_overlap(loss) for loss in (law["average_high"], end, allowed)))
     return {"why": _OPEN, "needed": needed, "settles": _PAIRS}
 
 
 def _more_pairs(law: Mapping[str, Any], mean: float, end: float, limit: float) -> int | None:
-    """About how many pairs bring the lower end of a mean up to a limit below it, at the spread of those compared.
+    """Return about how many pairs bring the lower bound of a mean up to a limit below it, at the observed spread.
 
     None where the mean is not above the limit: more pairs would not show it.
     """
@@ -318,7 +318,7 @@ def _more_pairs(law: Mapping[str, Any], mean: float, end: float, limit: float) -
 
 
 def _ends(law: Mapping[str, Any] | None, low: str, high: str) -> tuple[list[End], list[End]]:
-    """The lower and upper bounds of two columns of a law. That of latents bounds the text from above alone."""
+    """Return the lower and upper bounds in two columns of a law. A law of latents bounds the text from above alone."""
     lows = [] if law is None or law[low] is None or not law["released"] else [(law[low], LAW)]
     return lows, [] if law is None or law[high] is None else [(law[high], _by(law))]
 
@@ -333,14 +333,14 @@ def _by(law: Mapping[str, Any]) -> str:
 
 
 def _overlap(loss: float) -> float:
-    """Twice the error of guessing between two texts at this loss."""
+    """Return twice the error of guessing between two texts at this loss."""
     return 2 / (1 + math.exp(min(loss, 700.0)))
 
 
 def _trials(best: Mapping[str, Any], allowed: float, rate: float) -> dict[str, Any]:
-    """What settles a loss that attacks leave open: so many trials, if the rate of right guesses stays as it is."""
+    """Return what settles a loss that attacks leave open: the number of trials, if the rate of right guesses stays."""
     k, bound = best["candidates"], success_bound(allowed, best["candidates"])
-    alpha = 2 * success_bound(best["ceiling"], k) ** best["trials"]  # of the strongest, as the ceiling has it
+    alpha = 2 * success_bound(best["ceiling"], k) ** best["trials"]  # of the strongest attack, as in its ceiling
 
     def apart(n: int) -> bool:
         low, high = clopper_pearson(round(rate * n), n, alpha)
@@ -350,7 +350,7 @@ def _trials(best: Mapping[str, Any], allowed: float, rate: float) -> dict[str, A
 
 
 def _first(enough: Callable[[int], bool]) -> int | None:
-    """The fewest, by doubling and halving, of which it is enough; None beyond _MOST."""
+    """Return the smallest number, by doubling and halving, that is enough; None beyond _MOST."""
     high = 1
     while not enough(high):
         high *= 2
@@ -364,7 +364,7 @@ def _first(enough: Callable[[int], bool]) -> int | None:
 
 
 def _counted(number: float | None) -> int | None:
-    """A number of things with two digits, never too few; None beyond _MOST."""
+    """Return a number of things rounded up to two digits; None beyond _MOST."""
     if number is None or not number <= _MOST:
         return None
     unit = 10 ** max(0, math.floor(math.log10(number)) - 1)

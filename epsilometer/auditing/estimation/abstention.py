@@ -1,4 +1,4 @@
-"""What the most revealing outputs prove: an adversary that guesses only where it is confident. Losses are in nats.
+"""The loss proved by the most revealing outputs: an adversary guesses only where it is confident. Losses are in nats.
 
 The success rate averages over all outputs, so it shows the pure loss of a mechanism only where every output is equally
 telling. Here the adversary guesses where its score is high and abstains elsewhere.
@@ -7,7 +7,7 @@ telling. Here the adversary guesses where its score is high and abstains elsewhe
 every two of them P_i(S) <= e^epsilon P_j(S) + delta for all sets S. Let p* = e^epsilon / (e^epsilon + k - 1) and g(y)
 be the guess. With delta = 0 the guess is right with probability P_g(y) / sum_j P_j(y) <= p* given y, whatever y is.
 Given the outputs of all trials, the guesses are therefore independent and each right with probability at most p*, and
-so are those of any rule that says where to guess by looking at outputs and candidates alone: of m such guesses the
+so are those of any rule that chooses where to guess from outputs and candidates alone: of m such guesses the
 right ones are at most binomial, P(right >= v) <= P(Bin(m, p*) >= v).
 
 With delta > 0 the excess (P(right | y) - p*)_+ has a mean of at most delta (1 - p*): it is a sum over guesses j of (1 -
@@ -18,14 +18,15 @@ guessed or not. For large T that is epsilon >= ln((k - 1) (TPR - delta) / FPR), 
 trials with a right and with a wrong guess; with m = T it is TeDA's eq. 10. Compare theorem 5.2 of Steinke, Nasr and
 Jagielski 2023 (arXiv:2305.08846), whose guesses share one run.
 
-**The levels.** The adversary guesses in the surest T, T / 2, T / 4, ... trials, each number raised to include ties with
-the last, and the best of these levels counts, at alpha / (2 L) for L distinct ones (Bonferroni). Levels are defined by
+**The levels.** The adversary guesses in the most confident T, T / 2, T / 4, ... trials, each number raised to include
+ties with the last, and the best of these levels counts, at alpha / (2 L) for L distinct ones (Bonferroni). Levels are
+defined by
 scores alone, so a mechanism whose outputs are all equally revealing has only one. MultiSplit (Meinshausen, Meier and
 Buehlmann 2009, arXiv:0811.2177) and a level chosen on a part of the trials are as valid and prove less. Medians of 40
 runs, T = 10,000, alpha = .01: Gaussian, mu = 2: 1.61 by all guesses, 3.86 by MultiSplit (21 splits, a fifth to choose),
 4.02 here; symmetric unary encoding, epsilon 1: .45, .89, .91; epsilon 4: 1.92, 3.73, 3.77.
 
-What is proved is a lower bound on the largest pure loss between two candidates of a trial. It says nothing about an
+The result is a lower bound on the largest pure loss between two candidates of a trial. It says nothing about an
 average, so it is a column beside `loss` and never the loss itself.
 """
 
@@ -39,20 +40,20 @@ from scipy.stats import binom
 from epsilometer.auditing.estimation.counting import counted
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
 
-LEAST = 16  # guesses of the smallest level: fewer prove next to nothing, even if all are right
-_NEGLIGIBLE = 1e-15  # probability of more trials being given away by delta than are looked at
+LEAST = 16  # guesses of the smallest level: fewer prove almost nothing, even if all are right
+_NEGLIGIBLE = 1e-15  # probability that delta gives away more trials than are considered
 
 
 def worst_output(
     right: NDArray[np.bool_], scores: NDArray[np.floating], candidates: int, alpha: float, delta: float = 0.0
 ) -> float:
-    """The pure loss that the surest guesses prove, at confidence 1 - alpha / 2; 0 means no evidence.
+    """Return the pure loss that the most confident guesses prove, at confidence 1 - alpha / 2; 0 means no evidence.
 
-    right: [trials], whether the source was named; scores: [trials], larger where the attack is surer, computed without
-    knowing the target.
+    right: [trials], whether the source was named; scores: [trials], larger where the attack is more confident, computed
+    without knowing the target.
     """
     _, counts, (hits,) = counted(scores, right)
-    guesses, successes = np.cumsum(counts[::-1]), np.cumsum(hits[::-1])  # by levels, the surest first
+    guesses, successes = np.cumsum(counts[::-1]), np.cumsum(hits[::-1])  # by levels, the most confident first
     places = {int(np.searchsorted(guesses, m)) for m in halves(len(right))}
     return max(
         guess_loss(int(successes[i]), int(guesses[i]), len(right), candidates, alpha=alpha / len(places), delta=delta)
@@ -61,21 +62,21 @@ def worst_output(
 
 
 def levels(ordered: NDArray[np.floating]) -> list[int]:
-    """How many of the surest trials are guessed at each level; ordered: their scores, the surest first."""
+    """Return the number of guesses at each level; ordered: scores of the trials, the most confident first."""
     return sorted({int(np.searchsorted(-ordered, -ordered[m - 1], side="right")) for m in halves(len(ordered))})
 
 
 def halves(count: int) -> list[int]:
-    """All of so many, half of them, a quarter, and so on, down to `LEAST`."""
+    """Return the count, half of it, a quarter, and so on, down to `LEAST`."""
     return [count >> i for i in range(max(1, (count // LEAST).bit_length()))]
 
 
 def guess_loss(
     successes: int, guesses: int, trials: int, candidates: int, *, alpha: float = 0.01, delta: float = 0.0
 ) -> float:
-    """The loss that so many right guesses among `candidates` prove, at confidence 1 - alpha / 2.
+    """Return the loss that this number of right guesses among `candidates` proves, at confidence 1 - alpha / 2.
 
-    guesses: those that were made in so many trials, chosen without a look at what is right.
+    guesses: the number of guesses made in the trials, chosen without a look at which are right.
     """
     if not delta:
         return loss_at(clopper_pearson(successes, guesses, alpha)[0], candidates)
@@ -91,7 +92,7 @@ def guess_loss(
 
 
 def tail(loss: float, successes: int, guesses: int, trials: int, *, candidates: int, delta: float) -> float:
-    """How likely so many right guesses are at most: P(R + Bin(guesses - R, p*) >= successes)."""
+    """Return the largest probability of this many right guesses: P(R + Bin(guesses - R, p*) >= successes)."""
     wrong = np.arange(min(guesses, int(binom.isf(_NEGLIGIBLE, trials, delta))) + 1)
     p = success_bound(loss, candidates)
     reached = binom.sf(successes - wrong - 1, guesses - wrong, p)

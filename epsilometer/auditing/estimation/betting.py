@@ -1,16 +1,16 @@
-"""The mean of numbers between 0 and 1, by betting against every value it could have (Waudby-Smith and Ramdas).
+"""The mean of numbers between 0 and 1, by betting against every possible value (Waudby-Smith and Ramdas).
 
 "Estimating means of bounded random variables by betting", JRSS B 86, 2024. Let x_1, x_2, ... lie in [0, 1], each with
-mean mu whatever came before. A bettor who bets that the mean exceeds m has, after n of them, the wealth
+mean mu given the earlier ones. A bettor who bets that the mean exceeds m has, after n of them, the wealth
 
     W_n(m) = prod over i of (1 + b_i (x_i - m)),   0 <= b_i < 1 / m, known before x_i.
 
 At m = mu it is a non-negative martingale that starts at 1, so the probability that it ever reaches 2 / alpha is at most
 alpha / 2 (Ville 1939). It falls as m grows, so the values of m at which it has reached 2 / alpha lie below one point,
-the lower end; the upper end comes from 1 - x in the same way. Nothing is assumed but the range and the mean.
+the lower bound; the upper bound comes from 1 - x in the same way. Only the range and the mean are assumed.
 
 The stakes affect only the width. Where one may look at any time, W is the mean over stakes b = g / m, with g from a
-thousandth to nearly all that is owned: one of them is nearly the best, whatever the variance and n (Cover's universal
+thousandth to nearly the whole wealth: one of them is nearly the best, whatever the variance and n (Cover's universal
 portfolio, on a grid). Where n is fixed beforehand, b_i is the best stake for n numbers of the variance seen so far
 (their section 4.1), which makes the interval about a fifth narrower.
 """
@@ -26,18 +26,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 _STAKES = np.geomspace(0.001, 0.95, 14)  # g
-_MOST = 0.9  # of what is owned, where n is fixed
-_LEAST = -600.0  # ln of the smallest mean that is told from 0
+_MOST = 0.9  # largest stake as a share of the wealth, where n is fixed
+_LEAST = -600.0  # ln of the smallest mean that is distinguished from 0
 
 Wealth = Callable[[float], float]
-"""m -> ln W(m), the largest so far where it was followed."""
+"""m -> ln W(m), the largest so far if W is tracked over time."""
 
 
 def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[float, float]:
-    """The 1 - alpha confidence interval of the mean of independent numbers in [0, 1].
+    """Return the 1 - alpha confidence interval of the mean of independent numbers in [0, 1].
 
-    values: [n], in the order in which they came. It holds at all n together: one may look as often, and stop
-    when one likes. fixed: n was chosen before any value was seen, and this is the only look; then it is narrower.
+    values: [n], in the order in which they came. The interval is valid at all n together, whenever one looks or
+    stops. fixed: n was chosen before any value was seen, and this is the only look; then it is narrower.
     (0, 1) without values. Raises ValueError for values outside [0, 1].
     """
     x = np.asarray(values, np.float64)
@@ -49,7 +49,7 @@ def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[floa
     limit = math.log(2 / alpha)
     if not fixed:
         return _lower_end(_mixed(x), limit), 1 - _lower_end(_mixed(1 - x), limit)
-    width = limit / len(x)  # about, of each side
+    width = limit / len(x)  # approximate width of each side
     if least == most:
         below = _stakes_alike(least, len(x), limit)
         ends = [_lower_end(_alike(value, len(x), below), limit, value, width) for value in (least, 1 - least)]
@@ -61,19 +61,19 @@ def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[floa
 
 
 def fewest_alike(value: float, end: float, alpha: float) -> float:
-    """How many numbers that are all `value` put the lower end of `interval` at `end`, which is below them.
+    """Return how many numbers equal to `value` put the lower end of `interval` at `end`, which is below `value`.
 
     Numbers that differ around the same mean take more.
     """
     gains, limit = np.log1p(_STAKES / end * (value - end)), math.log(2 / alpha) + math.log(len(_STAKES))
-    most = limit / float(gains.max())  # the best stake alone reaches it by then
+    most = limit / float(gains.max())  # the best stake alone reaches the limit by then
     return float(math.ceil(brentq(lambda n: float(np.logaddexp.reduce(n * gains)) - limit, 0.0, most + 1.0)))
 
 
 def _lower_end(wealth: Wealth, limit: float, mean: float = 0.0, width: float = 0.0) -> float:
-    """The largest m at which the wealth reached its limit, to ten digits; 0 where there is none.
+    """Return the largest m at which the wealth reached its limit, to ten digits; 0 where there is none.
 
-    It is looked for about `mean - width` first, and among all m where that is not above 0.
+    The search starts near `mean - width`, and covers all m where that is not above 0.
     """
 
     @cache
@@ -86,7 +86,7 @@ def _lower_end(wealth: Wealth, limit: float, mean: float = 0.0, width: float = 0
         step = 0.02 * width / (mean - width)
         while missing(low) <= 0 and low > _LEAST:
             low, high, step = max(_LEAST, low - step), low, 4 * step
-        while missing(high) > 0:  # not at m = 1
+        while missing(high) > 0:  # false at m = 1
             low, high, step = high, min(0.0, high + step), 4 * step
     return math.exp(brentq(missing, low, high, rtol=1e-11)) if missing(low) > 0 else 0.0
 
@@ -100,7 +100,7 @@ def _mixed(x: NDArray[np.float64]) -> Wealth:
 
 
 def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
-    """[n]: the best stake for n numbers of the variance of those before each."""
+    """Return [n]: the best stake for n numbers of the variance of those before each."""
     count = np.arange(1, len(x) + 1)
     mean = (0.5 + np.cumsum(x)) / (count + 1)
     variance = (0.25 + np.cumsum((x - mean) ** 2)) / (count + 1)
@@ -108,10 +108,10 @@ def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
 
 
 def _stakes_alike(value: float, count: int, limit: float) -> Callable[[float], NDArray[np.float64]]:
-    """A number -> those stakes below it of `_stakes`, for one value that comes so many times.
+    """Return a function from a number to those stakes below it of `_stakes`, for `count` equal values.
 
-    In closed form but for a running sum. They never fall, so no more are computed than may be below: sums of 1 / i^2
-    stay below pi^2 / 6.
+    The stakes have a closed form except for a running sum. They never fall, so only those that may be below are
+    computed: sums of 1 / i^2 stay below pi^2 / 6.
     """
     most_deviations = 0.25 + (math.pi**2 / 6 - 1) * (value - 0.5) ** 2
     stakes = np.empty(0)
@@ -141,7 +141,7 @@ def _planned(x: NDArray[np.float64], stakes: NDArray[np.float64]) -> Wealth:
 
 
 def _alike(value: float, count: int, below: Callable[[float], NDArray[np.float64]]) -> Wealth:
-    """As `_planned` for one value that comes every time: once a stake is the largest allowed, so are all after it."""
+    """Return `_planned` for a value that comes every time: once a stake is the largest allowed, so are all after it."""
 
     def wealth(mean: float) -> float:
         most = _MOST / mean

@@ -1,10 +1,10 @@
-"""Whether two methods are equally good, by differences between runs that share everything but the method.
+"""Equivalence of two methods, by differences between runs that share everything but the method.
 
 The mean difference has a t interval at 1 - alpha, which assumes normal differences. Three verdicts:
 
-- **equivalent**: the interval lies within the margin on both sides of 0, which was stated beforehand (two one-sided
-  tests at alpha / 2 each: Schuirmann 1987). Methods that differ by the margin or more are called equivalent with
-  probability at most alpha / 2;
+- **equivalent**: the interval lies within the margin on both sides of 0; the margin was stated beforehand (two
+  one-sided tests at alpha / 2 each: Schuirmann 1987). Methods that differ by the margin or more are called equivalent
+  with probability at most alpha / 2;
 - **different**: it does not, and excludes 0. Equal methods are called different with probability at most alpha;
 - **undecided**: neither.
 """
@@ -32,7 +32,7 @@ class Compared:
 
 
 def compare(differences: Sequence[float], margin: float, alpha: float) -> Compared:
-    """Returns what differences [n] of runs in pairs show; a single one has an infinite interval, hence no verdict."""
+    """Return the result for differences [n] of paired runs; a single one has an infinite interval, hence no verdict."""
     mean, count = float(np.mean(differences)), len(differences)
     half = math.inf
     if count > 1:

@@ -1,20 +1,20 @@
-"""Whether units are drawn from the law that is stated for them: a test of outputs, beside that of hits (`posteriors`).
+"""A test that units follow their stated law, by their outputs; `posteriors` tests the hits.
 
-Hits tell candidates apart, and so say nothing of an output that a law has and the sampler never gives, or the other way
-round. Here outputs are counted in events that are fixed before any output is read, each with its probability p_i under
-the law of every draw i:
+Hits depend only on how candidates differ, so they cannot show that an output of the law never comes, or that another
+one does. Here outputs are counted in events that are fixed before any output is read, each with its probability p_i
+under the law of every draw i:
 
-- of one law (a word, say): its outputs in descending order of probability, cut into twentieths of its mass;
-- of all laws together: all outputs beyond such a place in the order of their law, beyond the last hundredth and
-  thousandth too, which a sampler cuts off that never gives rare outputs;
-- of all laws together: each output that has a fiftieth of all that is expected.
+- for one law (a word, say): its outputs in descending order of probability, divided into twentieths of its mass;
+- for all laws together: all outputs beyond such a place in the order of their law, and beyond the last hundredth and
+  thousandth, which catches a sampler that never gives rare outputs;
+- for all laws together: each output with at least a fiftieth of the total expected count.
 
 The number of draws in an event is a sum of independent Bernoulli variables. At its mean + 1 and above, or its mean - 1
-and below, a binomial variable of the same mean has the heavier tail (Hoeffding 1956, theorem 4), so the p-value holds
-exactly. The three kinds, and too many or too few in each, share the level evenly; the events of a kind by their number,
-without those in which no count could be a finding (Tarone 1990).
+and below, a binomial variable of the same mean has the heavier tail (Hoeffding 1956, theorem 4), so the p-value is
+exactly valid. The three kinds, and too many or too few in each, share the level evenly; the events of a kind divide it
+by their number, without those in which no count could be significant (Tarone 1990).
 
-Laws are computed for those rows that most draws come from, as far as a million entries go.
+Laws are computed for the rows with the most draws, up to a million entries.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from epsilometer.core.laws import Laws
 from epsilometer.core.ragged import Ragged
 
 Array = NDArray[np.float64]
-_ENTRIES = 1 << 20  # of the laws that are looked at, an epsilon
-_PLACES = np.append(np.arange(1, 20) / 20, [0.99, 0.999])  # borders in a law's mass, the likeliest outputs first
-_SHARE = 0.02  # of all that is expected, from which on an output is an event by itself
-_LEVEL = 1e-3  # no larger level is of interest: what cannot reach it is no test
+_ENTRIES = 1 << 20  # most law entries to test per epsilon
+_PLACES = np.append(np.arange(1, 20) / 20, [0.99, 0.999])  # borders in a law's mass, the most likely outputs first
+_SHARE = 0.02  # share of the total expected count from which an output is an event by itself
+_LEVEL = 1e-3  # largest level of interest: an event that cannot reach it is not tested
 
 
 def outputs_fit(
     laws: Laws, source: NDArray[np.integer], units: Sequence[Ragged], epsilons: Sequence[float]
 ) -> list[float]:
-    """Returns for each epsilon the p-value of the units of trials under the laws of their texts.
+    """Return for each epsilon the p-value of the units of trials under the laws of their texts.
 
-    source: [trials], each trial's text; units: for each epsilon those of all trials. 0 where a text has other than as
-    many units as its law has rows, or an output is impossible; 1 where there are no units.
+    source: [trials], each trial's text; units: for each epsilon those of all trials. 0 where the number of a text's
+    units differs from its law's rows, or an output is impossible; 1 where there are no units.
     """
     rows, most = np.unique(laws.rows.values), max(1, _ENTRIES // laws.outputs)
     if len(rows) > most:
         counts = np.bincount(laws.rows.take(source).values)
         rows = np.sort(np.argsort(-counts, kind="stable")[: min(most, np.count_nonzero(counts))])
     entries = len(rows) * laws.outputs
-    first = np.full(laws.rows.values.max(initial=-1) + 1, entries)  # the first cell of each row, of no other any more
+    first = np.full(laws.rows.values.max(initial=-1) + 1, entries)  # the first cell of each row; none for other rows
     first[rows] = np.arange(0, entries, laws.outputs)
     cells = Ragged(first.take(laws.rows.values), laws.rows.offsets).take(source)
     fits = [np.array_equal(ragged.offsets, cells.offsets) for ragged in units]
@@ -68,7 +68,7 @@ def outputs_fit(
 
 
 def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
-    """law: [rows, outputs]; counted: [rows, outputs], the draws of each."""
+    """Return the p-value. law: [rows, outputs]; counted: [rows, outputs], the draws of each."""
     came = np.nonzero(counted)
     if not (law[came] > 0).all():
         return 0.0
@@ -90,10 +90,10 @@ def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
 
 
 def _places(law: Array) -> NDArray[np.integer]:
-    """[rows, outputs]: in which part of its row's mass each output lies, the likeliest first, cut at `_PLACES`.
+    """Return [rows, outputs]: the part of its row's mass of each output, the most likely first, divided at `_PLACES`.
 
-    Outputs so unlikely that all of them together have half of the last part lie in it, and are not sorted: of a law on
-    tens of thousands of words nearly all.
+    Outputs so unlikely that all of them together have half of the last part's mass belong to it unsorted: in a law on
+    tens of thousands of words nearly all outputs.
     """
     sorted_too = law > (1 - _PLACES[-1]) / 2 / law.shape[1]
     counts = sorted_too.sum(axis=1)
@@ -117,7 +117,7 @@ def _places_of_all(law: Array) -> NDArray[np.integer]:
 
 
 def _beyond(each: NDArray[Any]) -> NDArray[Any]:
-    """[places] -> [places - 1]: the sums from each place on, the first left out, where they are of everything."""
+    """Return [places - 1] from [places]: the sums from each place on, without the first, which is the total."""
     return np.asarray(each[::-1].cumsum()[::-1][1:])
 
 
@@ -134,7 +134,7 @@ def _too_many(successes: NDArray[np.integer], trials: NDArray[np.integer], means
 
 
 def _together(p_values: Array, least: Array) -> float:
-    """The least p-value, times the number of those that could be a finding. least: [events], of any count."""
+    """Return the least p-value, times the number of events that could be significant. least: [events], of any count."""
     tests = max(1, int((least <= _LEVEL).sum()))
     able = least <= _LEVEL / tests
     return float(min(1.0, tests * p_values[able].min(initial=1.0)))

@@ -1,11 +1,11 @@
 """Search by successive halving for the arm that pays most, and a bound on what it pays.
 
-An arm is anything that can be tried again and again, here a pair of texts; a trial of it is right or wrong under each
+An arm is anything that can be tried repeatedly, here a pair of texts; a trial of it is right or wrong under each
 of some attacks. On one half of the budget all arms are tried equally often, the better half of them goes on to the next
-round, and so until one is left (Karnin, Koren and Somekh 2013, "Almost optimal exploration in multi-armed bandits").
+round, and so on until one is left (Karnin, Koren and Somekh 2013, "Almost optimal exploration in multi-armed bandits").
 The best of many arms looks better than it is, by more than any interval of its own trials allows: so its payoff is
 bounded by the other half of the budget, fresh trials of the survivor alone, under the attack that did best on it until
-then. Neither the arm nor the attack was chosen by these, and the interval needs no correction.
+then. These trials chose neither the arm nor the attack, so the interval needs no correction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_FIRST = 4  # trials of each arm in the first round at least
+_FIRST = 4  # fewest trials of each arm in the first round
 
 Pull = Callable[[NDArray[np.int64], int, int], NDArray[np.bool_]]
 """(arms [n], first, count) -> [n, count, attacks]: which attacks were right in trials first, ..., of each arm."""
@@ -25,9 +25,9 @@ Pull = Callable[[NDArray[np.int64], int, int], NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class Survivor:
-    """The arm and the attack that were best in the search; right: [trials], the hits in fresh trials of it.
+    """The arm and the attack that were best in the search; right: [trials], the hits in fresh trials of that arm.
 
-    searched: trials that the search took, of all arms.
+    searched: number of trials of the search, over all arms.
     """
 
     arm: int
@@ -37,7 +37,7 @@ class Survivor:
 
 
 def affordable(budget: int) -> int:
-    """How many arms a search can begin with, a power of two, when half of the budget is for the bound; at least 2."""
+    """Return the number of arms to start with, a power of two, if half of the budget is for the bound; at least 2."""
     arms = 2
     while 2 * arms * math.log2(2 * arms) * _FIRST <= budget // 2:
         arms *= 2

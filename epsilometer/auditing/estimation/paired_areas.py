@@ -1,7 +1,7 @@
 """Areas under the curves of several noise levels on the same examples, with their covariance.
 
-Models of less and of more noise are asked about the same members and others, and an example that is easy for one model
-is easy for another: areas rise and fall together with the choice of examples, and their difference is known far better
+Models of less and of more noise score the same members and others, and an example that is easy for one model is easy
+for another: areas rise and fall together with the choice of examples, and their difference has a far smaller error
 than either. With V_l(x) the share of the others that member x scores more than at level l (equal ones count half), and
 W_l(y) the share of the members that score more than y, the area is the mean of V_l, and
 
@@ -10,9 +10,9 @@ W_l(y) the share of the members that score more than y, the area is the mean of 
 over n members and m others (DeLong, DeLong and Clarke-Pearson 1988), for many examples. Several models of one level
 count by the mean of their areas, that is with the means of V and of W.
 
-**What it is about.** Inference is over new examples for fixed models: a difference says that *these* models of less
-noise give away more than *those* of more, on further examples. It says nothing about other trainings at the same
-levels, of which each seed is one.
+**Scope.** Inference is over new examples for fixed models: a difference shows that *these* models of less
+noise leak more than *those* of more, on further examples. It says nothing about other trainings at the same
+levels, such as those with other seeds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Areas:
-    """values: [levels], each the mean over its models; covariance: [levels, levels]; pairs: min(n, m)."""
+    """Areas by level. values: [levels], means over models; covariance: [levels, levels]; pairs: min(n, m)."""
 
     values: Array
     covariance: Array
@@ -39,9 +39,10 @@ class Areas:
 
 
 def placements(inside: Array, outside: Array) -> tuple[Array, Array]:
-    """How many others each member scores more than, and how many members score more than each other, as shares.
+    """Return the share of others that each member scores more than, and of members that score more than each other.
 
-    inside, outside: scores [n] and [m], perhaps infinite; equal ones count half. Returns [n] and [m], of one mean.
+    inside, outside: scores [n] and [m], perhaps infinite; equal ones count half. Returns [n] and [m], whose means
+    agree.
     """
     n, m = len(inside), len(outside)
     ranks = rankdata(np.concatenate([inside, outside]))
@@ -49,9 +50,9 @@ def placements(inside: Array, outside: Array) -> tuple[Array, Array]:
 
 
 def areas(levels: Sequence[Array], members: NDArray[np.bool_]) -> Areas:
-    """The areas of levels whose models score the same examples.
+    """Return the areas of levels whose models score the same examples.
 
-    levels: of each, the scores [models, q] of its models, NaN where the attack does not look; such examples are left
+    levels: for each, the scores [models, q] of its models, NaN where the attack does not score; such examples are left
     out of all. members: bool [q]. Raises UserError where fewer than two members, or two others, are left.
     """
     seen = ~np.isnan(np.concatenate(levels)).any(axis=0)

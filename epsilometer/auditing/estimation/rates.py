@@ -1,20 +1,20 @@
-"""What the scores of a membership attack prove: curve, area, rates at thresholds, leakage, and a loss in nats.
+"""Estimates from the scores of a membership attack: curve, area, rates at thresholds, leakage, and a loss in nats.
 
 An example with a score of more than t is called a member. With F_in and F_out the laws of the scores of members and of
 others, TPR(t) = 1 - F_in(t), FPR(t) = 1 - F_out(t), and the area under the curve is P(member > other) + P(equal) / 2.
 
-**What the intervals cover.** Members are a sample of a model's training texts, the others a sample of texts like them,
+**Coverage of the intervals.** Members are a sample of a model's training texts, the others a sample of texts like them,
 and given that model, and the references that it is compared with, scores of different examples are independent draws.
-So an interval says what the attack would do on other examples *of this model*. It does not cover another training run,
+So an interval describes the attack on other examples *of this model*. It does not cover another training run,
 whose model has memorised other texts; runs with several seeds, side by side, show that. For the same reason `loss` is
-what the attack shows about this model and refutes no claim: a claim is about the randomness of training, which
+a result about this model and refutes no claim: a claim is about the randomness of training, which
 `auditing.one_run.coins` tests by coins.
 
 - `area`: variance of DeLong, DeLong and Clarke-Pearson (1988), the interval on the logit scale (Pepe 2003).
 - Rates are binomial at a threshold that does not depend on the examples they are measured on (Clopper and Pearson), so
-  examples come in two halves: thresholds are set on the one and measured on the other (`halves`).
+  examples come in two halves: thresholds are set on the first and measured on the second (`halves`).
 - `leakage`: TPR - FPR (Yeom, Giacomelli, Fredrikson and Jha 2018), the adversary's advantage.
-- `loss`: ln((TPR - delta) / FPR), or of the complements, whichever the first half says proves more
+- `loss`: ln((TPR - delta) / FPR), or the same of the complements, whichever proves more on the first half
   (`successes.loss_by_rates`).
 """
 
@@ -32,7 +32,7 @@ from epsilometer.auditing.estimation.paired_areas import placements
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_by_rates
 from epsilometer.core.errors import UserError
 
-_FEW = 10  # members, or others: of fewer their variance is known too badly for an interval by it alone
+_FEW = 10  # members, or others: with fewer, their variance is too uncertain to give an interval alone
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Interval:
 class MembershipScores:
     """Scores of members [n] and of others [m], larger for members, at least one of each. They may be infinite.
 
-    Raises UserError where there is none of either, or one is not a number.
+    Raises UserError where either is empty or contains NaN.
     """
 
     inside: NDArray[np.float64]
@@ -65,13 +65,13 @@ class MembershipScores:
 
     @classmethod
     def of(cls, scores: NDArray[np.float64], members: NDArray[np.bool_]) -> MembershipScores:
-        """The scores [n] of examples by whether they are members [n]; without those that are NaN."""
+        """Return the scores [n] of examples by whether they are members [n]; without those that are NaN."""
         seen = ~np.isnan(scores)
         return cls(scores[members & seen], scores[~members & seen])
 
 
 def halves(scores: MembershipScores, rng: np.random.Generator) -> tuple[MembershipScores, MembershipScores]:
-    """Two random halves: the first to set thresholds on, the second, at least as large, to measure them on.
+    """Return two random halves: the first to set thresholds on, the second, at least as large, to measure them on.
 
     Raises UserError for fewer than two members, or two others.
     """
@@ -89,7 +89,7 @@ def halves(scores: MembershipScores, rng: np.random.Generator) -> tuple[Membersh
 
 
 def curve(scores: MembershipScores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The corners of the curve of all thresholds: false and true positive rates, ascending, from (0, 0) to (1, 1)."""
+    """Return the corners of the curve of all thresholds: false and true positive rates, ascending, from 0 to 1."""
     from sklearn.metrics import roc_curve  # loads slowly
 
     every = np.concatenate([scores.inside, scores.outside])
@@ -99,18 +99,18 @@ def curve(scores: MembershipScores) -> tuple[NDArray[np.float64], NDArray[np.flo
 
 
 def area(scores: MembershipScores, alpha: float) -> Interval:
-    """The area under the curve, at confidence 1 - alpha for many examples."""
+    """Return the area under the curve, at confidence 1 - alpha for many examples."""
     above, below = placements(scores.inside, scores.outside)
     variance = sum(float(part.var(ddof=1)) / len(part) if len(part) > 1 else 0.0 for part in (above, below))
     return area_of(float(above.mean()), variance, min(len(above), len(below)), alpha)
 
 
 def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval:
-    """The interval of an area of this variance, at confidence 1 - alpha for many examples.
+    """Return the interval of an area of this variance, at confidence 1 - alpha for many examples.
 
-    pairs: of one member and one other, no two with an example in common. Where the variance is 0, as where all members
-    score more than all others, the interval is that of so many pairs that all came out alike; of few pairs, whose
-    variance says little, it is no narrower than that.
+    pairs: number of pairs of one member and one other that share no example. Where the variance is 0, as where all
+    members score more than all others, the interval is that of this number of pairs with equal outcomes; with few
+    pairs, whose variance is uncertain, it is no narrower than that.
     """
     slack = 1 - (alpha / 2) ** (1 / pairs)
     low, high = max(0.0, value - slack), min(1.0, value + slack)
@@ -122,31 +122,31 @@ def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval
 
 
 def threshold_at(fpr: float, outside: NDArray[np.float64]) -> float:
-    """The least threshold that at most this share of these non-members' scores [m] exceeds: their largest for few."""
+    """Return the least threshold that at most this share of the scores [m] exceeds: the largest score for few."""
     return float(np.sort(outside)[::-1][min(int(fpr * len(outside)), len(outside) - 1)])
 
 
 def best_threshold(scores: MembershipScores) -> float:
-    """The threshold of the largest TPR - FPR on these examples, the highest of equals."""
+    """Return the threshold of the largest TPR - FPR on these examples, the highest of equals."""
     every = np.unique(np.concatenate([scores.inside, scores.outside]))[::-1]
     inside, outside = (_exceeding(part, every) for part in (scores.inside, scores.outside))
     return float(every[np.argmax(inside / len(scores.inside) - outside / len(scores.outside))])
 
 
 def rates(scores: MembershipScores, threshold: float, alpha: float) -> tuple[Interval, Interval]:
-    """TPR and FPR at a threshold that was set on other examples, each at confidence 1 - alpha."""
+    """Return TPR and FPR at a threshold that was set on other examples, each at confidence 1 - alpha."""
     return _share(scores.inside > threshold, alpha), _share(scores.outside > threshold, alpha)
 
 
 def leakage(scores: MembershipScores, threshold: float, alpha: float) -> Interval:
-    """TPR - FPR at a threshold that was set on other examples, at confidence 1 - alpha or more."""
+    """Return TPR - FPR at a threshold that was set on other examples, at confidence 1 - alpha or more."""
     return difference(scores.inside > threshold, scores.outside > threshold, alpha)
 
 
 def difference(ones: NDArray[np.bool_], others: NDArray[np.bool_], alpha: float) -> Interval:
-    """The share of yes among ones less that among others, at confidence 1 - alpha or more.
+    """Return the share of True in `ones` less that in `others`, at confidence 1 - alpha or more.
 
-    Both have exact intervals at 1 - alpha / 2, so that both hold together.
+    Both have exact intervals at 1 - alpha / 2, so both hold together.
     """
     of_ones, of_others = _share(ones, alpha / 2), _share(others, alpha / 2)
     return Interval(of_ones.value - of_others.value, of_ones.low - of_others.high, of_ones.high - of_others.low)
@@ -154,9 +154,11 @@ def difference(ones: NDArray[np.bool_], others: NDArray[np.bool_], alpha: float)
 
 @dataclass(frozen=True)
 class Loss:
-    """loss: in nats, that is proved of this model at confidence 1 - alpha / 2; 0 means no evidence, never private.
+    """The loss by two rates at one threshold.
 
-    point: the plug-in value, infinite where no error was made; ceiling: the loss had no error been made. threshold, and
+    loss: in nats, proved for this model at confidence 1 - alpha / 2; 0 means no evidence, never private.
+
+    point: the plug-in value, infinite without errors; ceiling: the loss if there were no errors. threshold, and
     whether members (above) or others (below) were named at it.
     """
 
@@ -171,12 +173,12 @@ MEMBERS, OTHERS = "members", "others"
 
 
 def loss(chosen: MembershipScores, measured: MembershipScores, alpha: float, delta: float = 0.0) -> Loss:
-    """The loss that naming members, or naming others, at one threshold proves.
+    """Return the loss that naming members, or naming others, at one threshold proves.
 
-    chosen: the examples on which threshold and side are set, those of the largest lower bound; measured: other
-    examples, whose counts prove. alpha: of all attacks together over their number, where one of several is picked
+    chosen: the examples that set threshold and side, by the largest lower bound; measured: other examples, whose counts
+    prove the loss. alpha: that of all attacks together divided by their number, where one of several is picked
     afterwards.
-    Between neighbours by replacement: members and others are of equally large training sets.
+    The loss is between neighbours by replacement: members and others belong to equally large training sets.
     """
     named, threshold = _most_telling(chosen, alpha, delta)
     hits, n = int((measured.inside > threshold).sum()), len(measured.inside)
@@ -190,7 +192,7 @@ def loss(chosen: MembershipScores, measured: MembershipScores, alpha: float, del
 
 
 def _most_telling(scores: MembershipScores, alpha: float, delta: float) -> tuple[str, float]:
-    """Whom to name, and the threshold, by the lower bound that these examples give."""
+    """Return the side to name, and the threshold, by the lower bound that these examples give."""
     every = np.unique(np.concatenate([scores.inside, scores.outside]))[::-1]
     n, m = len(scores.inside), len(scores.outside)
     hits, false = _exceeding(scores.inside, every), _exceeding(scores.outside, every)
@@ -204,7 +206,7 @@ def _most_telling(scores: MembershipScores, alpha: float, delta: float) -> tuple
 def _ratios(
     hits: NDArray[np.int64], of: int, false: NDArray[np.int64], of_false: int, *, level: float, delta: float
 ) -> NDArray[np.float64]:
-    """For each threshold (TPR - delta) / FPR at the ends of their one-sided intervals at this level."""
+    """Return for each threshold (TPR - delta) / FPR at the ends of their one-sided intervals at this level."""
     low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), of - hits + 1, level), 0)
     high = np.where(false < of_false, betaincinv(false + 1, np.maximum(of_false - false, 1), 1 - level), 1)
     ratio: NDArray[np.float64] = (low - delta) / high
@@ -212,7 +214,7 @@ def _ratios(
 
 
 def _exceeding(values: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many values exceed each threshold."""
+    """Return how many values exceed each threshold."""
     return len(values) - np.searchsorted(np.sort(values), thresholds, side="right")
 
 

@@ -1,4 +1,4 @@
-"""Successes in, empirical privacy loss out (TeDA, arXiv:2603.22968, Appendix A and Algorithm 1). Losses are in nats."""
+"""The empirical loss, in nats, that successes prove (TeDA, arXiv:2603.22968, Appendix A and Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Estimate:
 
     loss:         the lower bound at confidence 1 - alpha/2 (the paper's figure); 0 means no evidence, never private.
     point:        the plug-in value at the observed success rate.
-    upper:        the upper end for this adversary: what it could reach, not what a better one could.
+    upper:        the upper bound for this adversary: a better one could reach more.
     ceiling:      the largest `loss` that this number of trials can show.
     """
 
@@ -41,16 +41,16 @@ class Estimate:
 
     @property
     def success_rate(self) -> float:
-        """Share of trials in which the adversary named the source."""
+        """The share of trials in which the adversary named the source."""
         return self.successes / self.trials
 
 
 Prior = Sequence[float]
-"""How likely the source is to stand in each slot: k numbers that add up to 1."""
+"""The probability that the source is in each slot: k numbers that add up to 1."""
 
 
 def loss_at(success_probability: float, candidates: int, delta: float = 0.0, prior: Prior | None = None) -> float:
-    """The loss under which no adversary's success probability is larger, clamped at 0 (TeDA eq. 10).
+    """Return the loss under which no adversary's success probability is larger, clamped at 0 (TeDA eq. 10).
 
     prior: of the candidates, uniform by default; see `success_bound`.
     """
@@ -63,18 +63,18 @@ def loss_at(success_probability: float, candidates: int, delta: float = 0.0, pri
 
 
 def success_bound(loss: float, candidates: int, delta: float = 0.0, prior: Prior | None = None) -> float:
-    """The largest success probability of any adversary under a loss: TeDA eq. 10 solved for the probability.
+    """Return the largest success probability of any adversary under a loss: TeDA eq. 10 solved for the probability.
 
     Under a prior p, with S(m) the sum of its m largest numbers, it is
 
         delta + (1 - delta) max over m of e^loss S(m) / (e^loss + m - 1),
 
-    which is TeDA's at p = 1/k. For let a_j be how likely the guess is j when it is right. Some guess is made from
-    candidate j too, so that a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1, and with b = a - delta for the
-    candidates that are guessed at all each b_j is at most u = (1 - delta - e^-loss s) / (1 - e^-loss), s being their
+    which is TeDA's at p = 1/k. Proof: let a_j be the probability of the guess j when j is the source. Some guess is
+    made from candidate j too, so a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1, and with b = a - delta for the
+    candidates that are ever guessed each b_j is at most u = (1 - delta - e^-loss s) / (1 - e^-loss), s being their
     sum. The largest sum of p_j a_j gives the likeliest candidates u each; between the s at which m of them use it up
     it is linear in s, hence largest where u = (1 - delta) e^loss / (e^loss + m - 1). Randomised response among the m
-    likeliest reaches it, and with m = 1 that is to name the likeliest unseen.
+    likeliest candidates attains it; with m = 1 that is to name the likeliest without a look at the output.
     """
     if loss > 700:
         return 1.0
@@ -86,26 +86,26 @@ def success_bound(loss: float, candidates: int, delta: float = 0.0, prior: Prior
 
 
 def _loss_by_prior(success_probability: float, delta: float, prior: Prior) -> float:
-    """The inverse of `success_bound`: the least loss at which some m allows it."""
+    """Return the inverse of `success_bound`: the least loss at which some m allows the probability."""
     p = (success_probability - delta) / (1 - delta)
-    if p <= max(prior) * (1 + 1e-12):  # it was computed with roundings
+    if p <= max(prior) * (1 + 1e-12):  # p may have rounding errors
         return 0.0
     sums = enumerate(accumulate(sorted(prior, reverse=True)))
     return min((max(0.0, math.log(p * m / (s - p))) for m, s in sums if m and s > p), default=math.inf)
 
 
 def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, float]:
-    """The exact two-sided 1 - alpha interval of a binomial proportion (Clopper and Pearson 1934)."""
+    """Return the exact two-sided 1 - alpha interval of a binomial proportion (Clopper and Pearson 1934)."""
     low = float(betaincinv(successes, trials - successes + 1, alpha / 2)) if successes else 0.0
     high = float(betaincinv(successes + 1, trials - successes, 1 - alpha / 2)) if successes < trials else 1.0
     return low, high
 
 
 def below_chance(successes: int, trials: int, candidates: int) -> bool:
-    """Whether an attack is right significantly less often than blind guessing: an exact binomial test at 1e-6.
+    """Return True if an attack is right significantly less often than blind guessing: an exact binomial test at 1e-6.
 
-    Such an attack tells the candidates apart and names the wrong one. Between two candidates its guesses, inverted,
-    name the source, so an upper end of its own success says nothing about what is lost.
+    Such an attack tells the candidates apart and names the wrong one. Between two candidates, flipping its guesses
+    names the source, so the upper bound of its own success is not one of the loss.
     """
     return float(binom.cdf(successes, trials, 1 / candidates)) < _BELOW
 
@@ -118,7 +118,7 @@ def estimate(
     delta: float = 0.0,
     prior: Prior | None = None,
 ) -> Estimate:
-    """The empirical privacy loss behind `successes` of `trials` guesses among `candidates` texts.
+    """Return the empirical privacy loss behind `successes` of `trials` guesses among `candidates` texts.
 
     `loss` uses the lower end of the two-sided 1 - alpha Clopper-Pearson interval (TeDA eq. 11); T = 10,000 hits of
     10,000 at k = 2 and alpha = 0.01 give 7.543. Raises UserError for values outside their range.
@@ -150,7 +150,7 @@ def estimate(
 
 
 def strongest(estimates: Sequence[Estimate]) -> Estimate:
-    """The best of several attacks on the same trials, at the level alpha / m for m attacks (Bonferroni).
+    """Return the best of several attacks on the same trials, at the level alpha / m for m attacks (Bonferroni).
 
     Choosing the best after the fact makes a large number of successes likelier, so the interval must be wider than that
     of an attack named beforehand. Its own `alpha` is the corrected one.
@@ -161,7 +161,7 @@ def strongest(estimates: Sequence[Estimate]) -> Estimate:
 
 
 class Rates(NamedTuple):
-    """Counts of trials by whether the source was the candidate asked about (positives), and whether it was named."""
+    """Counts of trials by whether the source was the candidate in question (positives), and whether it was named."""
 
     true_positives: int
     positives: int
@@ -170,7 +170,7 @@ class Rates(NamedTuple):
 
     @classmethod
     def of_first_slot(cls, guess: NDArray[np.integer], target: NDArray[np.integer]) -> Self:
-        """The counts where each trial asks about its first candidate. guess, target: slots [trials]."""
+        """Return the counts where each trial asks about its first candidate. guess, target: slots [trials]."""
         first, named = target == 0, guess == 0
         return cls(*(int(count.sum()) for count in (first & named, first, ~first & named, ~first)))
 
@@ -184,18 +184,18 @@ class Rates(NamedTuple):
         return math.log(self.true_positives / self.positives * self.negatives / self.false_positives)
 
     def loss(self, alpha: float) -> float:
-        """The lower bound `loss_by_rates`; 0 without positives or negatives."""
+        """Return the lower bound `loss_by_rates`; 0 without positives or negatives."""
         return loss_by_rates(*self, alpha) if self.positives and self.negatives else 0.0
 
 
 def loss_by_rates(
     true_positives: int, positives: int, false_positives: int, negatives: int, alpha: float = 0.01, delta: float = 0.0
 ) -> float:
-    """The lower bound by true and false positive rates (Arcolezi and Gambs 2024), beside which TeDA puts its own.
+    """Return the lower bound by true and false positive rates (Arcolezi and Gambs 2024), a comparison in TeDA.
 
-    positives: trials whose source is the candidate asked about, true_positives: those in which it was named;
+    positives: number of trials whose source is the candidate in question, true_positives: those in which it was named;
     negatives, false_positives: the same for trials of another source. ln((TPR - delta) / FPR) at the ends of
-    Clopper-Pearson intervals, each of level alpha/4 as in the published code, so that both hold together with the
+    Clopper-Pearson intervals, each of level alpha/4 as in the published code, so both hold together with the
     confidence 1 - alpha/2 of `estimate`; 0 where there is no evidence.
     """
     low, _ = clopper_pearson(true_positives, positives, alpha / 2)

@@ -1,4 +1,4 @@
-"""Bounds by evidence at a stated error, and the status of a limit that they give."""
+"""Bounds from evidence at a stated error, and the status of a limit that they give."""
 
 from __future__ import annotations
 

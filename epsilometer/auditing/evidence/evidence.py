@@ -1,4 +1,4 @@
-"""Evidence: what was observed of one figure. It is plain data and has no interval, which depends on who asks.
+"""Evidence: the observations of one figure. It is plain data without an interval, whose error the caller chooses.
 
 The same evidence serves an audit at alpha, the strongest of m attacks at alpha / m, and a gate whose limits share
 alpha: each takes bounds at an error of its own (`bounds.py`).
@@ -25,7 +25,7 @@ class By(StrEnum):
 
 
 class Covers(StrEnum):
-    """Whom an upper bound covers: every adversary, or the attacks that ran."""
+    """The adversaries that an upper bound covers: every adversary, or the attacks that ran."""
 
     EVERYONE = "everyone"
     THESE = "these attacks"
@@ -33,7 +33,7 @@ class Covers(StrEnum):
 
 @dataclass(frozen=True)
 class Hits:
-    """right: of n independent trials those that were guessed rightly, or the identifiers that survived."""
+    """Counts of n independent trials. right: the number of right guesses, or of identifiers that survived."""
 
     right: int
     n: int
@@ -45,7 +45,9 @@ class Hits:
 
 @dataclass(frozen=True)
 class Means:
-    """shares: of each of several independent sets, whose number was fixed beforehand, the share that is right.
+    """Shares of right trials in independent sets.
+
+    shares: for each of the sets, whose number was fixed beforehand, the share that is right.
 
     each: the number of trials in a set.
     """
@@ -55,12 +57,12 @@ class Means:
 
     @property
     def right(self) -> int:
-        """The trials that are right, of all sets."""
+        """The number of right trials in all sets."""
         return round(sum(self.shares) * self.each)
 
     @property
     def n(self) -> int:
-        """The trials of all sets."""
+        """The number of trials in all sets."""
         return len(self.shares) * self.each
 
 
@@ -73,10 +75,10 @@ class Sure(NamedTuple):
 
 @dataclass(frozen=True)
 class Confident:
-    """The most confident guesses of n trials, by thresholds that were learnt on others.
+    """The most confident guesses of n trials, by thresholds that were learnt on other trials.
 
-    beyond: of the guesses beyond the threshold that proved most. between: of each interval of a grid of thresholds, the
-    hits above its lower end and the misses at its upper end or above (`Scored.between`).
+    beyond: counts of the guesses beyond the threshold that proved most. between: for each interval of a grid of
+    thresholds, the hits above its lower end and the misses at its upper end or above (`Scored.between`).
     """
 
     beyond: Sure
@@ -99,7 +101,7 @@ class Confident:
 
 @dataclass(frozen=True)
 class Computed:
-    """low, high: bounds of the figure, each wrong with probability at most error. n: how many pairs were compared."""
+    """Computed bounds of a figure, low and high, each wrong with probability at most error. n: compared pairs."""
 
     low: float
     high: float
@@ -112,7 +114,10 @@ Data = Hits | Means | Confident | Computed
 
 @dataclass(frozen=True)
 class Evidence:
-    """of: the attack, kind or label that was observed. covers: whom an upper bound covers."""
+    """Observations of one figure.
+
+    of: the observed attack, kind or label. covers: the adversaries that an upper bound covers.
+    """
 
     of: str
     by: By

@@ -1,4 +1,4 @@
-"""A limit on a figure, and the scale on which the figure and the rate behind it correspond."""
+"""A limit on a figure, and the scale that relates the figure to the rate behind it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Measure = Literal["loss", "delta_at_4", "identifiers", "attribute", "linking"]
 
 @dataclass(frozen=True)
 class Scale:
-    """A figure as a function of the rate that is observed.
+    """A figure as a function of the observed rate.
 
-    options: among how many equally likely options an adversary guesses, whose loss in nats is the figure (TeDA eq. 10);
-    None where the rate itself is the figure: a share, or a delta. of_texts: whether a trial is a text that is tested
-    on. partly: of identifiers, whether those that survive in part count. joined: of how many attributes.
+    options: the number of equally likely options of an adversary whose loss in nats is the figure (TeDA eq. 10);
+    None where the rate itself is the figure: a share, or a delta. of_texts: True if a trial is a tested text.
+    partly: for identifiers, whether those that survive in part count. joined: the number of attributes.
     """
 
     measure: Measure
@@ -26,7 +26,7 @@ class Scale:
 
     @classmethod
     def loss(cls, candidates: int) -> Scale:
-        """The loss, in nats, of naming the source among this number of candidates."""
+        """Return the scale of the loss, in nats, of naming the source among this number of candidates."""
         return cls("loss", candidates)
 
     def rate(self, figure: float) -> float:
@@ -39,15 +39,15 @@ class Scale:
 
 
 TAIL = Scale("delta_at_4")
-"""Delta at 4 nats, as the mean of what confident guesses count (`estimation/tail.py`)."""
+"""Delta at 4 nats, as the mean of the counts of confident guesses (`estimation/tail.py`)."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that a figure may be.
+    """The largest allowed value of a figure.
 
-    allowed: in the scale's unit: nats, a delta or a share. source: in words where it comes from. of_baseline: whether
-    that is what was accepted earlier.
+    allowed: in the scale's unit: nats, a delta or a share. source: its origin in words. of_baseline: True if
+    it is a value that was accepted earlier.
     """
 
     allowed: float
@@ -57,5 +57,5 @@ class Limit:
 
     @property
     def rate(self) -> float:
-        """The rate at which the figure is what is allowed."""
+        """The rate at which the figure equals the allowed value."""
         return self.scale.rate(self.allowed)

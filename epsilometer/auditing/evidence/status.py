@@ -1,4 +1,4 @@
-"""The status of a limit: the answer to whether a figure is at most what is allowed."""
+"""The status of a limit: whether a figure is at most the allowed value."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """The heaviest first.
+    """The statuses of a limit, the heaviest first.
 
-    BEYOND: a lower bound is above the limit. OPEN: the bounds lie on both sides of the limit. NOT_TESTABLE: so few
-    observations could not have shown the limit kept. NOT_EXCEEDED: an upper bound that covers the attacks that ran is
-    at most the limit. WITHIN: an upper bound that covers every adversary is. NOT_APPLICABLE: there is nothing to limit.
+    BEYOND: a lower bound is above the limit. OPEN: the bounds lie on both sides of the limit. NOT_TESTABLE: the number
+    of observations was too small to show the limit kept. NOT_EXCEEDED: an upper bound that covers the attacks that ran
+    is at most the limit. WITHIN: an upper bound that covers every adversary is. NOT_APPLICABLE: there is nothing to
+    limit.
     """
 
     BEYOND = "beyond"
@@ -23,7 +24,7 @@ class Status(StrEnum):
 
     @property
     def passes(self) -> bool:
-        """True if a gate passes on it."""
+        """True if a gate passes with it."""
         return self in (Status.NOT_EXCEEDED, Status.WITHIN)
 
 

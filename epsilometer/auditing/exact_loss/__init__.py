@@ -10,7 +10,7 @@ Inside the package:
 - `measuring.measure(mechanism, texts, epsilons, pairs)` returns `ExactTables`: both tables, without the columns dataset
   and mechanism;
 - `measuring.pair_losses(measuring.request(...))` returns only the figures of the pairs, one `losses.PairLosses` per
-  budget, and `rows.average_loss` their average. This is what a search for a budget needs, without the relative epsilon;
+  budget, and `rows.average_loss` their average. A search for a budget needs only these, not the relative epsilon;
 - `products.Product`, made of `grid.unit_losses`, is one pair of products of laws. It knows nothing about texts.
 
 How the loss is computed depends on the mechanism: `by_laws` (products of unit laws), `latents`, or `by_draws`, which

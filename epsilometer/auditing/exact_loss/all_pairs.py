@@ -58,7 +58,7 @@ class Relative:
 
 
 def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> list[tuple[Relative, Relative]]:
-    """Returns for each budget the relative epsilon over all pairs of texts, and over those with equally many words.
+    """Return for each budget the relative epsilon over all pairs of texts, and over those with equally many words.
 
     Where there are too many laws to compare them all, only the longest texts are compared, because losses add up over
     units.
@@ -94,7 +94,7 @@ def is_quick(mechanism: Mechanism, texts: Sequence[str]) -> bool:
 
 
 def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
-    """Returns a lower bound, raised to the largest pure loss of the compared pairs where that is larger.
+    """Return a lower bound, raised to the largest pure loss of the compared pairs where that is larger.
 
     compared: the pairs [n, 2], and their pure losses [n], the larger of both directions.
     """
@@ -108,7 +108,7 @@ def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[ND
 
 
 def _of_longest(laws: Laws, epsilons: Sequence[float]) -> Iterator[list[Block]]:
-    """Yields lists with a block for each budget, as in `pure_losses`: pairs of one length among the longest texts."""
+    """Yield lists with a block for each budget, as in `pure_losses`: pairs of one length among the longest texts."""
     left = _LONGEST
     for length in np.unique(laws.rows.lengths)[::-1].tolist():
         texts = np.flatnonzero(laws.rows.lengths == length)[: left // max(1, length)]
@@ -131,7 +131,7 @@ def _larger(best: Relative, first: NDArray[np.int64], second: NDArray[np.int64],
 
 
 def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> Iterator[pl.DataFrame]:
-    """Yields for each budget a table with a row for each pair of texts with equally many units.
+    """Yield for each budget a table with a row for each pair of texts with equally many units.
 
     Columns: x and other (the texts' numbers), pure_loss (the larger of both directions), and guess_low and guess_high,
     between which the guess loss lies; losses in nats. Raises UserError where there are too many laws to compare them
@@ -150,7 +150,7 @@ def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[fl
         for unit in zip(pure_losses(laws, units), turned, error_bounds(laws, units), strict=True):
             (first, second, loss), (_, _, other_way), (_, _, log_error) = unit
             guess, once = guess_losses(log_error), first[:, None] < second
-            largest = np.maximum(loss, other_way)  # which no guess loss exceeds
+            largest = np.maximum(loss, other_way)  # an upper bound on the guess loss
             x, other = (np.broadcast_to(number, loss.shape)[once] for number in (first[:, None], second))
             figures = (largest, np.minimum(guess.low, largest), np.minimum(guess.high, largest))
             parts.append(pl.DataFrame([x, other, *(figure[once] for figure in figures)], schema=dict(_PAIRS)))
@@ -158,12 +158,12 @@ def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[fl
 
 
 def pure_losses(laws: Laws, units: UnitLaws) -> Iterator[Block]:
-    """Yields all ordered pairs of texts with equally many units in blocks: texts [n], texts [m], pure losses [n, m]."""
+    """Yield all ordered pairs of texts with equally many units in blocks: texts [n], texts [m], pure losses [n, m]."""
     return _summed(laws, units.rows, units.largest)
 
 
 def error_bounds(laws: Laws, units: UnitLaws) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Bracket[Array]]]:
-    """Yields blocks like `pure_losses`, with bounds [n, m] on the logarithm of each pair's Bayes error."""
+    """Yield blocks like `pure_losses`, with bounds [n, m] on the logarithm of each pair's Bayes error."""
     for first, second, log_rho in _summed(laws, units.rows, units.log_overlap):
         rounding = np.finfo(float).eps * laws.outputs * (1 + laws.rows.lengths[first][:, None])
         high, low = np.minimum(log_rho + rounding, 0.0), log_rho - rounding
@@ -186,13 +186,13 @@ def _summed(laws: Laws, rows: NDArray[np.int64], of_units: Array) -> Iterator[Bl
 
 
 def _unlike(laws: Laws) -> tuple[int, int] | None:
-    """Returns two texts with different numbers of units, or None."""
+    """Return two texts with different numbers of units, or None."""
     other = np.flatnonzero(laws.rows.lengths != laws.rows.lengths[0])
     return (0, int(other[0])) if len(other) else None
 
 
 def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, bound: Relative) -> Relative:
-    """Returns `known` with the output that attains its loss, and first the text under which that is likelier."""
+    """Return `bound` with the output that attains its loss, and the text under which it is likelier as the first."""
     if bound.pair is None or not isinstance(mechanism, HasInputs):
         return bound
     first, second = (laws.rows.row(text) for text in bound.pair)

@@ -1,4 +1,4 @@
-"""A figure with its error: a lower and an upper value between which it lies."""
+"""A figure with its error: a lower and an upper bound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Bracket(Generic[F]):
 
 
 def guess_loss(log_error: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns ln((1 - e) / e) in nats; e is the error in guessing which of two equally likely texts it was.
+    """Return ln((1 - e) / e) in nats; e is the error in guessing which of two equally likely texts it was.
 
     log_error: ln e.
     """
@@ -29,5 +29,5 @@ def guess_loss(log_error: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def guess_losses(log_error: Bracket[NDArray[np.float64]]) -> Bracket[NDArray[np.float64]]:
-    """Returns `guess_loss` of both ends, swapped, because a larger error is a smaller loss."""
+    """Return `guess_loss` of both ends, swapped, because a larger error is a smaller loss."""
     return Bracket(guess_loss(log_error.high), guess_loss(log_error.low))

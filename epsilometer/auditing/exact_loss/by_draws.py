@@ -1,9 +1,9 @@
 """The mean loss over pairs of texts, by importance sampling, where a mechanism's law is known only output by output.
 
-This holds for generated text, hidden coins, and what a provider and a reader see together. `importance.py` explains the
-method, and when a row says "at least". Where pairs were drawn, the interval is over all that trials can draw: each draw
-is between the pair of another trial. Single pairs get no figures here: each would need as many draws as the mean
-over all pairs.
+This holds for generated text, for hidden coins, and for the joint view of a provider and a reader. `importance.py`
+explains the method, and when a row says "at least". Where pairs were drawn, the interval covers all pairs that trials
+can draw: each draw is between the pair of another trial. Single pairs get no figures here: each would need as many
+draws as the mean over all pairs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _FIRST = 200  # draws before the interval is first computed
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Returns whether a mechanism can draw between two texts, or can say how likely its outputs are."""
+    """Return whether a mechanism can draw between two texts, or can compute the probabilities of its outputs."""
     return isinstance(mechanism, (DrawsBetween, HasLikelihood))
 
 
 def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
-    """Returns the rows of `EXACT` and of `EXACT_CURVES`, for each budget and group of pairs.
+    """Return the rows of `EXACT` and of `EXACT_CURVES`, for each budget and group of pairs.
 
-    most: the number of draws for each of them, at most.
+    most: the largest number of draws for each of them.
     """
     sampling = Sampling(width=_WIDTH, draws=most, first=min(_FIRST, most))
     losses: Rows = []
@@ -53,7 +53,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
 
 
 def _sampled(group: Group, sampling: Sampling) -> Sampled:
-    """Returns the loss at the mean error of a group's pairs."""
+    """Return the loss at the mean error of a group's pairs."""
     request, epsilon = group.request, group.epsilon
     draw = draws(request.mechanism, request.texts, request.pairs[group.places], epsilon)
     assert draw is not None
@@ -65,7 +65,7 @@ def _sampled(group: Group, sampling: Sampling) -> Sampled:
 
 
 def _over_all(of_tail: dict[str, Any], group: Group) -> dict[str, Any]:
-    """The tail, which draws between the pairs of other trials each show of all that trials can draw."""
+    """Return the tail over all pairs that trials can draw; each draw is between the pair of another trial."""
     if group.pairs.sets is not None:
         return of_tail
     return of_tail | {"all_delta_at_4_low": of_tail["delta_at_4_low"], "all_delta_at_4": of_tail["delta_at_4"]}

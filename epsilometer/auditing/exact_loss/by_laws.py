@@ -28,16 +28,16 @@ from epsilometer.runtime.scaling import run
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
-_POINTS = 512  # grid points, at least, between no loss and a unit's largest
-_STEP = 1000.0  # nats, at most, between grid points
+_POINTS = 512  # fewest grid points between no loss and a unit's largest
+_STEP = 1000.0  # largest distance of grid points, in nats
 _HUGE = 1000.0  # nats; for larger losses the allowed width grows with the loss
-_SHARE = 4  # blocks for each worker at least, so that the last ones do not leave most workers idle
-_FINER = 4  # grids to try at most, each four times as fine as the one before
-_ENTRIES = 1 << 26  # grid points of all units of a pair at the most, some 4 GB with what is computed of them
+_SHARE = 4  # fewest blocks for each worker, so that the last ones do not leave most workers idle
+_FINER = 4  # most grids to try, each four times as fine as the one before
+_ENTRIES = 1 << 26  # most grid points of all units of a pair, about 4 GB with everything computed from them
 
 
 def losses(request: Request) -> list[PairLosses]:
-    """Returns what the mechanism's law proves about every pair, one `PairLosses` for each budget."""
+    """Return the losses that the mechanism's law proves for every pair, one `PairLosses` for each budget."""
     laws, engine = cast(HasLaws, request.mechanism).laws(request.texts), request.crew.engine
     rows = max(1, _CELLS // (laws.outputs * len(request.epsilons)))
     shares = 1 if engine.here else _SHARE * engine.workers
@@ -52,7 +52,7 @@ def losses(request: Request) -> list[PairLosses]:
 
 @dataclass(frozen=True)
 class _Job:
-    """The part of a `Request` that is sent to workers, which make the rest themselves."""
+    """The part of a `Request` that is sent to workers, which build the rest themselves."""
 
     pairs: NDArray[np.int64]
     epsilons: Sequence[float]
@@ -60,7 +60,7 @@ class _Job:
     width: float
 
     def compare(self, laws: Laws, room: Room, block: Sequence[int]) -> list[PairLosses]:
-        """Returns the figures of a block of pairs, one `PairLosses` for each budget."""
+        """Return the figures of a block of pairs, one `PairLosses` for each budget."""
         tables = [_PairFigures(len(block)) for _ in self.epsilons]
         units = [_units(laws, self.pairs[i]) for i in block]
         rows = np.unique(np.concatenate([unit for unit in units if unit is not None] or [np.empty(0, np.int64)]))
@@ -75,22 +75,22 @@ class _Job:
 def _worker(
     job: _Job, build: Callable[[], Mechanism] | None, texts: Sequence[str]
 ) -> Callable[[Sequence[int]], list[PairLosses]]:
-    """Returns the function that a worker runs on each block, with a mechanism of its own."""
+    """Return the function that a worker runs on each block, with a mechanism of its own."""
     assert build is not None, "workers need to know how to make the mechanism"
     return partial(job.compare, cast(HasLaws, build()).laws(texts), Room())
 
 
 def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Product:
-    """Returns the pair of products of two texts' unit laws.
+    """Return the pair of products of two texts' unit laws.
 
     laws: log-laws [rows, outputs]; units: [n, 2], the row of each unit in the first and in the second text.
     width: the error in the guess loss that the grid may cause, in nats each way (more where the loss is in the
-    thousands). The grid is refined until this is met, or until bounds apply that no grid makes narrower. Texts of so
-    many units that it would not fit into memory have a coarser one: their bracket holds, and is wider.
+    thousands). The grid is refined until this is met, or until bounds apply that no grid makes narrower. Texts with too
+    many units for memory get a coarser grid: their bracket is valid, but wider.
     """
     pairs = [(laws[a], laws[b]) for a, b in units]
     largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
-    # n units on a grid of step h cause an error of some n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a grid point,
+    # n units on a grid of step h cause an error of about n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a grid point,
     # so a law whose losses all have one size, as in randomised response, is not moved at all.
     least = max(_POINTS, math.ceil(largest / _STEP))
     points = max(least, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
@@ -112,7 +112,7 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
 
 
 def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Returns the [n, 2] law rows of the units in which two texts differ; None if their numbers of units differ."""
+    """Return the [n, 2] law rows of the units in which two texts differ; None if their numbers of units differ."""
     first, second = laws.rows.row(int(pair[0])), laws.rows.row(int(pair[1]))
     if len(first) != len(second):
         return None
@@ -120,7 +120,7 @@ def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: int) -> Iterator[list[int]]:
-    """Yields blocks of places of pairs, those that share a text together.
+    """Yield blocks of places of pairs, those that share a text together.
 
     A block has at most `most_pairs` pairs and, if it has more than one, at most `most_rows` distinct law rows.
     """
@@ -150,7 +150,7 @@ class _PairFigures:
         self._at_claim = np.ones((2, count))
 
     def enter(self, i: int, product: Product, claim: float) -> None:
-        """Enters one pair's figures at place i. claim: in nats, infinite where nothing is claimed."""
+        """Enter one pair's figures at place i. claim: in nats, infinite where nothing is claimed."""
         error, both = product.log_error(), (product, product.reversed)
         self._log_error[:, i] = error.low, error.high
         deltas = [way.deltas(LEVELS) for way in both]
@@ -164,7 +164,7 @@ class _PairFigures:
             self._at_claim[:, i] = max(d.low for d in at_claim), max(d.high for d in at_claim)
 
     def losses(self) -> PairLosses:
-        """Returns the figures of all pairs."""
+        """Return the figures of all pairs."""
         return PairLosses(
             log_error=Bracket(*self._log_error),
             delta=Bracket(*self._delta),

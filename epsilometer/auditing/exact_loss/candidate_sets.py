@@ -1,4 +1,4 @@
-"""The loss of guessing the source among k > 2 texts, estimated from draws. Bounds by pairs are a factor of k - 1 apart.
+"""The loss of guessing the source among k > 2 texts, estimated from draws: bounds by pairs are a factor k - 1 apart.
 
 Among the equally likely texts of a set, an optimal adversary errs with probability
 
@@ -10,7 +10,7 @@ from Q = (sum over pairs of sqrt(P_i P_j)) / Z. Then
 
     w = (S - max P) / (sum over pairs of sqrt(P_i P_j))    has the mean k e / Z,    0 <= w <= 1:
 
-because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum. So a large loss takes no
+because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum. So a large loss needs no
 more draws than a small one.
 
 **Only a likelihood** (generated text, hidden coins). y is a rewrite of a text chosen uniformly from the set, so it is
@@ -19,9 +19,9 @@ drawn from Q = S / k. w = (S - max P) / S has the mean e, and n draws prove a lo
 Only the mean over the sets is estimated, so each set is drawn in proportion to its weight in that mean. The interval is
 by betting.
 
-**All sets.** The sets are those of trials, few of all that there are. So a second interval is over all that trials can
-draw (`over_all`): from one draw a trial, whose w Z / k, or w, has the mean e over draws and trials together. It shows
-no more than about ln of the trials' number, as nothing is known of the sets that none of them has.
+**All sets.** The sets of the trials are few of all possible sets. So a second interval covers all sets that trials can
+draw (`over_all`): from one draw per trial, whose w Z / k, or w, has the mean e over draws and trials together. It
+proves no more than about ln of the number of trials, as nothing is known of sets that no trial has.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from epsilometer.core.randomness import Noise
 from epsilometer.text.words import words
 
 Array = NDArray[np.float64]
-_NAT = 1.0  # nats: the upper end of a wider interval is not worth stating
+_NAT = 1.0  # nats: the upper bound of a wider interval is not worth stating
 _FIRST = 200  # draws before the interval is first computed
-_CHOICE = 1 << 33  # the number of the uniform that chooses, beyond all numbers that mechanisms use
+_CHOICE = 1 << 33  # number of the uniform that chooses, beyond all numbers that mechanisms use
 
 Weigh = Callable[[Noise], Array]
 """Maps the streams of n draws to their weights w [n]."""
@@ -69,7 +69,7 @@ class MeanLoss:
 def mean_loss(
     mechanism: Mechanism, texts: Sequence[str], sets: CandidateSets, epsilon: float, sampling: Sampling
 ) -> MeanLoss:
-    """Returns the loss of guessing among the k texts of each set, at the mean error over the sets.
+    """Return the loss of guessing among the k texts of each set, at the mean error over the sets.
 
     The mechanism must have laws or a likelihood. The interval is valid after every stage of draws; they stop once it is
     as narrow as `sampling.width`.
@@ -101,9 +101,9 @@ def mean_loss(
 def over_all(
     mechanism: Mechanism, texts: Sequence[str], sets: CandidateSets, epsilon: float, most: int
 ) -> Bracket[float]:
-    """Returns a 99 % interval of the loss at the mean error over all sets that trials can draw.
+    """Return a 99 % interval of the loss at the mean error over all sets that trials can draw.
 
-    From one draw for each of the first `most` trials.
+    It uses one draw for each of the first `most` trials.
     """
     lawful, trials, k = cast(object, mechanism), sets.trials[:most], sets.numbers.shape[1]
     noise = Noise.named(np.arange(len(trials)), "exact loss", "all sets", epsilon)
@@ -115,11 +115,11 @@ def over_all(
 
 
 def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effort: Effort) -> dict[str, Any]:
-    """Returns a row of `EXACT` with its bounds by pairs replaced by the average over sets of texts.
+    """Return a row of `EXACT` with its bounds by pairs replaced by the average over sets of texts.
 
     The row of equal length then describes the sets whose texts all have equally many words. It is returned unchanged if
-    there are none; of a row whose bounds are already narrow the average is kept. What is left open of these sets is
-    left open of all, so the interval over all is widened to the average's bracket.
+    there are none; if its bounds are already narrow, the average is kept. An average that is uncertain on these sets is
+    as uncertain on all sets, so the interval over all is widened to the average's bracket.
     """
     share = 1.0
     if row["pairs"] == EQUAL:
@@ -134,7 +134,7 @@ def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effor
 
 
 def _count(texts: Sequence[str], group: str, sets: CandidateSets) -> int:
-    """Returns how many sets of so many texts there are, or of texts with equally many words."""
+    """Return the number of sets of this size of texts, or of texts with equally many words."""
     k = sets.numbers.shape[1]
     counts = [len(texts)] if group == ALL else np.unique([len(words(text)) for text in texts], return_counts=True)[1]
     return sum(math.comb(int(count), k) for count in counts)
@@ -143,13 +143,13 @@ def _count(texts: Sequence[str], group: str, sets: CandidateSets) -> int:
 def _compared(
     row: dict[str, Any], request: Request, sets: CandidateSets, effort: Effort, *, share: float
 ) -> dict[str, Any]:
-    """Returns the row with the average over the sets of the trials."""
+    """Return the row with the average over the sets of the trials."""
     if math.isinf(row["average_low"]) or row["average_high"] - row["average_low"] <= 2 * effort.width:
         return row
     sampling = Sampling(width=2 * effort.width, draws=effort.draws, first=min(_FIRST, effort.draws))
     mean = mean_loss(request.mechanism, request.texts, sets, restored(row["epsilon"]), sampling=sampling)
     low, high = mean.loss.low, mean.loss.high
-    if row["pairs"] == ALL and row["method"].startswith("exact"):  # the bounds by pairs then hold for certain
+    if row["pairs"] == ALL and row["method"].startswith("exact"):  # the bounds by pairs are then certain
         low, high = max(low, row["average_low"]), min(high, row["average_high"])
     settled = mean.method == IMPORTANCE or high - low <= _NAT
     return row | {
@@ -163,7 +163,7 @@ def _compared(
 
 
 def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
-    """Returns ln((1 - e) (k - 1) / e), at least 0, for e = e^log_scale times the mean."""
+    """Return ln((1 - e) (k - 1) / e), at least 0, for e = e^log_scale times the mean."""
 
     def of(weight: float) -> float:
         if not weight:
@@ -175,7 +175,7 @@ def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
 
 
 class _Lawful:
-    """Draws from between the laws of sets [n, k] of texts."""
+    """Draws between the laws of sets [n, k] of texts."""
 
     def __init__(self, laws: Laws, sets: NDArray[np.int64], epsilon: float) -> None:
         self.laws, self.sets, self.epsilon = laws, sets, epsilon
@@ -187,7 +187,7 @@ class _Lawful:
         self.log_rho = log_rho.reshape(len(self.sides), len(sets))
 
     def over_sets(self, weights: Array) -> tuple[Weigh, float]:
-        """Returns how to draw weights, and ln of the factor that turns their mean into the sets' mean error."""
+        """Return a function that draws weights, and ln of the factor from their mean to the sets' mean error."""
         with np.errstate(divide="ignore"):
             log_shares = (self.log_rho + np.log(weights)).ravel()
         if np.isneginf(peak := log_shares.max()):
@@ -202,7 +202,7 @@ class _Lawful:
         return weigh, float(peak + math.log(cdf[-1]) - math.log(self.sets.shape[1]))
 
     def one_each(self, trials: NDArray[np.int64], noise: Noise) -> Array:
-        """Returns [trials] weights in [0, 1], whose mean is the sets' mean error as a share of (k - 1) / 2."""
+        """Return [trials] weights in [0, 1], whose mean is the sets' mean error as a share of (k - 1) / 2."""
         rho = np.exp(self.log_rho[:, trials])
         cdf, weights = np.cumsum(rho, axis=0), np.zeros(len(trials))
         some = np.flatnonzero(cdf[-1] > 0)
@@ -212,7 +212,7 @@ class _Lawful:
         return np.minimum(weights, 1.0)
 
     def _weights(self, side: NDArray[np.integer], place: NDArray[np.integer], noise: Noise) -> Array:
-        """Returns the weights w of draws between the two texts of these sides of these sets."""
+        """Return the weights w of draws between the two texts of these sides of these sets."""
         candidates = self.sets[place]
         pairs = np.take_along_axis(candidates, self.sides[side], axis=1)
         units, _ = tilted(self.laws, pairs, self.epsilon, noise)
@@ -223,7 +223,7 @@ class _Lawful:
 def _by_likelihood(
     mechanism: Mechanism, texts: Sequence[str], candidates: NDArray[np.int64], at: tuple[float, Noise]
 ) -> Array:
-    """Returns the weights of rewrites of one text of each candidate set [n, k]; at: the budget and the streams."""
+    """Return the weights of rewrites of one text of each candidate set [n, k]; at: the budget and the streams."""
     epsilon, noise = at
     slot = (noise.uniforms(2, _CHOICE)[:, 1] * candidates.shape[1]).astype(int)
     sources = candidates[np.arange(len(candidates)), slot]
@@ -233,6 +233,6 @@ def _by_likelihood(
 
 
 def _weight(log_p: Array, log_sum: Array) -> Array:
-    """Returns the [n] weights: the sum of all but the largest of P [k, n], as a share of a sum that is no smaller."""
+    """Return [n] weights: the sum of all but the largest of P [k, n], as a share of a sum that is at least as large."""
     others = np.logaddexp.reduce(np.sort(log_p, axis=0)[:-1])
     return np.asarray(np.minimum(np.exp(others - log_sum), 1.0))

@@ -57,7 +57,7 @@ def exact_curves(
     trials: int = TRIALS,
     design: Design = STANDARD,
 ) -> pl.DataFrame:
-    """Compute delta(level) of a mechanism whose law is known: what an audit by an optimal adversary would show.
+    """Compute delta(level) of a mechanism whose law is known: the result of an audit by an optimal adversary.
 
     Takes the arguments of `exact_loss` and raises the same errors. Returns the columns of `EXACT_CURVES` from `epsilon`
     on: the lower and upper value of the mean delta over the pairs, and the upper value of the largest delta of a pair.
@@ -75,8 +75,8 @@ def exact_pairs(
 
     Takes the arguments of `exact_loss`; nothing is convolved. Returns a row for each epsilon and pair: epsilon, x and
     other (numbers of the distinct texts), pure_loss (nats, the larger of both directions), guess_low and guess_high
-    (Bhattacharyya's bounds). Raises UserError as `exact_loss` does, and where there are too many laws to compare each
-    with each.
+    (Bhattacharyya's bounds). Raises UserError as `exact_loss` does, and where there are too many laws to compare all
+    pairs of them.
     """
     texts = distinct(texts)
     if epsilons is not None:
@@ -108,7 +108,7 @@ def measured(
     trials: int = TRIALS,
     design: Design = STANDARD,
 ) -> ExactTables:
-    """Returns both tables, of `exact_loss` and of `exact_curves`, from one computation."""
+    """Return both tables, of `exact_loss` and of `exact_curves`, from one computation."""
     check_trials(trials)
     check_design(design)
     texts = distinct(texts)
@@ -124,7 +124,7 @@ def measured(
     check_guarantees(built, at)
     say(unread(built, texts))
     say_language(texts, {MECHANISM: built})
-    most = trials if pairwise(built) else max(trials, FULL.draws)  # a draw is between the pair of another trial
+    most = trials if pairwise(built) else max(trials, FULL.draws)  # each draw uses the pair of another trial
     measured = measure(built, texts, at, chosen(texts, most, as_installed(design)))
     for row in measured.losses.filter(pl.col("method").str.contains(", ")).to_dicts():
         interval = f"{row['all_low']:.4g} to {row['all_high']:.4g} nats at 99 %"
@@ -133,7 +133,7 @@ def measured(
 
 
 def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pairs:
-    """Returns the pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
+    """Return the pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
     check_trials(trials)
     if len(texts) < 2:
         raise UserError("there is only one text; an exact loss compares at least two")
@@ -148,7 +148,7 @@ def sampled_pairs(
     design: Design = STANDARD,
     groups: np.ndarray[Any, np.dtype[np.integer]] | None = None,
 ) -> Pairs:
-    """Returns the same as `chosen`, from embeddings [texts, dimensions]; groups: as in `sampling.sample`."""
+    """Return the same as `chosen`, from embeddings [texts, dimensions]; groups: as in `sampling.sample`."""
     candidates = design.k
     if candidates == 2 and design.temperature <= FURTHEST and len(texts) <= trials:
         return furthest_pairs(embeddings, texts, groups)

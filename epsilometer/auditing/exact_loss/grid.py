@@ -1,4 +1,4 @@
-"""The losses between two laws of one unit, put on a grid in such a way that no figure is understated.
+"""The losses between two laws of one unit, put on a grid that understates no figure.
 
 An output y whose loss l = ln P(y) / P'(y) lies between the grid points g and g + h is split into one output at each of
 them. The measure mu = sqrt(P P') is divided into
@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 
 Array = NDArray[np.float64]
-_ONE_SCALE = 600.0  # nats between the largest and the smallest of weights that are summed in one scale
+_ONE_SCALE = 600.0  # largest range, in nats, of weights that are summed in one scale
 _LONGEST = 1400.0  # nats: e^(step / 2) of a longer step overflows
 _ROUNDING = 1e-15  # relative error of a sum of weights
-_DENSE = 8  # up to so many grid points an output, weights are summed by counting, not by sorting
+_DENSE = 8  # grid points per output up to which weights are summed by counting, not by sorting
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class UnitLosses:
         )
 
     def coarser(self, factor: int) -> UnitLosses:
-        """Returns the same losses on a grid whose step is `factor` times as long."""
+        """Return the same losses on a grid whose step is `factor` times as long."""
         step = self.step * factor
         losses = np.asarray(self.places * self.step, np.float64)
         first, second = self.log_weights + losses / 2, self.log_weights - losses / 2
@@ -71,12 +71,12 @@ class UnitLosses:
 
 
 def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
-    """Returns the losses between two laws [outputs], given as natural logarithms, on a grid of this step in nats."""
+    """Return the losses between two laws [outputs], given as natural logarithms, on a grid of this step in nats."""
     gone, apart = (0.0, 0.0), (False, False)
     if not (common := np.isfinite(first + second)).all():
         alone = first[np.isneginf(second)], second[np.isneginf(first)]
         gone = (_mass(alone[0]), _mass(alone[1]))
-        apart = (bool(np.isfinite(alone[0]).any()), bool(np.isfinite(alone[1]).any()))  # however rare: mass underflows
+        apart = (bool(np.isfinite(alone[0]).any()), bool(np.isfinite(alone[1]).any()))  # even if the mass underflows
         first, second = first[common], second[common]
     losses = first - second
     if not len(losses):
@@ -87,17 +87,17 @@ def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
 
 
 def loss_range(first: Array, second: Array) -> float:
-    """Returns the largest finite |L| between two log-laws [outputs]; 0 if no output is possible under both."""
+    """Return the largest finite |L| between two log-laws [outputs]; 0 if no output is possible under both."""
     with np.errstate(invalid="ignore"):
         loss = np.abs(first - second)
     return float(loss.max()) if np.isfinite(loss).all() else float(loss[np.isfinite(loss)].max(initial=0.0))
 
 
 def _split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDArray[np.int64], Array, float]:
-    """Returns the grid points of losses [n] between log-laws [n], ascending; the points' log-weights; and the gap.
+    """Return the grid points of losses [n] between log-laws [n], ascending; the points' log-weights; and the gap.
 
-    As mu = P e^(-l / 2) = P' e^(l / 2), what all outputs between g and g + h give to both follows from sums that are
-    preserved, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) is given to g + h, and
+    As mu = P e^(-l / 2) = P' e^(l / 2), the shares of all outputs between g and g + h follow from sums that are
+    preserved, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) goes to g + h, and
     b - u e^(-h / 2) to g.
     """
     if step > _LONGEST:
@@ -125,13 +125,13 @@ def _split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDA
 
 
 def _sums(first: Array, second: Array, below: Array, step: float) -> tuple[NDArray[np.int64], Array, Array, Array]:
-    """Returns the distinct places [m], ascending, ln of the scales of both sums at each, a and b.
+    """Return the distinct places [m], ascending, ln of the scales of both sums at each, a and b.
 
     below: [n] the place below the loss of each output.
 
-    Where weights differ by more than a float's range, every place is summed in the scale of its own largest: in one for
-    all, weights of e^-1000 would vanish, and sqrt(P P') is that small where P is nearly 1 and P' is e^-2000, if other
-    outputs are likely under both.
+    Where weights differ by more than a float's range, every place is summed in the scale of its own largest weight: in
+    one scale for all, weights of e^-1000 would vanish, and sqrt(P P') is that small where P is nearly 1 and P' is
+    e^-2000, if other outputs are likely under both.
     """
     lowest, log_weights, half = int(below.min()), (first + second) / 2, below * (step / 2)
     size = int(below.max()) - lowest + 1

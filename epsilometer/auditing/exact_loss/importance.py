@@ -6,10 +6,10 @@ For a draw from a law m between P and P', with log_rho = ln(sqrt(P P') / m) and 
 
 so at level 0 half of this mean is the error e of guessing between the two texts. The mean of w / e^log_bound, in
 [0, 1], gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/estimation/betting.py`), which is
-valid however often it is looked at. So draws come in stages, each doubling the number so far, and stop once the loss is
+valid however often one looks at it. So draws come in stages, each doubling the number so far, and stop once the loss is
 known to the given width.
 
-For products log_rho is the same for all draws, so a large loss takes no more draws than a small one. Where it depends
+For products log_rho is the same for all draws, so a large loss needs no more draws than a small one. Where it depends
 on the draw (generated text), or m is a mixture, log_bound is 0, and n draws cannot show that the mean is below about
 ln(2 / alpha) / n: they prove a loss of at most about ln n - 1 nats. An interval wider than a nat is reported as "at
 least".
@@ -34,7 +34,7 @@ from epsilometer.core.mechanism import DrawsBetween, HasLaws, HasLikelihood, Mec
 from epsilometer.core.randomness import Noise
 
 IMPORTANCE, AT_LEAST = "importance", "at least"
-_NAT = 1.0  # nats: the upper end of a wider interval is not worth stating, and the row says "at least"
+_NAT = 1.0  # nats: the upper bound of a wider interval is not worth stating, and the row says "at least"
 _ROUNDING = 1e-6  # nats
 # The numbers of the uniforms that choose one text of two, and one pair; beyond all numbers that mechanisms use.
 _COIN, _WHICH = 1 << 33, 1 << 34
@@ -48,7 +48,7 @@ Stream = Callable[[NDArray[np.int64]], Noise]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How many draws each loss gets. Raises UserError for values outside their range.
+    """The number of draws for each loss. Raises UserError for values outside their range.
 
     width: draws stop once the loss's interval is this narrow, in nats.
     draws: the most draws.
@@ -72,7 +72,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What draws show about a pair of texts, or about the mean over pairs.
+    """The results of draws for a pair of texts, or for the mean over pairs.
 
     log_error: ln of the error of guessing between two texts, at confidence 1 - alpha.
     draws:     their number.
@@ -86,7 +86,7 @@ class Sampled:
     _alpha: float = field(repr=False)
 
     def deltas(self, levels: NDArray[np.float64]) -> Bracket[NDArray[np.float64]]:
-        """Returns intervals of delta at levels [m] in nats, the mean of both directions, from the same draws.
+        """Return intervals of delta at levels [m] in nats, the mean of both directions, from the same draws.
 
         They hold simultaneously at confidence 1 - alpha, so it is valid to look at all of them and pick one.
         """
@@ -97,7 +97,7 @@ class Sampled:
 
 
 def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[Sampled]:
-    """Returns the loss of each of the numbered pairs; in each stage, those not yet settled draw together."""
+    """Return the loss of each of the numbered pairs; in each stage, those not yet settled draw together."""
     parts: list[list[Between]] = [[] for _ in range(pairs)]
     results: dict[int, Sampled] = {}
     first = 0
@@ -122,11 +122,11 @@ def sampled_mean(
     sampling: Sampling,
     trials: NDArray[np.int64] | None = None,
 ) -> Sampled:
-    """Returns the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is between one pair.
+    """Return the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is between one pair.
 
     A pair is chosen in proportion to the most that it can contribute to the mean: e^log_bound times its weight. But
-    where the pairs themselves are those of trials, draw i is between the pair of trial i, `trials` [m] of them at most:
-    draws are then independent of each other over all pairs that trials can draw, and so the loss is of all of these.
+    if the pairs come from trials, draw i is between the pair of trial i, for at most `trials` [m] of them: draws are
+    then independent of each other over all pairs that trials can draw, and so the loss is that over all these pairs.
     """
     if trials is not None:
         return _of_trials(draw, trials, stream, sampling)
@@ -149,13 +149,13 @@ def sampled_mean(
 
 
 def _of_trials(draw: Draw, trials: NDArray[np.int64], stream: Stream, sampling: Sampling) -> Sampled:
-    """Returns the loss at the mean error of all pairs that trials can draw, from one draw a trial."""
+    """Return the loss at the mean error of all pairs that trials can draw, from one draw per trial."""
     parts: list[Between] = []
     most = min(sampling.draws, len(trials))
     for count in stages(replace(sampling, draws=most, first=min(sampling.first, most))):
         numbers = sum(len(part.loss) for part in parts) + np.arange(count)
         between = draw(trials[numbers], stream(numbers))
-        parts.append(replace(between, log_bound=np.zeros(count)))  # of a pair that may come, nothing better is known
+        parts.append(replace(between, log_bound=np.zeros(count)))  # no better bound is known for a pair not yet drawn
         result = _judged(_joined(parts), sampling.alpha)
         if _open(result.log_error) <= sampling.width:
             break
@@ -163,7 +163,7 @@ def _of_trials(draw: Draw, trials: NDArray[np.int64], stream: Stream, sampling: 
 
 
 def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> Draw | None:
-    """Returns how to draw between pairs [n, 2] of texts at a budget; None without a law or likelihood."""
+    """Return a function that draws between pairs [n, 2] of texts at a budget; None without a law or likelihood."""
     lawful: object = mechanism
     if isinstance(lawful, DrawsBetween):
         between = lawful.draws_between
@@ -177,7 +177,7 @@ def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
 
 
 def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], at: tuple[float, Noise]) -> Between:
-    """Returns a draw for each pair [n, 2] of texts: a rewrite of one of them, chosen by a coin, so m = (P + P') / 2.
+    """Return a draw for each pair [n, 2] of texts: a rewrite of one of them, chosen by a coin, so m = (P + P') / 2.
 
     at: the budget and the streams. For this m, ln(sqrt(P P') / m) = -ln cosh(L / 2).
     """
@@ -198,7 +198,7 @@ def of_own_rewrites(
     *,
     epsilon: float,
 ) -> NDArray[np.float64]:
-    """Returns [n, k] log-likelihoods of rewrites, each of one of its candidates [n, k].
+    """Return [n, k] log-likelihoods of rewrites, each of one of its candidates [n, k].
 
     Raises LawError for a rewrite that is impossible under all of its candidates: the mechanism does not follow its
     likelihood, and no loss can be computed from it.
@@ -214,7 +214,7 @@ def of_own_rewrites(
 
 
 def _checked(between: Between, pairs: NDArray[np.integer], epsilon: float) -> Between:
-    """Returns the draws; raises LawError where they are no numbers, or exceed the bound that is stated for them."""
+    """Return the draws; raises LawError where they contain NaN, or exceed their stated bound."""
     size = between.log_rho - np.abs(between.loss) / 2
     possible = ~np.isneginf(between.log_rho)
     wrong = np.flatnonzero(possible & ~(size <= between.log_bound + _ROUNDING))
@@ -229,7 +229,7 @@ def _checked(between: Between, pairs: NDArray[np.integer], epsilon: float) -> Be
 
 
 def stages(sampling: Sampling) -> Iterator[int]:
-    """Yields the number of draws of each stage; after the first, as many as in all stages before it."""
+    """Yield the number of draws of each stage; after the first, as many as in all stages before it."""
     done = 0
     while done < sampling.draws:
         count = min(max(sampling.first, done), sampling.draws - done)
@@ -245,13 +245,13 @@ def _judged(between: Between, alpha: float) -> Sampled:
 
 
 def _open(log_error: Bracket[NDArray[np.float64]]) -> float:
-    """Returns the width of the guess loss's interval, in nats; 0 if both ends are infinite."""
+    """Return the width of the guess loss's interval, in nats; 0 if both ends are infinite."""
     losses = guess_losses(log_error)
     return 0.0 if losses.low == losses.high else float(losses.high - losses.low)
 
 
 def _log_mean(between: Between, level: float, alpha: float) -> Bracket[float]:
-    """Returns an interval of ln of the mean of e^(log_rho - |L - level| / 2), averaged over both directions of L."""
+    """Return an interval of ln of the mean of e^(log_rho - |L - level| / 2), averaged over both directions of L."""
     bound = float(between.log_bound[0])
     if np.isneginf(bound):  # no output is possible under both
         return Bracket(-math.inf, -math.inf)

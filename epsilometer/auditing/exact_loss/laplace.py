@@ -14,10 +14,10 @@ inverse transforms, on a line on which nothing cancels,
 (the saddle-point accountant: Alghamdi et al., ICML 2023), summed at steps of 2 pi / T up to a frequency W. The bracket
 covers every error of that sum:
 
-- Steps: by Poisson's formula the sum equals that over all integers j of e^(c j T) delta(level + j T), where only the
+- Steps: by Poisson's formula the sum equals that over all integers j of e^(c j T) delta(level + j T); only the
   term j = 0 is wanted. The others are positive and at most e^(-c |j| T), for j > 0 times K(2 c) e^(-2 c level)
   (Markov). For the overlap they are at most e^(-|j| T / 2).
-- The cut at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the least of
+- The truncation at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the least of
   cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0; the rest of the integrand is at most
   1 / w^2.
 - Floating point: n + 8 roundings in every term.
@@ -35,12 +35,12 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 
 Array = NDArray[np.float64]
 _BLOCK = 64  # frequencies at a time
-_TERMS = 1 << 22  # frequencies times coordinates at most; if these do not suffice, the bracket is wider
+_TERMS = 1 << 22  # most frequencies times coordinates; if these do not suffice, the bracket is wider
 _WIDEST = 1e5  # the largest c to try
 
 
 def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
-    """Returns ln of the sum over outputs of min(P, P').
+    """Return ln of the sum over outputs of min(P, P').
 
     distances: [n] >= 0, in scales, coordinate by coordinate. tolerance: the approximate error to allow, in nats.
     """
@@ -62,7 +62,7 @@ def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
 
 
 def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
-    """Returns delta at levels [m] >= 0 in nats, for distances [n] >= 0 in scales, to about an absolute tolerance."""
+    """Return delta at levels [m] >= 0 in nats, for distances [n] >= 0 in scales, to about an absolute tolerance."""
     t = distances[distances > 0]
     if not len(t):
         return Bracket(np.zeros(len(levels)), np.zeros(len(levels)))
@@ -72,7 +72,7 @@ def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
 
 
 def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
-    """Returns delta at a level, to about a relative tolerance: on the line on which K(z) e^(-z level) is smallest."""
+    """Return delta at a level, to about a relative tolerance: on the line on which K(z) e^(-z level) is smallest."""
     t = distances[distances > 0]
     if t.sum() <= level:
         return Bracket(0.0, 0.0)
@@ -88,7 +88,7 @@ def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
 
 
 def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Array]:
-    """Returns delta at levels [m], on the line at c. log_allowed: ln of the absolute error of each kind to aim for."""
+    """Return delta at levels [m], on the line at c. log_allowed: ln of the absolute error of each kind to aim for."""
     a = c + 0.5
     log_k = _log_moment(t, a)
     shifts = np.logaddexp(0.0, _log_moment(t, 2 * c + 0.5) - 2 * c * levels)  # ln(1 + K(2 c) e^(-2 c level))
@@ -109,12 +109,12 @@ def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Ar
 
 
 def _least(t: Array) -> float:
-    """Returns a c at which K(c) is about its value at 0 and the period is not long."""
+    """Return a c at which K(c) is about its value at 0 and the period is not long."""
     return min(0.5, 1 / math.sqrt(_variance(t)))
 
 
 def _variance(t: Array) -> float:
-    """Returns the variance of L under the law proportional to sqrt(P P').
+    """Return the variance of L under the law proportional to sqrt(P P').
 
     At each coordinate that law has atoms of 1 / (2 + t) at t and -t, and is uniform in between.
     """
@@ -122,25 +122,25 @@ def _variance(t: Array) -> float:
 
 
 def _scaled(t: Array, a: float) -> tuple[Array, Array, Array]:
-    """Returns cosh(a t), sinh(a t) and cosh(a t) + sinh(a t) / (2 a), each times e^(-a t)."""
+    """Return cosh(a t), sinh(a t) and cosh(a t) + sinh(a t) / (2 a), each times e^(-a t)."""
     cosh, sinh = (1 + np.exp(-2 * a * t)) / 2, -np.expm1(-2 * a * t) / 2
     return cosh, sinh, cosh + (sinh / (2 * a) if a else t / 2)
 
 
 def _log_moment(t: Array, a: float) -> float:
-    """Returns ln K(a - 1/2)."""
+    """Return ln K(a - 1/2)."""
     return float(((a - 0.5) * t + np.log(_scaled(t, a)[2])).sum())
 
 
 def _log_ceiling(t: Array, a: float, end: float) -> float:
-    """Returns ln of an upper bound on |K(a - 1/2 + i w)| for all w >= end."""
+    """Return ln of an upper bound on |K(a - 1/2 + i w)| for all w >= end."""
     cosh, _, real = _scaled(t, a)
     double = np.sqrt((1 + np.exp(-4 * a * t)) / 2 * (1 + 0.25 / end**2))
     return float(((a - 0.5) * t + np.log(np.minimum(np.minimum(cosh * (1 + 0.5 / end), double), real))).sum())
 
 
 def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
-    """Returns the smallest power of two beyond which the frequencies add at most the allowed error.
+    """Return the smallest power of two beyond which the frequencies add at most the allowed error.
 
     It is smaller where more terms would be needed than `_TERMS`.
     """
@@ -152,7 +152,7 @@ def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
 
 
 def _transform(t: Array, a: float, end: float, period: float) -> tuple[Array, NDArray[np.complex128]]:
-    """Returns the frequencies w from 0 to the end, and K(a - 1/2 + i w) / K(a - 1/2) at each."""
+    """Return the frequencies w from 0 to the end, and K(a - 1/2 + i w) / K(a - 1/2) at each."""
     step = 2 * math.pi / period
     frequencies: Array = step * np.arange(math.ceil(end / step) + 1.0)
     cosh, sinh, real = _scaled(t, a)
@@ -170,7 +170,7 @@ def _transform(t: Array, a: float, end: float, period: float) -> tuple[Array, ND
 
 
 def _sum(terms: Array, period: float) -> float:
-    """Returns the integral over all w, divided by 2 pi, of an even function given at the frequencies from 0."""
+    """Return the integral over all w, divided by 2 pi, of an even function given at the frequencies from 0."""
     return float(2 * terms.sum() - terms[0]) / period
 
 

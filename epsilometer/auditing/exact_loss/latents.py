@@ -5,7 +5,7 @@ on r = d / sigma: the error of guessing between them is Phi(-r / 2), and delta(l
 Wang 2018, theorem 8 (`mechanisms/latents/shared/noise.py`); the loss of an output has no upper bound. With Laplace
 noise of scale b the pure loss is |f - f'|_1 / b; the other figures are in `laplace.py`.
 
-The text is decoded from the noisy latent and nothing else, so none of its losses is larger.
+The text is decoded from the noisy latent alone, so none of its losses is larger.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _DELTA, _SHARE = 1e-3, 1e-2  # errors allowed in a delta under Laplace noise: ab
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Returns whether a mechanism adds noise of a known law to latents."""
+    """Return whether a mechanism adds noise of a known law to latents."""
     return isinstance(mechanism, HasLatents) and isinstance(mechanism, HasLatentNoise)
 
 
 def losses(request: Request) -> list[PairLosses]:
-    """Returns what the noise proves about every pair, a `PairLosses` for each budget, from one pass of the encoder."""
+    """Return the losses that the noise proves for every pair, one `PairLosses` per budget, from one encoder pass."""
     mechanism = cast(HasLatentNoise, request.mechanism)
     used, at = np.unique(request.pairs, return_inverse=True)
     encoded, pairs = mechanism.encode([request.texts[i] for i in used]), at.reshape(-1, 2)
@@ -66,7 +66,7 @@ def losses(request: Request) -> list[PairLosses]:
 
 
 def gaussian(distances: Array, claims: Array) -> PairLosses:
-    """Returns the losses under Gaussian noise in closed form, without rounding to a grid.
+    """Return the losses under Gaussian noise in closed form, without rounding to a grid.
 
     distances: [n], in standard deviations; claims: the pairs' claimed losses [n] in nats.
     """
@@ -82,7 +82,7 @@ def gaussian(distances: Array, claims: Array) -> PairLosses:
 
 
 def _profile(levels: Array, distances: Array) -> Array:
-    """Returns delta of Gaussian noise, elementwise; 0 where both latents are the same."""
+    """Return delta of Gaussian noise, elementwise; 0 where both latents are the same."""
     far = np.maximum(distances, 1e-9)  # below that there is only rounding error; a larger distance is an upper bound
     log_delta = np.vectorize(gaussian_log_delta, otypes=[float])(levels, 1 / far)
     delta: Array = np.where(distances > 0, np.exp(log_delta), 0.0)
@@ -90,7 +90,7 @@ def _profile(levels: Array, distances: Array) -> Array:
 
 
 def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> PairLosses:
-    """Returns the losses under Laplace noise; both directions lose the same.
+    """Return the losses under Laplace noise; both directions lose the same.
 
     pairs: for each pair, the distances [d] in scales, coordinate by coordinate.
     """
@@ -114,7 +114,7 @@ def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> PairLosses:
 
 
 def _differences(encoded: NDArray[np.float32], pairs: NDArray[np.integer]) -> Iterator[Array]:
-    """Yields f - f' of all pairs [n, d], in parts that fit in memory."""
+    """Yield f - f' of all pairs [n, d], in parts that fit in memory."""
     for part in slices(len(pairs), encoded.shape[1]):
         first, second = (encoded[pairs[part, side]].astype(np.float64) for side in (0, 1))
         yield first - second

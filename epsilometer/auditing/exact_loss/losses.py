@@ -22,12 +22,12 @@ LEVELS = np.unique(np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 16, 0.25),
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is computed.
+    """The amount of computation.
 
     width:     the rounding error to allow in a guess loss, in nats each way.
     all_pairs: whether the relative epsilon is over all pairs of texts, where these can be compared, instead of only
                over the requested pairs. Where that takes tenths of a second it always is.
-    draws:     the most draws, where a mean loss is known only from draws.
+    draws:     the largest number of draws, where a mean loss is known only from draws.
     """
 
     width: float = 0.02
@@ -40,7 +40,7 @@ FULL = Effort()
 
 @dataclass(frozen=True)
 class Crew:
-    """The engine that compares the pairs, and how its workers build the mechanism. It cannot change a figure.
+    """The engine that compares the pairs, and the way its workers build the mechanism. It cannot change a figure.
 
     build: picklable; None if pairs are compared in this process.
     """
@@ -59,7 +59,7 @@ class Request:
     pairs:   int64 [n, 2] numbers of texts.
     claims:  for each budget the claimed losses [n] of the pairs in nats, infinite where nothing is claimed.
     width:   the rounding error to allow in a guess loss, in nats each way.
-    crew:    what compares the pairs, where units have laws.
+    crew:    the engine that compares the pairs, where units have laws.
     """
 
     mechanism: Mechanism
@@ -92,11 +92,11 @@ class PairLosses:
     method: str = "exact"
 
     def room(self, claims: Array, delta: float) -> Array | None:
-        """Returns [n] how much a claim leaves at each pair beyond all rounding: negative where the claim is violated.
+        """Return [n] the slack of a claim at each pair beyond all rounding: negative where the claim is violated.
 
-        In nats, of the pure losses, without a delta, as a rare output that one text alone can give breaks such a claim
-        however rare it is; else in probability, of delta at the claim. Infinite where nothing is claimed; None where
-        neither was computed. claims: [n] in nats; delta: that of the claim.
+        Without a delta it is in nats, of the pure losses, since an output that one text alone can give violates such a
+        claim however rare it is; otherwise it is a probability, of delta at the claim. Infinite where nothing is
+        claimed; None where neither was computed. claims: [n] in nats; delta: that of the claim.
         """
         covered = np.isfinite(claims)
         if not delta and self.pure is not None:
@@ -110,7 +110,7 @@ class PairLosses:
 
 
 def joined(parts: Sequence[PairLosses], order: NDArray[np.integer]) -> PairLosses:
-    """Returns the losses of pairs that were compared in parts, put in order: pair i is number order[i] of all parts."""
+    """Return the losses of pairs that were compared in parts, in order: pair i is number order[i] of all parts."""
 
     def whole(arrays: Sequence[Array]) -> Array:
         return np.concatenate(arrays)[order]

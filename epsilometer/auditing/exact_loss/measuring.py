@@ -1,4 +1,4 @@
-"""Choosing how a mechanism's loss is computed, and the tables of the results."""
+"""The choice of a method for a mechanism's exact loss, and the tables of the results."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class ExactTables:
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Returns whether the loss of a mechanism can be computed, or estimated by importance sampling."""
+    """Return whether the loss of a mechanism can be computed, or estimated by importance sampling."""
     return pairwise(mechanism) or by_draws.applies(mechanism)
 
 
 def pairwise(mechanism: Mechanism) -> bool:
-    """Returns whether the exact losses of single pairs can be computed (`pair_losses`)."""
+    """Return whether the exact losses of single pairs can be computed (`pair_losses`)."""
     return callable(getattr(mechanism, "laws", None)) or latents.applies(mechanism)
 
 
@@ -52,13 +52,13 @@ def request(
     effort: Effort = FULL,
     crew: Crew = ALONE,
 ) -> Request:
-    """Returns the request for these pairs, with their claims."""
+    """Return the request for these pairs, with their claims."""
     claims = [pair_claims(mechanism, epsilon, texts, pairs.numbers) for epsilon in epsilons]
     return Request(mechanism, texts, pairs.numbers, epsilons, claims=claims, width=effort.width, crew=crew)
 
 
 def pair_losses(request: Request) -> list[PairLosses]:
-    """Returns the losses of the pairs at every budget, by `laws` or by latents, whichever the mechanism has.
+    """Return the losses of the pairs at every budget, by `laws` or by latents, whichever the mechanism has.
 
     Raises UserError for a mechanism that has neither.
     """
@@ -80,10 +80,10 @@ def measure(
     effort: Effort = FULL,
     crew: Crew = ALONE,
 ) -> ExactTables:
-    """Returns the exact losses of pairs of texts at every budget, and the relative epsilon of the texts.
+    """Return the exact losses of pairs of texts at every budget, and the relative epsilon of the texts.
 
-    texts: distinct. crew: what compares the pairs of a mechanism with laws. Raises UserError for a mechanism whose law
-    is not known.
+    texts: distinct. crew: the engine that compares the pairs of a mechanism with laws. Raises UserError for a mechanism
+    whose law is not known.
     """
     begun = time.perf_counter()
     comparison = request(mechanism, texts, epsilons, pairs, effort=effort, crew=crew)
@@ -106,7 +106,7 @@ def measure(
 
 
 def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of units that can be read from a text which shows more of its source: that loses at least as much."""
+    """Return a row as lower bounds for a text that reveals its units and more, so loses at least as much."""
     changed: dict[str, Any] = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
     changed |= dict.fromkeys(("median", "q95", "worst", "worst_x", "worst_other", "above_4", "error"))
     changed |= {"relative_method": LOWER_BOUND} if row.get("relative_method") else {}
@@ -117,7 +117,7 @@ def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns the rows of both tables, from the losses of single pairs."""
+    """Return the rows of both tables, from the losses of single pairs."""
     by_epsilon, losses, curves = pair_losses(request), [], []
     relatives: Sequence[tuple[Relative | None, Relative | None]] = [(None, None)] * len(by_epsilon)
     if isinstance(request.mechanism, HasLaws) and (all_pairs or is_quick(request.mechanism, request.texts)):
@@ -132,7 +132,7 @@ def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[
 
 
 def _relative(group: Group, losses: PairLosses, bound: Relative | None) -> Relative | None:
-    """Returns the relative epsilon, or the largest pure loss of the compared pairs if that is a better lower bound."""
+    """Return the relative epsilon, or the largest pure loss of the compared pairs if that is a better lower bound."""
     request, pure = group.request, losses.pure
     if pure is None:
         return bound

@@ -1,10 +1,10 @@
-"""Which pairs of texts are compared, and how likely an audit's trials are to draw each.
+"""The pairs of texts that are compared, and the probability that an audit's trials draw each.
 
 They are the pairs in an audit's candidate sets (`auditing/trials/sampling.py`). At a temperature of -10,000 or less the
 second candidate is the text most dissimilar to the first, so all pairs can be enumerated and nothing is left to chance
-(except that trials also draw texts whose cosine is within some 1e-4 of that text's). At 0 all pairs of texts are
-equally likely. Otherwise the distinct pairs of the trials that were drawn represent all the others, and what trials
-were drawn is kept: they are independent, which an interval over all pairs needs (`rows.over_all`).
+(except that trials also draw texts whose cosine is within about 1e-4 of that text's). At 0 all pairs of texts are
+equally likely. Otherwise the distinct pairs of the drawn trials represent all the others, and the order of the trials
+is kept: they are independent, as an interval over all pairs requires (`rows.over_all`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CandidateSets:
     """Distinct sets of k texts.
 
     numbers: int64 [n, k], the texts' numbers; weights: [n], the probability of each set; they sum to 1.
-    trials:  int64 [trials], which of the sets each trial has, in the order drawn.
+    trials:  int64 [trials], the set of each trial, in the order drawn.
     """
 
     numbers: NDArray[np.int64]
@@ -36,7 +36,7 @@ class CandidateSets:
     trials: NDArray[np.int64]
 
     def of_equal_length(self, texts: Sequence[str]) -> tuple[CandidateSets, float]:
-        """Returns the sets whose texts have equally many words, with weights that sum to 1, and their share of all."""
+        """Return the sets whose texts have equally many words, with weights that sum to 1, and their share of all."""
         lengths = _lengths(texts)[self.numbers]
         equal = (lengths == lengths[:, :1]).all(axis=1)
         share = float(self.weights[equal].sum())
@@ -52,8 +52,8 @@ class Pairs:
     weights:    [n], the probability of each pair; they sum to 1.
     equal:      [n], whether both texts have equally many words.
     sets:       the sets that the pairs come from, if these have k > 2 texts.
-    trials:     int64 [trials], which of the pairs each trial of two texts has, in the order drawn; None where the pairs
-                are all that trials draw.
+    trials:     int64 [trials], the pair of each trial of two texts, in the order drawn; None where the pairs are all
+                that trials can draw.
     """
 
     numbers: NDArray[np.int64]
@@ -77,7 +77,7 @@ class Pairs:
         return np.searchsorted(places, self.trials[np.isin(self.trials, places)])
 
     def of_equal_length(self) -> Pairs:
-        """Returns the pairs whose texts have equally many words, with weights that sum to 1."""
+        """Return the pairs whose texts have equally many words, with weights that sum to 1."""
         places = np.flatnonzero(self.equal)
         weights = self.weights[places]
         equal = np.ones(len(places), bool)
@@ -86,7 +86,7 @@ class Pairs:
 
 
 def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
-    """Returns the distinct pairs of candidates of trials, weighted by how often each occurs."""
+    """Return the distinct pairs of candidates of trials, weighted by how often each occurs."""
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.concatenate([np.stack(slot, axis=1) for slot in slots])
     pairs = weighed(both, texts)
@@ -100,17 +100,17 @@ def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
 
 
 def of_audit(trials: Trials, texts: Sequence[str], most: int, pairwise: bool) -> Pairs:
-    """Returns the pairs of an audit's first trials (`first_trials`); sets of more than two texts are those of all.
+    """Return the pairs of an audit's first trials (`first_trials`); sets of more than two texts are those of all.
 
-    pairwise: whether each pair is computed by itself; if not, draws are what costs, and the pairs are those of all
-    trials.
+    pairwise: whether each pair is computed by itself; if not, the cost is that of the draws, and the pairs are those of
+    all trials.
     """
     every = of_trials(trials, texts)
     return replace(of_trials(first_trials(trials, texts, most), texts), sets=every.sets) if pairwise else every
 
 
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
-    """Returns as many of the first trials, at least one, as have at most `most` distinct pairs of equal length.
+    """Return as many of the first trials, at least one, as have at most `most` distinct pairs of equal length.
 
     Length is in words. Pairs of different lengths do not count, since they are cheap where length gives them away.
     """
@@ -125,14 +125,14 @@ def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
 def furthest_pairs(
     embeddings: NDArray[np.float32], texts: Sequence[str], groups: NDArray[np.integer] | None = None
 ) -> Pairs:
-    """Returns each text with the one most dissimilar to it, in its group if there are groups (`sampling.sample`)."""
+    """Return each text with the one most dissimilar to it, in its group if there are groups (`sampling.sample`)."""
     other = furthest(embeddings, groups)
     has = np.flatnonzero(other >= 0)
     return replace(weighed(np.stack([has, other[has]], axis=1), texts), trials=None)
 
 
 def all_of(texts: Sequence[str], groups: NDArray[np.integer] | None = None) -> Pairs:
-    """Returns all pairs of texts, within a group if there are groups, with their probabilities at temperature 0."""
+    """Return all pairs of texts, within a group if there are groups, with their probabilities at temperature 0."""
     left, right = np.triu_indices(len(texts), 1)
     numbers, weights = np.stack([left, right], axis=1).astype(np.int64), np.ones(len(left))
     if groups is not None:
@@ -143,13 +143,13 @@ def all_of(texts: Sequence[str], groups: NDArray[np.integer] | None = None) -> P
 
 
 def count_pairs(texts: Sequence[str]) -> tuple[int, int]:
-    """Returns how many pairs of texts there are, and how many of equally many words."""
+    """Return the number of pairs of texts, and of pairs with equally many words."""
     _, counts = np.unique(_lengths(texts), return_counts=True)
     return math.comb(len(texts), 2), sum(math.comb(count, 2) for count in counts.tolist())
 
 
 def weighed(pairs: NDArray[np.integer], texts: Sequence[str]) -> Pairs:
-    """Returns the distinct ones of drawn pairs [n, 2], weighted by how often each occurs."""
+    """Return the distinct ones of drawn pairs [n, 2], weighted by how often each occurs."""
     distinct, places, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True, return_counts=True)
     equal = _equal(distinct, texts)
     return Pairs(distinct.astype(np.int64), counts / counts.sum(), equal, trials=places.ravel())

@@ -1,4 +1,4 @@
-"""Two products of laws: Bayes error, delta(level), trade-off and pure loss, each between a lower and an upper value.
+"""Two products of laws: Bayes error, delta(level), trade-off and pure loss, each with a lower and an upper bound.
 
 The outputs y = (y_1, ..., y_n) of n independent units have the laws P = prod P_i and P' = prod P'_i; the loss
 L = ln(P / P') is the sum of the units' losses. The measure mu = sqrt(P P') is a product as well, and where both laws
@@ -11,7 +11,7 @@ All units' losses are put on one grid of step h (`grid.py`). Both functions of L
 at 0 or at the level, and splitting an output between two grid points preserves the means of all solutions of this
 equation. So a figure changes only where the kink lies between the two points, always towards the larger loss, and by at
 most the kink's jump times the unit's gap. Let a be h plus the most that the losses of all units may have been moved,
-and gamma the product of cosh(h / 4), by which the measure may have shrunk. Taking one unit after another,
+and gamma the product of cosh(h / 4), the largest factor by which the measure may have shrunk. Unit after unit,
 
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
@@ -20,11 +20,11 @@ This is of the order n^2 h^2, whereas rounding each loss would leave an error of
 so coarse a grid that overlap <= gamma e^(a/2) overlap_grid is the better bound.)
 
 mu on the grid is convolved by FFT after an exponential tilt: mu e^(theta L) is a product for any theta, and theta is
-chosen so that the mass lies where it decides the figure. So nothing underflows, however small the Bayes error is. The
+chosen to put the mass where it decides the figure. So nothing underflows, however small the Bayes error is. The
 errors of the FFT (its rounding, and the tails beyond its window, by Chernoff's bound) widen the bracket.
 
-Where rho = sum mu is below e^-300, losses are 300 nats or more, and can be decided by outputs that are negligible
-beside a unit's likeliest ones. There rho^2 / 4 <= error <= rho / 2 (Bhattacharyya), which gives a loss to within a
+Where rho = sum mu is below e^-300, losses are 300 nats or more, and outputs that are negligible beside a unit's
+likeliest ones can decide them. There rho^2 / 4 <= error <= rho / 2 (Bhattacharyya), which gives a loss to within a
 factor of two.
 
 Theory: overlap of products, arXiv:2502.10527; losses by FFT, Koskela, Jalko and Honkela 2020 (arXiv:1906.03049). This
@@ -48,13 +48,13 @@ from epsilometer.auditing.exact_loss.spectrum import spectrum
 
 Array = NDArray[np.float64]
 _TAIL = 36.0  # nats: the mass beyond a window is at most 2 e^-36
-_WINDOW = 1 << 21  # the most points of a product's grid; if there were more, the grid becomes coarser
+_WINDOW = 1 << 21  # the most points of a product's grid; with more, the grid becomes coarser
 _DOUBT = 0.999  # a mean by FFT is used only if its lower value is at least this share of its upper value
 _PRODUCTS = 2e8  # the most products of weights in a convolution without FFT; beyond them its grid becomes coarser
-_FEW = 1e5  # up to this many products, there is no FFT
+_FEW = 1e5  # up to this many products no FFT is used
 _FAR = 20.0  # the law is tilted if the squared mean of L is more than this many variances
 _CERTAIN = -300.0  # ln rho below which texts are told apart for certain, and Bhattacharyya's bounds suffice
-_NOTHING = -40.0  # ln of a number that does not change 1 in any digit when it is subtracted
+_NOTHING = -40.0  # ln of a number that changes no digit of 1 when it is subtracted
 _LARGE = 700.0  # nats: larger exponents overflow
 _FAR_LEVEL = 600.0  # nats: above it differences are taken output by output
 _LOWEST = -20.0  # the lowest level in nats; only a trade-off curve needs negative levels
@@ -80,7 +80,7 @@ class _Law:
     log_factor: float
 
     def mean(self, values: Array) -> Bracket[float]:
-        """Returns the mean of a function of the losses, given by its values [N] >= 0."""
+        """Return the mean of a function of the losses, given by its values [N] >= 0."""
         middle = float(self.shares @ values)
         if not self.noise:
             return Bracket(middle, middle)
@@ -88,7 +88,7 @@ class _Law:
         return Bracket(max(0.0, middle - error), middle + error)
 
     def near(self, level: float) -> float:
-        """Returns an upper value of the mean of gap e^(-theta (L - level)) where L is within reach of the level."""
+        """Return an upper value of the mean of gap e^(-theta (L - level)) where L is within reach of the level."""
         some = slice(*np.searchsorted(self.losses, (level - self.reach, level + self.reach), side="left"))
         values = np.exp(np.minimum(-self.theta * (self.losses[some] - level), _LARGE))
         error = self.noise * float(np.linalg.norm(values)) + 2 * math.exp(-_TAIL) * float(values.max(initial=0.0))
@@ -120,16 +120,16 @@ class Product:
 
     @property
     def apart(self) -> bool:
-        """Whether no output is possible under both."""
+        """True if no output is possible under both."""
         return any(not len(unit.places) for unit in self.units)
 
     @cached_property
     def certain(self) -> bool:
-        """Whether the texts are told apart so surely that Bhattacharyya's bounds are used for the error."""
+        """True if the two texts are told apart almost surely, so that Bhattacharyya's bounds are used for the error."""
         return self.apart or (bool(self.units) and self._cumulants(0.0)[0] < _CERTAIN)
 
     def log_error(self) -> Bracket[float]:
-        """Returns ln of the Bayes error of two equally likely texts, which is half of the overlap sum_y min(P, P')."""
+        """Return ln of the Bayes error of two equally likely texts, which is half of the overlap sum_y min(P, P')."""
         return self._log_error
 
     @cached_property
@@ -149,7 +149,7 @@ class Product:
         return Bracket(min(low, 0.0) - math.log(2), min(high, 0.0) - math.log(2))
 
     def delta(self, level: float) -> Bracket[float]:
-        """Returns the least delta such that P(S) <= e^level P'(S) + delta for every set S; level >= 0, in nats.
+        """Return the least delta with P(S) <= e^level P'(S) + delta for every set S; level >= 0, in nats.
 
         The tilt is centred at the level, so delta has full relative accuracy, however small it is.
         """
@@ -167,12 +167,12 @@ class Product:
             return np.exp((0.5 - theta) * beyond) - np.exp(-(0.5 + theta) * beyond)
 
         law, mean = self._mean(theta, excess)
-        log_scale = law.log_total + (0.5 - theta) * level  # may be beyond what a float's exponential holds
+        log_scale = law.log_total + (0.5 - theta) * level  # its exponential may overflow a float
         low, high = (math.exp(min(log_scale + _log(x), 0.0)) for x in (mean.low - law.near(level), mean.high))
         return Bracket(min(1.0, gone + low), min(1.0, gone + high))
 
     def deltas(self, levels: Array) -> Bracket[Array]:
-        """Returns delta at each of the levels [m], from one convolution.
+        """Return delta at each of the levels [m], from one convolution.
 
         Apart from the grid's, the absolute error is 1e-9 or less.
         """
@@ -185,12 +185,12 @@ class Product:
         return Bracket(np.minimum(gone + low, 1.0), np.minimum(gone + high, 1.0))
 
     def _near_one(self, levels: Array) -> Bracket[Array] | None:
-        """Returns delta at the levels [m] if it is 1 to all digits, by 1 - delta <= e^(level/2) rho; otherwise None."""
+        """Return delta at the levels [m] if it is 1 to all digits, by 1 - delta <= e^(level/2) rho; otherwise None."""
         log_rest = levels / 2 + self._cumulants(0.0)[0] + self._log_gamma
         return None if log_rest.max() > _NOTHING else Bracket(1 - np.exp(log_rest), np.ones(len(levels)))
 
     def power(self, false_positives: Array) -> Bracket[Array]:
-        """Returns the [n] largest P(S) of any test S with P'(S) at most false_positives [n]: the trade-off curve.
+        """Return the [n] largest P(S) of any test S with P'(S) at most false_positives [n]: the trade-off curve.
 
         By Neyman and Pearson, this is the least of e^level P'(S) + delta(level) over all levels.
         """
@@ -208,7 +208,7 @@ class Product:
         )
 
     def _excess(self, levels: Array) -> tuple[Array, Array]:
-        """Returns the lower and the upper value of sum (P - e^level P')_+ over outputs possible under both.
+        """Return the lower and the upper value of sum (P - e^level P')_+ over outputs possible under both.
 
         Both have the shape of the levels [m], which are at least -20.
         """
@@ -227,7 +227,7 @@ class Product:
         return scale * np.maximum(middle - missing - error, 0.0), scale * (middle + error)
 
     def _mean(self, theta: float, function: Callable[[Array], Array]) -> tuple[_Law, Bracket[float]]:
-        """Returns the law under a tilt, and a function's mean under it; without FFT if that is not accurate enough."""
+        """Return the law under a tilt, and a function's mean under it; without FFT if that is not accurate enough."""
         if self._products > _FEW:
             law = self._law(theta)
             mean = law.mean(function(law.losses))
@@ -251,7 +251,7 @@ class Product:
         return sum(low for low, _ in ends), sum(high for _, high in ends)
 
     def _weighed(self, theta: float) -> tuple[Array, Array, Array]:
-        """Returns the units' weights under a tilt, which sum to 1 in each unit; ln of their totals; the mean losses."""
+        """Return the units' weights under a tilt, which sum to 1 in each unit; ln of their totals; the mean losses."""
         losses, log_weights, starts, unit = self._flat
         tilted = log_weights + theta * losses
         peak = np.maximum.reduceat(tilted, starts)
@@ -261,13 +261,13 @@ class Product:
         return weights, peak + np.log(total), np.add.reduceat(weights * losses, starts)
 
     def _cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Returns K(theta) = ln sum mu e^(theta L), and the mean and variance of L under that tilt."""
+        """Return K(theta) = ln sum mu e^(theta L), and the mean and variance of L under that tilt."""
         weights, log_totals, means = self._weighed(theta)
         losses, _, _, unit = self._flat
         return float(log_totals.sum()), float(means.sum()), float((weights * (losses - means[unit]) ** 2).sum())
 
     def _tilt_to(self, target: float, low: float, high: float) -> float:
-        """Returns the theta in [low, high] at which the mean of L, which grows with theta, is about the target."""
+        """Return the theta in [low, high] at which the mean of L, which grows with theta, is about the target."""
         if math.isinf(high):
             high = 2 * low
             while self._cumulants(high)[1] < target and high < 1e6:
@@ -281,7 +281,7 @@ class Product:
         return (low + high) / 2
 
     def _law(self, theta: float) -> _Law:
-        """Returns the law of L under a tilt, by FFT on a window outside which at most 2 e^-36 of the mass lies."""
+        """Return the law of L under a tilt, by FFT on a window outside which at most 2 e^-36 of the mass lies."""
         log_total, _, variance = self._cumulants(theta)
         low, high = self._span
         for scale in (8.0, 3.0, 1.0):
@@ -301,7 +301,7 @@ class Product:
         return self._as_law(theta, first, np.maximum(shares, 0.0), noise + of_sum.left_out)
 
     def _directly(self, theta: float) -> _Law:
-        """Returns what `_law` does, by sums of products alone, which are exact to their last digits however small."""
+        """Return the same as `_law`, by sums of products alone, which are exact to their last digits however small."""
         if self._products > _PRODUCTS:
             return self._coarser(2)._directly(theta)
         shares: Array = np.ones(1)
@@ -318,13 +318,13 @@ class Product:
         return self._as_law(theta, first, shares, noise=0.0)
 
     def _by_unit(self, theta: float) -> list[tuple[UnitLosses, Array]]:
-        """Returns each unit with its weights under a tilt, which sum to 1."""
+        """Return each unit with its weights under a tilt, which sum to 1."""
         weights, _, _ = self._weighed(theta)
         _, _, starts, _ = self._flat
         return list(zip(self.units, np.split(weights, starts[1:]), strict=True))
 
     def _as_law(self, theta: float, first: int, shares: Array, noise: float) -> _Law:
-        """Returns the law with these shares. first: the place of the first share, in steps of the grid."""
+        """Return the law with these shares. first: the place of the first share, in steps of the grid."""
         log_gamma = self._log_gamma
         reach = sum(unit.moved for unit in self.units) + self.units[0].step
         return _Law(
@@ -340,7 +340,7 @@ class Product:
 
     @property
     def _log_gamma(self) -> float:
-        """An upper bound on ln gamma, by which the measure may have shrunk: at least ln cosh(h / 4) for each unit."""
+        """An upper bound on ln gamma, the shrinkage of the measure: at least ln cosh(h / 4) for each unit."""
         return sum(min(unit.moved**2 / 32, unit.moved / 4) for unit in self.units)
 
     def _coarser(self, factor: int) -> Product:
@@ -354,7 +354,7 @@ class Product:
 
 
 def _above(values: Array) -> Array:
-    """Returns the [N + 1] sums of the values [N] from each place on."""
+    """Return the [N + 1] sums of the values [N] from each place on."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 

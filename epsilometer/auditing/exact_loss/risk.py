@@ -1,4 +1,4 @@
-"""What a loss means for a person: the chance that the source of a rewrite is named among k texts.
+"""The risk of a person at a loss: the chance that the source of a rewrite is named among k texts.
 
 Let s be the probability that an adversary's guess G names the source, which is each of k texts with equal probability.
 By definition of delta(level),
@@ -25,7 +25,7 @@ from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
 
 
 def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates: int) -> float:
-    """Returns the share of right guesses among k candidates that no adversary exceeds on average; at least 1 / k.
+    """Return an upper bound on the mean share of right guesses of any adversary among k candidates; at least 1 / k.
 
     levels: in nats; deltas: the mean delta over pairs of texts at each level, rounded up.
     """
@@ -36,7 +36,7 @@ def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates
 
 
 def largest_success_of_pairs(law: Mapping[str, Any], curve: Iterable[tuple[float, float]], candidates: int) -> float:
-    """Return the same on the compared pairs, by their curve of delta and by the largest pure loss of every pair.
+    """Return that bound on the compared pairs, by their curve of delta and by the largest pure loss of every pair.
 
     law: a row of `EXACT`; curve: level and mean delta, rounded up.
     """
@@ -49,10 +49,11 @@ def _by_largest_loss(law: Mapping[str, Any], candidates: int) -> float:
 
 
 def largest_success_over_all(law: Mapping[str, Any], trial_size: int, candidates: int) -> float | None:
-    """Return the same share over all pairs that trials can draw, at confidence 99 %; None where nothing bounds it.
+    """Return that bound over all pairs that trials can draw, at confidence 99 %; None where nothing bounds it.
 
-    law: a row of `EXACT`, whose upper ends over all pairs give delta at the levels 0 and 4, and whose largest pure loss
-    of every pair bounds delta at each. trial_size: candidates of a trial, among which its average loss is.
+    law: a row of `EXACT`, whose upper bounds over all pairs give delta at the levels 0 and 4, and whose largest pure
+    loss of every pair bounds delta at each level. trial_size: the candidates of a trial, whose average loss the law
+    gives.
     """
     bounds = [_by_largest_loss(law, candidates)] if law["relative_method"] == ALL_PAIRS else []
     if law["all_delta_at_4"] is not None:

@@ -24,7 +24,7 @@ from epsilometer.core.mechanism import law_of, releases
 Array = NDArray[np.float64]
 ALL, EQUAL = "all", "equal length"
 ALPHA = 0.01  # of an interval over all pairs
-_AGREE = 1e-6  # by how much a curve at level 0 may depart from the average beyond both brackets
+_AGREE = 1e-6  # largest difference between a curve at level 0 and the average beyond both brackets
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ class Group:
 
 
 def groups(request: Request, pairs: Pairs, number: int) -> Iterator[Group]:
-    """Yields the group of all pairs, and that of equal length if there are any."""
+    """Yield the group of all pairs, and that of equal length if there are any."""
     for name, places in ((ALL, np.arange(len(pairs))), (EQUAL, np.flatnonzero(pairs.equal))):
         if len(places):
             yield Group(request, pairs, number, name, places=places)
 
 
 def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
-    """Returns the columns that every row of `EXACT` has: the pairs, their average loss, its method, and the claim."""
+    """Return the columns that every row of `EXACT` has: the pairs, their average loss, its method, and the claim."""
     mechanism = group.request.mechanism
     guarantee = mechanism.guarantee(group.epsilon)
     return {
@@ -92,7 +92,7 @@ def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
 
 
 def row(group: Group, losses: PairLosses) -> dict[str, Any]:
-    """Returns a row of `EXACT` from the losses of all pairs, without the relative epsilon."""
+    """Return a row of `EXACT` from the losses of all pairs, without the relative epsilon."""
     pairs, places, weights = group.pairs, group.places, group.weights
     error = Bracket(losses.log_error.low[places], losses.log_error.high[places])
     each = guess_losses(error)
@@ -115,7 +115,7 @@ def row(group: Group, losses: PairLosses) -> dict[str, Any]:
 
 
 def curve(group: Group, losses: PairLosses) -> list[dict[str, Any]]:
-    """Returns rows of `EXACT_CURVES` from the losses of all pairs."""
+    """Return rows of `EXACT_CURVES` from the losses of all pairs."""
     weights, places = group.weights, group.places
     low, high = (np.minimum(weights @ delta[places], 1.0) for delta in (losses.delta.low, losses.delta.high))
     error = Bracket(*(float(weights @ np.exp(end[places])) for end in (losses.log_error.low, losses.log_error.high)))
@@ -125,10 +125,10 @@ def curve(group: Group, losses: PairLosses) -> list[dict[str, Any]]:
 def curve_rows(
     group: Group, delta: Bracket[Array], error: Bracket[float], worst_high: Array | None = None
 ) -> list[dict[str, Any]]:
-    """Returns rows of `EXACT_CURVES`: the mean delta at LEVELS, and the largest of any pair if that is known.
+    """Return rows of `EXACT_CURVES`: the mean delta at LEVELS, and the largest of any pair if that is known.
 
-    error: the mean error of guessing between two texts, which the average loss is of. Delta at level 0 is 1 - 2 error
-    (the total variation); raises UserError where it is not, as one of both is then wrong.
+    error: the mean error of guessing between two texts, behind the average loss. Delta at level 0 is 1 - 2 error
+    (the total variation); raises UserError where it is not, as one of the two is then wrong.
     """
     if delta.high[0] < 1 - 2 * error.high - _AGREE or delta.low[0] > 1 - 2 * error.low + _AGREE:
         raise UserError(
@@ -143,18 +143,17 @@ def curve_rows(
 
 
 def tail(curve_of_group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the columns of the tail, from the group's rows of `EXACT_CURVES`.
+    """Return the columns of the tail, from the group's rows of `EXACT_CURVES`.
 
-    An average loss says nothing of how much few outputs give away: a mechanism that releases the text itself with
-    probability .46 has an average loss of one nat, and this delta is .46. Pure epsilon up to 4 makes it 0, and no
-    post-processing raises it.
+    An average loss hides the leak in few outputs: a mechanism that releases the text itself with probability .46 has an
+    average loss of one nat, and this delta is .46. Pure epsilon up to 4 makes it 0, and no post-processing raises it.
     """
     (at,) = (row for row in curve_of_group if row["level"] == TAIL)
     return {"delta_at_4_low": at["delta_low"], "delta_at_4": at["delta_high"]}
 
 
 def relative_row(relative: Relative) -> dict[str, Any]:
-    """Returns the columns of the relative epsilon."""
+    """Return the columns of the relative epsilon."""
     x, other = relative.pair or (None, None)
     return {
         "relative_epsilon": relative.loss,
@@ -166,7 +165,7 @@ def relative_row(relative: Relative) -> dict[str, Any]:
 
 
 def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2) -> Bracket[float]:
-    """Returns the loss of guessing the source among k texts, in nats, from ln e [n] of pairs with weights [n].
+    """Return the loss of guessing the source among k texts, in nats, from ln e [n] of pairs with weights [n].
 
     For k = 2 this is the guess loss of the mean error e. Otherwise the error among k texts lies between e and
     (k - 1) e: an adversary who is told two candidates, one of them the source, errs with probability e; and the error
@@ -182,7 +181,7 @@ def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2)
 
 
 def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float]) -> dict[str, Any]:
-    """Returns the columns that say how far the average is known over all pairs, and `method` where some were drawn.
+    """Return the columns that bound the average over all pairs, and `method` where some pairs were drawn.
 
     log_error: of the group's pairs [n]. Empty for more than two candidates, whose sets `candidate_sets` compares.
     """
@@ -196,7 +195,7 @@ def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float
 
 
 def tail_of_all_pairs(group: Group, losses: PairLosses) -> dict[str, Any]:
-    """Returns between what the mean delta at 4 nats over all pairs lies: a 99 % interval where some were drawn.
+    """Return bounds on the mean delta at 4 nats over all pairs: a 99 % interval where some pairs were drawn.
 
     Empty for more than two candidates.
     """
@@ -219,7 +218,7 @@ def largest_tail(loss: float) -> float:
 
 
 def enumerated(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a row whose pure loss was computed for every pair: no average exceeds the largest of them.
+    """Return the columns of a row whose pure loss was computed for every pair: the largest bounds every average.
 
     Unlike the interval over drawn pairs this is certain.
     """
@@ -233,13 +232,13 @@ def enumerated(row: Mapping[str, Any]) -> dict[str, Any]:
 def over_all(
     log_error: Bracket[Array], trials: NDArray[np.integer], average: Bracket[float], complete: bool = False
 ) -> Bracket[float]:
-    """Returns a 99 % interval of the average loss over all pairs that trials can draw, each as likely, in nats.
+    """Return a 99 % interval of the average loss over all pairs that trials can draw, each as likely as drawn, in nats.
 
-    Twice the error of a trial's pair lies in [0, 1], and trials are independent, so that betting bounds the mean,
-    whenever the trials end. Beyond about ln of their number nothing is proved: one pair in so many that is hard to tell
-    apart would decide the average. log_error: ln e of the distinct pairs [n]; trials: which of these each trial has;
+    Twice the error of a trial's pair lies in [0, 1], and trials are independent, so betting bounds the mean,
+    whenever the trials end. Beyond about ln of their number nothing is proved: one pair in that many that is hard to
+    tell apart would decide the average. log_error: ln e of the distinct pairs [n]; trials: the pair of each trial;
     average: that of these pairs; complete: whether there are no others, so that the mean lies between the least and the
-    largest. Then, where all lose alike, it is the average that is returned.
+    largest. Then, if all lose the same, the result is the average.
     """
     least, most = (np.minimum(2 * np.exp(end[trials]), 1.0) for end in (log_error.low, log_error.high))
     low, high = interval(least, ALPHA)[0], interval(most, ALPHA)[1]
@@ -252,14 +251,14 @@ def over_all(
 
 
 def quantile(values: Array, weights: Array, share: float) -> float:
-    """Returns the smallest of the values [n] such that the values up to it have this share of the weights [n]."""
+    """Return the smallest of the values [n] for which the values up to it have this share of the weights [n]."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order[min(int(np.searchsorted(reached, share - 1e-12)), len(values) - 1)]])
 
 
 def claim_checked(group: Group, losses: PairLosses) -> dict[str, Any]:
-    """Returns the columns of the claim: claimed (for the pair with the least slack), its delta, and the verdict.
+    """Return the columns of the claim: claimed (for the pair with the least slack), its delta, and the verdict.
 
     A claim without delta is violated if a pure loss exceeds it; a claim with delta, if delta at the claim exceeds that.
     """
@@ -270,7 +269,7 @@ def claim_checked(group: Group, losses: PairLosses) -> dict[str, Any]:
     if guarantee is None:
         return columns | {"verdict": NO_CLAIM}
     columns["claimed_delta"] = guarantee.delta
-    if guarantee.curve is not None:  # what follows from it at LEVELS: enough to break it, and not to keep it
+    if guarantee.curve is not None:  # the deltas that follow at LEVELS: enough to refute the curve, not to confirm it
         allowed = guarantee.curve.delta(LEVELS) * (1 + 1e-9) + 1e-12
         broken = bool((losses.delta.low[places] > allowed).any())
         return columns | {"verdict": VIOLATED if broken else NOT_CHECKED}

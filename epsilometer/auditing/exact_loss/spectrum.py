@@ -1,8 +1,9 @@
 """The Fourier transform of a sum of independent integers: the product of the transforms of their laws.
 
-Of few summands each is transformed by FFT. Of thousands, most of the product's frequencies are soon so faint that they
-decide nothing: no transform of a law is larger than 1, so a product is at most as large as that of some of its factors.
-So the widest laws come first, by FFT, and the others are transformed at the frequencies that are left, term by term.
+Few summands are each transformed by FFT. With thousands, most of the product's frequencies are soon too faint to
+decide anything: no transform of a law is larger than 1, so a product is at most as large as that of some of its
+factors. So the widest laws come first, by FFT, and the others are transformed at the remaining frequencies, term by
+term.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.fft import rfft
 
 Array = NDArray[np.float64]
-Summand = tuple[NDArray[np.int64], Array]  # where it may lie, ascending [m], and how likely [m]
-_BY_FFT = 1 << 29  # values of transforms; above them it is looked which frequencies are left
+Summand = tuple[NDArray[np.int64], Array]  # possible values, ascending [m], and their probabilities [m]
+_BY_FFT = 1 << 29  # values of transforms; beyond them only the remaining frequencies are used
 _FAINT = 1e-18
 _TABLE = 1 << 23  # values of waves in memory at a time (128 MB)
 _AT_ONCE = 32  # summands
@@ -25,10 +26,10 @@ _AT_ONCE = 32  # summands
 
 @dataclass(frozen=True)
 class Spectrum:
-    """values: [size // 2 + 1], as of `scipy.fft.rfft`.
+    """The transform of a law. values: [size // 2 + 1], as from `scipy.fft.rfft`.
 
-    terms: by how many times a number's rounding a summand's transform may be off. left_out: the norm of the law of
-    what was left out.
+    terms: the error of a summand's transform, as a multiple of a number's rounding. left_out: the norm of the law of
+    the part that was left out.
     """
 
     values: NDArray[np.complex128]
@@ -37,7 +38,7 @@ class Spectrum:
 
 
 def spectrum(summands: Sequence[Summand], size: int) -> Spectrum:
-    """Returns the transform of the law of the sum, modulo size."""
+    """Return the transform of the law of the sum, modulo size."""
     values = np.ones(size // 2 + 1, np.complex128)
     if len(summands) * size <= _BY_FFT:
         for summand in summands:
@@ -58,7 +59,7 @@ def spectrum(summands: Sequence[Summand], size: int) -> Spectrum:
 def _at_few(
     values: NDArray[np.complex128], summands: Sequence[Summand], places: NDArray[np.int64], size: int
 ) -> Spectrum:
-    """The spectrum, given that of the other summands. places: all where these may lie, in a row."""
+    """Return the spectrum, given that of the other summands. places: all possible sums of these, consecutive."""
     left, faint = np.arange(len(values)), 0.0
     waves = np.empty((0, 0))
     for first in range(0, len(summands), _AT_ONCE):

@@ -40,7 +40,7 @@ class UnitLaws:
 def unit_laws(
     laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], overlaps: bool = True
 ) -> list[UnitLaws]:
-    """Returns A, and B if overlaps are requested, of distinct law rows [W], for each budget."""
+    """Return A, and B if overlaps are requested, of distinct law rows [W], for each budget."""
     size = max(1, _CELLS // (2 * laws.outputs * len(epsilons)))
     starts = range(0, len(rows), size)
     by_epsilon = [UnitLaws(np.asarray(rows, np.int64), *np.full((2, len(rows), len(rows)), np.nan)) for _ in epsilons]
@@ -59,20 +59,20 @@ def unit_laws(
 
 
 class Room:
-    """Memory that many tables use one after the other: the system takes as long to hand it out as sums take in it."""
+    """Memory that many tables use one after the other: allocating it takes as long as computing sums in it."""
 
     def __init__(self) -> None:
         self._cells = np.empty(0)
 
     def table(self, *shape: int) -> Array:
-        """Returns a table, not filled, in the place of the one before."""
+        """Return a table with arbitrary content, in the place of the one before."""
         if (size := math.prod(shape)) > len(self._cells):
             self._cells = np.empty(size)
         return self._cells[:size].reshape(shape)
 
 
 def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], room: Room | None = None) -> list[Array]:
-    """Returns for each budget the log-laws [n, outputs] of these rows. room: where they are until its next table."""
+    """Return for each budget the log-laws [n, outputs] of these rows. room: holds them until its next table."""
     tables = (room or Room()).table(len(epsilons), len(rows), laws.outputs)
     for start in range(0, len(rows), laws.chunk()):
         part = slice(start, start + laws.chunk())
@@ -82,7 +82,7 @@ def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], r
 
 
 def largest_losses(first: Array, second: Array) -> tuple[Array, Array]:
-    """Returns max_y of first[a] - second[b], and of second[b] - first[a], both [n, m].
+    """Return max_y of first[a] - second[b], and of second[b] - first[a], both [n, m].
 
     first, second: log-laws [n, outputs] and [m, outputs].
     """

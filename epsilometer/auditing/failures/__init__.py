@@ -1,1 +1,1 @@
-"""What does a service let through when something fails?"""
+"""Tests of what a service leaks when something fails."""

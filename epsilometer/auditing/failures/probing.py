@@ -1,15 +1,16 @@
-"""What a service lets through when something fails: planted identifiers that show where it should have removed them.
+"""Leaks of a service when something fails: planted identifiers that appear where it should have removed them.
 
-A filter that times out may let the text pass (fail open); a stream may escape it, an error quote what it could not
-read, a header carry it, a cache hand it to somebody else, or the service send it on to its upstream as it came. Each
-request holds invented identifiers (`identifiers.planting`) in invented sentences, and no other text. Every second one
-asks a chat for a stream, every tenth is long, every tenth malformed: its text stands in a list. Nothing is repeated:
-an error is looked at as it comes. What the service sends on is seen where it has this tool's `sink` for its upstream.
+A filter that times out may let the text pass (fail open); a stream may escape it, an error quote the text that it could
+not read, a header carry it, a cache hand it to another client, or the service send it on to its upstream unchanged.
+Each request holds invented identifiers (`identifiers.planting`) in invented sentences, and no other text. Every second
+request asks a chat for a stream, every tenth is long, every tenth malformed: its text is in a list. Nothing is
+repeated: an error is read as it comes. The requests that the service sends on are visible if its upstream is the
+`sink` of this package.
 
 The rate at a place is that of the requests that could show something there, with Clopper and Pearson's interval. It
-takes requests for independent; failures that come together, as under load, make it too narrow. Only what shows at these
-places is seen: nothing of the service's logs, or of whom else it tells. A rate may be so small that none of n requests
-shows it: `unseen` is the one at which that happens with probability alpha.
+assumes independent requests; failures that come together, as under load, make it too narrow. Only these places are
+read, not the service's logs or its other outgoing traffic. A rate may be so small that none of n requests
+shows it: `unseen` is the rate at which that happens with probability alpha.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ _CARRIERS = (
     "The room was clean and quiet. Breakfast could start earlier.",
 )
 _FILLER = " The rest of this message only makes it long."
-_LINES = 200  # of these in a long request
-_DIGITS = 9  # of a value that nobody comes upon by chance
-_SETTLE = 0.5  # seconds for what the service may still send on
+_LINES = 200  # fillers in a long request
+_DIGITS = 9  # digits of a value that nobody produces by chance
+_SETTLE = 0.5  # seconds to wait for what the service may still send on
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A request: its planted values by kind, how it was shaped, and whether it asks for a stream."""
+    """A request: its planted values by kind, its shape, and whether it asks for a stream."""
 
     text: str
     values: Mapping[str, str]
@@ -67,7 +68,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back: its status, None where nothing did; and the planted values in its headers and body."""
+    """A reply: its status, None without one; and the planted values in its headers and body."""
 
     status: int | None
     stream: bool = False
@@ -77,7 +78,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Pace:
-    """How many requests are sent at most, and how many a second at most."""
+    """The most requests to send, and the most requests per second."""
 
     requests: int = 500
     rate: float = 5.0
@@ -97,11 +98,11 @@ def probe_failures(
     seed: int = 0,
     alpha: float = 0.01,
 ) -> pl.DataFrame:
-    """Send planted identifiers to a service, and count at which places they show.
+    """Send planted identifiers to a service, and count the places where they appear.
 
     host: the service's, which confirms that it may be tested. kinds: of identifiers, which the service should remove.
-    pace: within the service's own bounds. sink: [HOST:]PORT where this tool listens as the service's upstream; None
-    for none. Returns a row a place, with the columns of `FAILURES`.
+    pace: within the service's own bounds. sink: [HOST:]PORT where the sink listens as the service's upstream; None
+    for none. Returns a row per place, with the columns of `FAILURES`.
     Raises UserError for another host, before anything is sent, and for a service that cannot be reached or refuses.
     """
     address = Address.of(service.url)
@@ -137,7 +138,7 @@ def _probes(kinds: Sequence[str], count: int, seed: int, *, streams: bool) -> li
 
 
 class _Sender:
-    """Sends a probe once."""
+    """A client that sends each probe once."""
 
     def __init__(self, service: Endpoint, address: Address, planted: PlantedValues) -> None:
         self._planted = planted
@@ -149,7 +150,7 @@ class _Sender:
         )
 
     def __call__(self, probe: Probe) -> Reply:
-        """What came back. Raises UserError where a bound of the service's is met."""
+        """Return the reply. Raises UserError where a bound of the service is met."""
         body = self._template.filled(probe.text, 1.0, listed=probe.shape == "malformed")
         if probe.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -163,7 +164,7 @@ class _Sender:
         return Reply(response.status_code, is_stream(response), *standing)
 
     def first(self, probe: Probe) -> Reply:
-        """As a call. Raises UserError for a service that cannot be tested at all."""
+        """Send the first probe. Raises UserError for a service that cannot be tested at all."""
         reply = self(probe)
         if reply.status is None:
             raise UserError(f"the service at {self._host} does not answer; check its URL, and that it runs")
@@ -176,7 +177,7 @@ class _Sender:
 
 
 def _sent(probes: Sequence[Probe], send: _Sender, rate: float, workers: int) -> dict[int, Reply]:
-    """The replies by the probe's number; of fewer, where a bound was met or Ctrl-C came."""
+    """Return the replies by the probe's number; fewer if a bound was met or Ctrl-C came."""
     begun, stopped = time.monotonic(), threading.Event()
 
     def later(number: int) -> Reply | None:
@@ -200,7 +201,7 @@ def _sent(probes: Sequence[Probe], send: _Sender, rate: float, workers: int) -> 
 
 
 def _late(numbers: Mapping[Future[Reply | None], int]) -> Iterator[tuple[int, Reply]]:
-    """What came after the run was stopped."""
+    """Yield the replies that came after the run was stopped."""
     for future, number in numbers.items():
         if future.done() and not future.cancelled() and future.exception() is None:
             reply = future.result()
@@ -224,10 +225,10 @@ def _readings_of(upstream: Sink) -> Iterator[str]:
 def _table(
     probes: Sequence[Probe], replies: Mapping[int, Reply], arrived: frozenset[str] | None, alpha: float
 ) -> pl.DataFrame:
-    """A row a place. arrived: the values at the sink; None without one."""
+    """Return a row per place. arrived: the values at the sink; None without one."""
     shown = {place: dict[int, set[str]]() for place in (REPLY, STREAM, ERROR, HEADER, OTHER, SINK)}
     able: Counter[str] = Counter()
-    holds: dict[str, list[int]] = {}  # the requests in whose replies a value stands
+    holds: dict[str, list[int]] = {}  # the requests whose replies contain a value
     for number, reply in replies.items():
         for value in reply.body:
             holds.setdefault(value, []).append(number)
@@ -250,7 +251,7 @@ def _table(
 
 
 def _tells(value: str) -> bool:
-    """Whether a value in another's reply is that value: names and addresses that a service invents come upon it."""
+    """Return True if the value in another's reply is that value; a service may invent equal names and addresses."""
     return sum(map(str.isdigit, value)) >= _DIGITS
 
 

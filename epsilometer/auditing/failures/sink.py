@@ -1,7 +1,7 @@
-"""A server that a service under test is given as its upstream: it keeps what arrives, and fails now and then.
+"""A server that a service under test uses as its upstream: it stores every request, and fails now and then.
 
 It answers as an OpenAI-compatible chat does, whole or streamed, always with the same sentence. Of twenty requests one
-is refused with status 503 and one answer is cut in half, so that the service's handling of errors is tried too.
+is refused with status 503 and one answer is truncated, to test the service's handling of errors too.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.limits import ENDPOINT_BYTES
 
 SENTENCE = "Thank you, that was helpful."
-_CYCLE, _REFUSED, _CUT = 20, 7, 13  # of so many requests, which
+_CYCLE, _REFUSED, _CUT = 20, 7, 13  # length of a cycle of requests, and the refused and the truncated one
 
 
 class Sink(ThreadingHTTPServer):
-    """What arrived, as text: the line of each request, its headers and its body."""
+    """The requests that arrived, as text: the line of each request, its headers and its body."""
 
     daemon_threads = True
 
@@ -30,13 +30,13 @@ class Sink(ThreadingHTTPServer):
         self._lock, self.arrived = threading.Lock(), list[str]()
 
     def keep(self, request: str) -> int:
-        """Returns the number of a request."""
+        """Store a request and return its number."""
         with self._lock:
             self.arrived.append(request)
             return len(self.arrived)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A service that hangs up is none of ours."""
+        """Ignore client disconnects."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -44,7 +44,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60
 
     def log_message(self, *_: Any) -> None:
-        """Nothing is logged."""
+        """Log nothing."""
 
     def do_POST(self) -> None:
         try:
@@ -97,7 +97,7 @@ def _events() -> bytes:
 
 @contextmanager
 def listening(place: str | None) -> Iterator[Sink | None]:
-    """A sink at [HOST:]PORT, on 127.0.0.1 by default; none for None. Raises UserError where it cannot listen."""
+    """Run a sink at [HOST:]PORT, on 127.0.0.1 by default; none for None. Raises UserError where it cannot listen."""
     if place is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Whether planted values stand in what a service sends: as they are, encoded, or in pieces over a stream."""
+"""Detection of planted values in the output of a service: unchanged, encoded, or in pieces over a stream."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from urllib.parse import unquote_plus
 from epsilometer.text import canonical
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
-LONG = 10  # letters and digits that do not stand in a row by accident
-_START = 5  # of them, by which values are looked up; the shortest has as many
+LONG = 10  # letters and digits whose sequence does not occur by accident
+_START = 5  # letters and digits by which values are looked up; the shortest has as many
 _EVENT = re.compile(r"^data: ?(.*)$", re.MULTILINE)
 
 
 def readings(content: str) -> list[str]:
-    """What a header or a body may mean: itself, decoded, its strings of JSON, and the joined pieces of a stream."""
+    """Return the readings of a header or a body: itself, decoded, its strings of JSON, and a stream's joined pieces."""
     versions = [*canonical.readings(content), unquote_plus(content)]
     for match in _ENCODED.findall(content):
         try:
@@ -54,7 +54,7 @@ def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
 
 
 class PlantedValues:
-    """Values that were planted, found in texts at a cost that does not grow with their number."""
+    """Planted values, found in texts at a cost that does not grow with their number."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._by_start: dict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -63,9 +63,9 @@ class PlantedValues:
                 self._by_start[key[:_START]].append((key, value))
 
     def among(self, texts: Iterable[str]) -> frozenset[str]:
-        """Return those that occur in one of the texts: by `text.canonical`, but for dates written otherwise.
+        """Return the values that occur in one of the texts: by `text.canonical`, except for dates in another format.
 
-        Of long ones the letters and digits may stand within words.
+        The letters and digits of long ones may be within words.
         """
         standing = set()
         for text in dict.fromkeys(texts):

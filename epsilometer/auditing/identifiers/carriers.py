@@ -1,4 +1,4 @@
-"""Invented sentences in which an identifier is planted, seven a kind at each of three places in a sentence."""
+"""Invented sentences to plant an identifier in: for each kind seven at each of three places in a sentence."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Identifiers that an audit plants: an invented value in an invented sentence, put between two sentences of a text.
+"""Planted identifiers: an invented value in an invented sentence, put between two sentences of a text.
 
-So the place of each identifier is known without a detector: one that a mechanism masks by proves nothing about it.
-Identifiers of a kind are planted by shape, because a masker that finds plain names may miss all in lower case. A shape
-changes one thing of a plain identifier in the middle of a sentence: its place in the sentence or in a long text, its
-case, its surroundings or, of names, its form. Long texts are planted with all kinds in turn, and counted together: a
-place that a mechanism does not read shows whatever stands there.
+So the place of each identifier is known without a detector; a detector that a mechanism also masks by would prove
+nothing about the mechanism. Identifiers of a kind are planted by shape, because a masker that finds plain names may
+miss all in lower case. A shape changes one property of a plain identifier in the middle of a sentence: its place in the
+sentence or in a long text, its case, its surroundings or, for names, its form. Long texts are planted with all kinds
+in turn, and counted together: a place that a mechanism does not read is released whatever its content.
 
-Values are drawn with Faker (en_US) and from short lists. None stands in its text already, and values are distinct where
-there are enough. Texts are drawn uniformly, as is the place among the sentences. Measured is the share of such
-identifiers that survive in these texts; the texts' own identifiers may be written otherwise.
+Values are drawn with Faker (en_US) and from short lists. No value is already in its text, and values are distinct where
+there are enough. Texts are drawn uniformly, as is the place among the sentences. The measured share is that of such
+identifiers that survive in these texts; the texts' own identifiers may have other forms.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from faker import Faker
 
 KINDS = tuple(CARRIERS)
-ANY = "any kind"  # the kind of what is planted in long texts, where several kinds take turns
+ANY = "any kind"  # the kind of identifiers planted in long texts, where several kinds take turns
 LOWER, UPPER = "lower case", "upper case"
 SEVERAL, PUNCTUATION, EMOJI = "several in one text", "beside punctuation", "beside emoji"
 LONG = {"at character 100": 100, "at character 9,990": 9_990, "at character 10,010": 10_010}
@@ -40,7 +40,7 @@ _TOGETHER = (("at character 100", "at character 9,990"), ("at character 10,010",
 _SHAPES = (START, MIDDLE, END, LOWER, UPPER, SEVERAL, PUNCTUATION, EMOJI)
 _NAME_SHAPES = (SINGLE, TITLE, INITIALS, HYPHEN, APOSTROPHE, FOREIGN, WORD)
 _LENGTH = 10_500  # characters of a long text
-_FRESH, _TRIES = 50, 1000  # draws before a value is used again, and before none is left that the text has not
+_FRESH, _TRIES = 50, 1000  # draws before a value is used again, and before giving up on a value that the text lacks
 
 _AROUND = ("({})", '"{}"', "[{}]", "<{}>", "*{}*", "/{}/", "{}:", "{};", "{}...", "{}!", "-{}-", "“{}”")
 _EMOJI_AROUND = ("😀{}", "{}🎉", "👉{}", "{}👍🏽", "❤️{}❤️", "{}😢😢")
@@ -89,7 +89,7 @@ def shapes(kind: str) -> tuple[str, ...]:
 
 
 def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = MIDDLE) -> list[PlantedText]:
-    """Return so many texts, drawn from these with replacement, each with an identifier of this kind and shape.
+    """Return this number of texts, drawn with replacement, each with an identifier of this kind and shape.
 
     Raises UserError for an unknown kind, and where a text already holds every value.
     """
@@ -106,7 +106,7 @@ def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = M
 
 
 def plant_long(texts: Sequence[str], kinds: Sequence[str], count: int, seed: int) -> dict[str, list[PlantedText]]:
-    """Return so many long texts for each shape of `LONG`; each has one identifier of that shape.
+    """Return this number of long texts for each shape of `LONG`; each has one identifier of that shape.
 
     Kinds take turns, so each has its share of every shape. A text serves two shapes where their places are far apart,
     since mechanisms take long over long texts. Raises UserError as `plant`.
@@ -131,7 +131,7 @@ def plant_long(texts: Sequence[str], kinds: Sequence[str], count: int, seed: int
 
 @dataclass
 class _Draws:
-    """Random numbers and invented values of some texts. taken: values that were used."""
+    """Random numbers and invented values of some texts. taken: used values."""
 
     rng: np.random.Generator
     fake: Faker
@@ -139,7 +139,7 @@ class _Draws:
 
     @classmethod
     def named(cls, seed: int, *name: str) -> _Draws:
-        """Those of a stream."""
+        """Return the draws of a named stream."""
         from faker import Faker
 
         rng = Noise.named(1, seed, "planted", *name).generator(0)
@@ -148,7 +148,7 @@ class _Draws:
         return cls(rng, fake)
 
     def pieces(self, kind: str, shape: str, text: str) -> list[str]:
-        """A sentence with identifiers that the text does not have, at its odd places."""
+        """Return a sentence with identifiers that the text does not have, at its odd places."""
         carriers = CARRIERS[kind][shape if shape in (START, END) else MIDDLE]
         count = 3 if shape == SEVERAL else 1
         values = [_new(lambda: _value(self.fake, kind, shape), self.taken, text) for _ in range(count)]
@@ -166,7 +166,7 @@ def _new(draw: Callable[[], str], taken: set[str], text: str) -> str:
 
 
 def _pieces(carrier: str, values: Sequence[str], shape: str, rng: np.random.Generator) -> list[str]:
-    """The carrier's parts with the values between them: a value at every odd place."""
+    """Return the carrier's parts with the values between them: a value at every odd place."""
     head, tail = carrier.split("{}")
     around = {PUNCTUATION: _AROUND, EMOJI: _EMOJI_AROUND, TITLE: [f"{title}{{}}" for title in _TITLES]}.get(shape)
     if around is not None:
@@ -184,7 +184,7 @@ def _cased(pieces: Sequence[str], shape: str) -> list[str]:
 
 
 def _joined(before: str, pieces: Sequence[str], after: str, rng: np.random.Generator, *, source: str) -> PlantedText:
-    """The text; of several values one that is drawn is the identifier."""
+    """Return the planted text; with several values, a random one is the identifier."""
     starts = np.cumsum([len(before), *map(len, pieces)]).tolist()
     places = [(starts[i], starts[i + 1]) for i in range(1, len(pieces), 2)]
     first = int(rng.integers(len(places)))
@@ -193,7 +193,7 @@ def _joined(before: str, pieces: Sequence[str], after: str, rng: np.random.Gener
 
 
 def _around(text: str, rng: np.random.Generator) -> tuple[str, str]:
-    """The text before and after a sentence put between two of its own, before the first or after the last."""
+    """Return the text before and after a place between two of its sentences, before the first or after the last."""
     parts = sentences(text)
     at = int(rng.integers(len(parts) + 1))
     before = "".join(sentence + gap for sentence, gap in parts[:at])
@@ -202,7 +202,7 @@ def _around(text: str, rng: np.random.Generator) -> tuple[str, str]:
 
 
 def _filler(texts: Sequence[str], source: int) -> str:
-    """The text and those that follow it, as many as a long text takes."""
+    """Return the text and as many of those that follow it as a long text needs."""
     parts: list[str] = []
     length, number = 0, source
     while length < _LENGTH:
@@ -213,7 +213,7 @@ def _filler(texts: Sequence[str], source: int) -> str:
 
 
 def _around_long(filler: str, place: int, head: str) -> tuple[str, str]:
-    """The filler before and after a sentence whose identifier then begins at that place."""
+    """Return the filler before and after a sentence whose identifier then starts at that place."""
     room = place - len(head)
     cut = filler.rfind(" ", 0, room)
     cut = cut if cut > 0 else room - 1

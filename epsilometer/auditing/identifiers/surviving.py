@@ -1,18 +1,18 @@
-"""Count how many identifiers at known places in texts survive in the rewrites, by kind, and what else was masked.
+"""Counts of identifiers at known places in texts that survive in the rewrites, by kind, and of other masked words.
 
-The identifiers are those that the texts' file records, or, where it records none, such as are planted (`planting`);
-never what a detector finds, since one that a mechanism masks by would find nothing that the mechanism missed. Planted
-ones are counted by kind and shape, in long texts by shape alone. One identifier is drawn from each text, so that texts
-of a kind and shape, and with them outcomes, are independent: their number is binomial and the interval is Clopper and
-Pearson's. It covers texts like these with identifiers like these, no others.
+The identifiers are those that the texts' file records or, if it records none, planted ones (`planting`). They
+never come from a detector, since one that a mechanism also masks by would find nothing that the mechanism missed.
+Planted identifiers are counted by kind and shape, in long texts by shape alone. One identifier is drawn from each text,
+so texts of a kind and shape, and with them outcomes, are independent: their number is binomial and the interval is
+Clopper and Pearson's. It covers texts like these with identifiers like these, no others.
 
-An identifier survives by the rule of `text.canonical`; an entity of several mentions where one of them does. What
-survives in part, as a surname, is counted apart. Spellings beyond that rule go uncounted.
+An identifier survives by the rule of `text.canonical`; an entity of several mentions survives where one of them does.
+Partial survival, such as a surname, is counted apart. Spellings beyond that rule go uncounted.
 
 **Precision.** Words of the text that the rewrite does not have in their place (`difflib`) are masked; a run of them
-that touches an identifier was masked rightly. Where identifiers were planted, whatever else identifies somebody in the
-texts counts as masked wrongly, so the share is a lower bound. Its interval is clustered by text (`worth.intervals`). Of
-long texts (`planting.LONG`) it is not computed.
+that touches an identifier was masked rightly. Where identifiers were planted, masked words that identify somebody in
+another way count as masked wrongly, so the share is a lower bound. Its interval is clustered by text
+(`worth.intervals`). It is not computed for long texts (`planting.LONG`).
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from epsilometer.text import canonical
 from epsilometer.text.language import LEAST, function_words
 from epsilometer.text.words import places, words, write
 
-TRIALS = 500  # texts a kind that is recorded
-PLANTED = 59  # texts a kind and shape that is planted: if none survives, at most 5 % do, at confidence .95
+TRIALS = 500  # texts per recorded kind
+PLANTED = 59  # texts per planted kind and shape: if no identifier survives, at most 5 % do, at confidence .95
 
 
-Group = tuple[str, str | None]  # a kind and, of what is planted, a shape
+Group = tuple[str, str | None]  # a kind and, for planted identifiers, a shape
 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A text with an identifier of a kind; mentions: of that one; places: start and end of all that the text has.
+    """A text with an identifier of a kind.
 
-    kind is `planting.ANY` where kinds are counted together. shape, source: of a planted one, and the text before; else
-    None.
+    mentions: of that identifier; places: start and end of all identifiers in the text. kind is `planting.ANY` where
+    kinds are counted together. shape, source: for a planted identifier, its shape and the text without it; else None.
     """
 
     kind: str
@@ -73,22 +73,22 @@ class Occurrence:
 
     @property
     def original(self) -> str:
-        """The text without what was planted."""
+        """The text without planted identifiers."""
         return self.text if self.source is None else self.source
 
 
 @dataclass(frozen=True)
 class Identified:
-    """Texts, and the identifiers that their file records of each; None where it records none: they are planted."""
+    """Texts, and the identifiers that their file records for each; None where it records none: they are planted."""
 
     texts: Sequence[str]
     record: Sequence[Sequence[Identifier]] | None = None
 
     @classmethod
     def of(cls, texts: Sequence[str] | pl.DataFrame) -> Identified:
-        """Distinct texts, of a list or of a table with the columns of a corpus (`corpora.reading.read`).
+        """Return distinct texts, from a list or from a table with the columns of a corpus (`corpora.reading.read`).
 
-        Raises UserError for a record of something that does not stand in its text.
+        Raises UserError for a recorded identifier that is not in its text.
         """
         if not isinstance(texts, pl.DataFrame):
             return cls(distinct(texts))
@@ -100,7 +100,7 @@ class Identified:
         return cls(all_texts, record if any(record) else None)
 
     def say_language(self) -> None:
-        """Warns where what is planted is in another language than the texts."""
+        """Warn where planted identifiers are in another language than the texts."""
         share = function_words(self.texts) if self.record is None else None
         if share is not None and share < LEAST:
             warn(
@@ -110,7 +110,7 @@ class Identified:
             )
 
     def chosen(self, kinds: Sequence[str] | None) -> list[str]:
-        """The kinds that are asked for, or all. Raises UserError for one that is not there."""
+        """Return the requested kinds, or all. Raises UserError for a kind that is missing."""
         there = (
             [*planting.KINDS] if self.record is None else sorted({each.kind for some in self.record for each in some})
         )
@@ -122,7 +122,7 @@ class Identified:
         return list(kinds or there)
 
     def groups(self, kinds: Sequence[str] | None) -> list[Group]:
-        """Return what is counted together: each of these kinds, or all, by shape where identifiers are planted."""
+        """Return the groups that are counted: each of these kinds, or all, by shape where identifiers are planted."""
         chosen = self.chosen(kinds)
         if self.record is not None:
             return [(kind, None) for kind in chosen]
@@ -131,11 +131,11 @@ class Identified:
         return [*short, *((together, shape) for shape in planting.LONG)]
 
     def most(self, kind: str) -> int | None:
-        """How many texts have an identifier of the kind; None where as many as one likes are planted."""
+        """Return the number of texts with an identifier of the kind; None for planted kinds, which have no limit."""
         return None if self.record is None else sum(any(each.kind == kind for each in some) for some in self.record)
 
     def trials(self, kinds: Sequence[str] | None, count: int, seed: int) -> list[Occurrence]:
-        """So many texts of each group, or all that have the kind, with an identifier of the group each."""
+        """Return `count` texts for each group, or all that have the kind, each with an identifier of the group."""
         if self.record is None:
             return self._planted(kinds, count, seed)
         return [each for kind in self.chosen(kinds) for each in self._recorded(self.record, kind, count, seed=seed)]
@@ -179,11 +179,11 @@ def surviving_identifiers(
     """Count, by kind and shape, the identifiers at known places in texts that survive a rewrite.
 
     texts: a list, in which identifiers are planted, or a table with `text`, `identifiers` and `identifier_kinds`, as
-    `corpora.reading.read` gives it of annotated texts. mechanism, epsilons, settings: as in `epsilometer.audit`. kinds:
-    which, None for all. trials: texts a kind and shape that is planted (None: `PLANTED`), or a kind that is recorded,
-    at most those that have one (None: `TRIALS`). Of the design alpha and seed matter.
-    Returns a row an epsilon, kind and shape, with the columns of `SURVIVING`. Raises UserError for values outside their
-    range and for a kind that is not there.
+    `corpora.reading.read` returns for annotated texts. mechanism, epsilons, settings: as in `epsilometer.audit`. kinds:
+    those to count, None for all. trials: texts per planted kind and shape (None: `PLANTED`), or per recorded kind,
+    at most those that have one (None: `TRIALS`). Only alpha and seed of the design matter.
+    Returns a row per epsilon, kind and shape, with the columns of `SURVIVING`. Raises UserError for values outside
+    their range and for a kind that is missing.
     """
     check_trials(TRIALS if trials is None else trials)
     check_design(design)
@@ -217,7 +217,7 @@ def by_group(trials: Sequence[Occurrence], rewrites: Sequence[str]) -> dict[Grou
 def rewritten(
     mechanism: Mechanism, trials: Sequence[Occurrence], epsilons: Sequence[float], seed: int, *, tally: Tally
 ) -> list[list[str]]:
-    """The rewrite of each trial's text, at each epsilon; a text that serves several kinds is rewritten once.
+    """Return the rewrite of each trial's text, at each epsilon; a text with several kinds is rewritten once.
 
     tally: counts the rewrites.
     """
@@ -229,7 +229,7 @@ def rewritten(
 
 
 class Outcomes(NamedTuple):
-    """For each trial: did its identifier survive as a whole, and did it in part; never both."""
+    """For each trial: True if its identifier survived as a whole, and if it did in part; never both."""
 
     whole: list[bool]
     part: list[bool]
@@ -246,7 +246,7 @@ class Outcomes(NamedTuple):
 
 
 def outcomes(some: Sequence[tuple[Occurrence, str]]) -> Outcomes:
-    """Return what became of the identifiers of these trials, by the module's rule."""
+    """Return the outcomes for the identifiers of these trials, by the module's rule."""
     whole = [any(canonical.stands(each, trial.text, new) for each in trial.mentions) for trial, new in some]
     part = [
         not survived and any(canonical.survives_in_part(each, trial.text, new) for each in trial.mentions)
@@ -261,7 +261,7 @@ Precision = tuple[int | None, float | None, float | None, float | None]
 def precision(some: Sequence[tuple[Occurrence, str]], alpha: float) -> Precision:
     """Return the number of masked runs of words, the share of them that touch an identifier, and its interval.
 
-    some: texts of one group and their rewrites. The share is None where nothing was masked; all is None of long texts.
+    some: texts of one group and their rewrites. The share is None where nothing was masked; all is None for long texts.
     """
     if some[0][0].shape in planting.LONG:
         return None, None, None, None
@@ -274,7 +274,7 @@ def precision(some: Sequence[tuple[Occurrence, str]], alpha: float) -> Precision
 
 
 def masked(text: str, rewrite: str) -> list[tuple[int, int]]:
-    """Start and end of each run of words of the text that the rewrite does not have in their place."""
+    """Return start and end of each run of words of the text that the rewrite does not have in their place."""
     spans = list(places(text))
     old = [write(words(text[start:end])) for start, end in spans]
     changes = SequenceMatcher(None, old, words(rewrite), autojunk=False).get_opcodes()
@@ -282,5 +282,5 @@ def masked(text: str, rewrite: str) -> list[tuple[int, int]]:
 
 
 def _places(text: str, some: Sequence[Identifier]) -> list[tuple[int, int]]:
-    """Wherever the text holds one of these values."""
+    """Return all places where the text holds one of these values."""
     return [match.span() for value in {each.text for each in some} for match in re.finditer(re.escape(value), text)]

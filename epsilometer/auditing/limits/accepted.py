@@ -1,4 +1,4 @@
-"""The baseline of a gate: counts of each attack's successes that were accepted, and the design of their trials.
+"""The baseline of a gate: accepted counts of each attack's successes, and the design of their trials.
 
 A gate with a baseline draws its trials by the baseline's design, whatever is installed where it runs.
 """
@@ -74,11 +74,11 @@ class Accepted(BaseModel):
                 )
 
     def estimates(self, of: Subject, path: str) -> dict[str, Estimate]:
-        """Return the accepted estimates by attack. Raises UserError where something else is judged than was accepted.
+        """Return the accepted estimates by attack. Raises UserError where the subject differs from the accepted one.
 
         path: of the baseline, for messages.
         """
-        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # its name of a program
+        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # its name for a program
         same = {
             "mechanism": (self.mechanism, self.mechanism if first else of.name),
             "epsilon": (self.epsilon, stored(of.epsilon)),
@@ -105,7 +105,7 @@ class Accepted(BaseModel):
 
 
 def write(accepted: Accepted, path: Path) -> None:
-    """Write it as JSON."""
+    """Write the baseline as JSON."""
     write_text(accepted.model_dump_json(indent=1, by_alias=True) + "\n", path)
 
 

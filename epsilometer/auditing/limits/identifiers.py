@@ -1,4 +1,4 @@
-"""A limit on the share of identifiers that survive, by kind and, of planted ones, by shape."""
+"""A limit on the share of identifiers that survive, by kind and, for planted ones, by shape."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _IDENTIFIERS = "identifiers: "  # before a kind
 class Kinds:
     """Each kind and shape of identifier against the largest share that may survive (`Counted`).
 
-    rate: that share; wanted: the kinds, None for all. budget: of all that is judged. partly: whether what survives in
-    part counts, too.
+    rate: that share; wanted: the kinds, None for all. budget: of all limits together. partly: whether identifiers that
+    survive in part count, too.
     """
 
     of: Subject
@@ -68,7 +68,7 @@ class Kinds:
         return judged, len({trial.text for trial in trials})
 
     def _count(self, budget: int, tests: int, errors: Errors) -> int:
-        """Texts a group. Raises UserError where so many could not show the limit kept."""
+        """Return the number of texts per group. Raises UserError where these could not show the limit kept."""
         rate, groups, fewest = self.rate, self.groups, fewest_texts(self.rate, tests, errors=errors)
         there = {kind: self._identified.most(kind) for kind, _ in groups}
         if few := [f"{kind} in {most}" for kind, most in there.items() if most is not None and most < fewest]:

@@ -1,4 +1,4 @@
-"""A limit on who links people to their rewrites."""
+"""A limit on linking people to their rewrites."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.linking import LinkingAttack
 
 _LINKING = "linking: "  # before an attack's name
-_AMPLE = 2  # times as many sets as could show a limit kept: links of those who link by chance vary
+_AMPLE = 2  # multiple of the sets that could show a limit kept, since the number of chance links varies
 
 
 @dataclass(frozen=True)
 class Linking:
-    """Each attack by linking against the largest loss that it may show (`Counted`).
+    """The largest loss that each attack by linking may show (`Counted`).
 
-    among: rewrites in a set.
+    among: number of rewrites in a set.
     """
 
     people: People
@@ -40,11 +40,11 @@ class Linking:
 
     @property
     def tests(self) -> int:
-        """A limit an attack."""
+        """The number of limits, one per attack."""
         return len(self.attacks)
 
     def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
-        """By as many sets as that takes; a set takes as many rewrites as it has people."""
+        """Judge the attacks on as many sets as that takes; a set takes as many rewrites as it has people."""
         limit = Limit(self.max_loss, Scale("linking", self.among), "the largest loss by linking allowed")
         fewest, most = _fewest(limit, self.among, budget // self.among, tests, errors=errors), budget // self.among
         sets = draw(self.people, min(_AMPLE * fewest, most), self.among, of.design.seed)
@@ -59,9 +59,9 @@ class Linking:
 
 
 def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) -> int:
-    """The fewest sets, in steps of a tenth, that could show the limit exceeded, and kept by an attack at chance.
+    """Return the fewest sets, in steps of a tenth, that could show the limit exceeded, and kept by an attack at chance.
 
-    Raises UserError where it takes more than the most.
+    Raises UserError where these are more than `most`.
     """
     if limit.rate > 1 - 1e-6:
         raise UserError(f"no rate of links exceeds a loss of {limit.allowed:g} nats; give a lower --max-linking-loss")

@@ -1,14 +1,14 @@
-"""Whether rewrites refute a mechanism's stated law, before that law shows a limit kept.
+"""A test of a mechanism's stated law by rewrites, before that law shows a limit kept.
 
-One text of each pair is rewritten, as a fair coin has it, and attacks name it among the two. If the law is the
-sampler's,
+A fair coin chooses one text of each pair to rewrite, and attacks name it among the two. If the sampler follows the
+law,
 
-- an attack's hits are independent coins of its guesses' posteriors (`estimation.posteriors.departure`); this holds of
-  attacks that read the text too, which by the law shows nothing beyond what it describes;
+- an attack's hits are independent coins of its guesses' posteriors (`estimation.posteriors.departure`); this holds for
+  attacks that read the text too, which under the law shows nothing beyond the view that it describes;
 - no attack has more hits than a binomial number at the rate that the loss allows (Hoeffding 1956);
 - units are drawn from their laws (`claims.law_fit`).
 
-A sampler of the law has a p-value of at most p with probability at most p.
+A sampler that follows the law has a p-value of at most p with probability at most p.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _ATTACKS = ("likelihood", "lexical", "length")
 
 
 def law_p_value(of: Subject, texts: Sequence[str], pairs: NDArray[np.integer], loss: float) -> float | None:
-    """How likely rewrites so far from the stated law are under it: the least of several p-values, times their number.
+    """Return the p-value of rewrites under the stated law: the least of several p-values, times their number.
 
-    pairs: [n, 2], numbers of texts; one of each is rewritten. loss: in nats, what the law allows on average over the
-    pairs. None where there is nothing to compare: the mechanism cannot say how likely its outputs are, or its rewrites
-    lack the units or latents that the law describes.
+    pairs: [n, 2], numbers of texts; one of each is rewritten. loss: in nats, the average over the pairs that the law
+    allows. None where there is nothing to compare: the mechanism cannot compute the probabilities of its outputs, or
+    its rewrites lack the units or latents that the law describes.
     """
     used, places = np.unique(pairs, return_inverse=True)
     texts, pairs = [texts[i] for i in used.tolist()], places.reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""What a gate judges, and what else than the losses of attacks it may limit."""
+"""The subject of a gate, and its limits other than those on attack loss."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from epsilometer.core.mechanism import Mechanism
 
 @dataclass(frozen=True)
 class Subject:
-    """What is judged: a mechanism at one epsilon (NO_BUDGET for one without), among texts, by attacks.
+    """The subject of a gate: a mechanism at one epsilon (NO_BUDGET for one without), among texts, with attacks.
 
-    identified: the same texts with the identifiers that their file records; None where it is not known to record any.
-    tally: counts all rewrites that are judged.
+    identified: the same texts with the identifiers that their file records; None where no record is known.
+    tally: counts all judged rewrites.
     """
 
     name: str
@@ -39,15 +39,15 @@ class Subject:
 
 
 class Counted(Protocol):
-    """Something that is limited and judged once, of rewrites whose number is fixed beforehand."""
+    """A limit that is judged once, on a number of rewrites that is fixed beforehand."""
 
     @property
     def tests(self) -> int:
-        """How many limits it has: they share alpha with all others."""
+        """The number of its limits, which share alpha with all others."""
         ...
 
     def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
-        """What is judged, by so many rewrites at most, and how many that took; tests: limits in all that is judged.
+        """Return the results, within this budget of rewrites, and the rewrites spent; tests: the number of all limits.
 
         Raises UserError where no number of rewrites within the budget, or of the texts, could show the limit kept.
         """

@@ -1,17 +1,17 @@
-"""Who can tell which of N rewrites is of a person of whom they know something, and what loss that shows.
+"""The linkage attack, which matches people to their rewrites using side information, and the loss that it shows.
 
 Facts are claims about a text's author or subject, or all other texts of its author (Xin et al., "A False Sense of
-Privacy", arXiv:2504.21035). In a **set**, N people are drawn uniformly, one of the texts of each is rewritten afresh,
+Privacy", arXiv:2504.21035). In a **set**, N people are drawn uniformly, one text of each is freshly rewritten,
 and the rewrites are shuffled. For each person an attack names the rewrite that fits their facts best. A set's number is
-the share h of its N people who are linked to their own rewrite. Sets are independent, so that h_1, ..., h_S are
+the share h of its N people who are linked to their own rewrite. Sets are independent, so h_1, ..., h_S are
 independent numbers in [0, 1] with the success rate as their mean, which has an exact interval by betting
-(`estimation/betting.py`), however links of one set hang together; one over links would be too narrow.
+(`estimation/betting.py`), however links of one set depend on each other; an interval over links would be too narrow.
 
 **The loss** is that of guessing one of N equally likely rewrites, ln((N - 1) p / (1 - p)) (TeDA eq. 10). It is not a
-lower bound on the loss of one text: to exchange two people's rewrites changes two texts. If the pure loss between any
-two texts (of every output) is at most c, the likelihoods of all rewrites under two places of a person's differ by
-e^(2c) at most (put each arrangement beside the one in which the two places are exchanged), so that the loss by linking
-is at most 2 c; of an average loss no multiple bounds it. It covers people drawn among these, with facts like these.
+lower bound on the loss of one text: exchanging two people's rewrites changes two texts. If the pure loss between any
+two texts (of every output) is at most c, the likelihoods of all rewrites under two places of a person differ by at most
+a factor e^(2c) (compare each arrangement with the one in which the two places are exchanged), so the loss by linking
+is at most 2 c; an average loss gives no such bound. The loss covers people drawn among these, with facts like these.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from epsilometer.runtime.progress import track
 
 @dataclass(frozen=True)
 class LinkingDesign:
-    """How many rewrites there are in a set, how many sets, the error of each interval; the seed names what is drawn.
+    """The number of rewrites in a set, of sets, and the error of each interval; the seed names the random streams.
 
     Raises UserError for values outside their range.
     """
@@ -71,7 +71,7 @@ STANDARD = LinkingDesign()
 
 
 def chosen_attacks(attacks: Attacks | None) -> dict[str, LinkingAttack]:
-    """The attacks by name, as `text_audit.chosen_attacks`; None stands for all that are installed."""
+    """Return the attacks by name, as `text_audit.chosen_attacks`; None means all that are installed."""
     if attacks is None:
         attacks = [name for name in names(LINKING) if _installed(name)]
 
@@ -85,7 +85,7 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, LinkingAttack]:
 def linked(
     people: People, sets: NDArray[np.int64], rewrites: Sequence[str], attacks: Mapping[str, LinkingAttack], seed: int
 ) -> dict[str, NDArray[np.bool_]]:
-    """Whether each person of each set was linked to their own rewrite [sets, rewrites], by attack.
+    """Return, by attack, whether each person of each set was linked to their own rewrite [sets, rewrites].
 
     rewrites: of the texts of all sets, one after another, which attacks see shuffled. Ties are broken at random.
     """
@@ -106,7 +106,7 @@ def linked(
 def rewritten(
     mechanism: Mechanism, people: People, sets: NDArray[np.int64], epsilons: Sequence[float], *, seed: int, tally: Tally
 ) -> list[list[str]]:
-    """Fresh rewrites of the texts of all sets, one after another, at each epsilon. tally: counts the rewrites."""
+    """Return fresh rewrites of the texts of all sets, one after another, at each epsilon. tally: counts them."""
     streams = [Noise.named(sets.size, seed, "linking", "rewrite", epsilon) for epsilon in epsilons]
     job = Job(people.texts, sets.ravel(), epsilons, streams, tally=tally)
     return [list(output.texts) for output in rewrite_all(mechanism, job, paced=True)]
@@ -120,11 +120,11 @@ def linking_loss(
     settings: Mapping[str, Any] | None = None,
     design: LinkingDesign = STANDARD,
 ) -> pl.DataFrame:
-    """Measure who can tell which of several rewrites is of a person of whom they know something.
+    """Measure the linkage attack: matching people to their rewrites using side information.
 
-    people: what is known of whom (`People.by_claims`, `People.by_author`). mechanism, epsilons, settings: as in
+    people: the facts about each person (`People.by_claims`, `People.by_author`). mechanism, epsilons, settings: as in
     `epsilometer.audit`; attacks: names in `epsilometer.attacks.linking`, paths or objects; all by default.
-    Returns a row an epsilon and attack, and one for the `strongest` of several at a corrected level, with the columns
+    Returns a row per epsilon and attack, and one for the `strongest` of several at a corrected level, with the columns
     of `LINKS`. Raises UserError for values outside their range, before any model loads.
     """
     if epsilons is not None:
@@ -144,11 +144,11 @@ def linking_loss(
 def recorded_linking_loss(
     people: People, rewrites: pl.DataFrame, attacks: Attacks | None = None, design: LinkingDesign = STANDARD
 ) -> pl.DataFrame:
-    """Measure the same of recorded rewrites.
+    """Measure the linkage attack on recorded rewrites.
 
     rewrites: columns original, rewrite and, if there are several budgets, epsilon (`external.recorded`). A person is in
     one set alone, with one of their rewrites, so there are as many sets as people allow, `design.sets` at most; people
-    are taken for independent. Returns what `linking_loss` does. Raises UserError where rewrites of fewer people are
+    are assumed independent. Returns the same as `linking_loss`. Raises UserError where rewrites of fewer people are
     recorded than a set takes, before any model loads.
     """
     people.check(design.among)
@@ -180,7 +180,7 @@ def recorded_linking_loss(
 
 
 def _rows(epsilon: float, people: People, outcomes: Mapping[str, NDArray[np.bool_]], of_each: float) -> pl.DataFrame:
-    """A row an attack, and one for the strongest of several. outcomes: of `linked`; of_each: the error of each."""
+    """Return a row per attack, and one for the strongest of several. outcomes: from `linked`; of_each: each error."""
     shown: list[tuple[str, str | None, NDArray[np.bool_], float]]
     shown = [(name, None, right, of_each) for name, right in outcomes.items()]
     if len(outcomes) > 1:
@@ -194,7 +194,7 @@ def _rows(epsilon: float, people: People, outcomes: Mapping[str, NDArray[np.bool
 
 
 def _loss(right: NDArray[np.bool_], alpha: float) -> tuple[float, ...]:
-    """Sets, rewrites in each, links that were right, their share and its interval, and the losses at these."""
+    """Return sets, rewrites in each, right links, their share and its interval, and the losses at these."""
     sets, size = right.shape
     shares = right.mean(axis=1)
     low, high = interval(shares, alpha, fixed=True)

@@ -1,4 +1,4 @@
-"""Of whom something is known, by claims or by other texts of theirs, and sets of such people."""
+"""People with known facts, by claims or by their other texts, and sets of such people."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from epsilometer.runtime.progress import note, track
 
 @dataclass(frozen=True)
 class People:
-    """What is known of whom.
+    """Facts known about people.
 
-    texts: n of them; facts: of each what an adversary knows of its person, without the text itself; person: [n],
-    numbers from 0, of whom it is.
+    texts: n of them; facts: for each text, the facts known about its person, without the text itself; person: [n],
+    numbers from 0 of the texts' persons.
     """
 
     texts: Sequence[str]
@@ -28,7 +28,7 @@ class People:
 
     @classmethod
     def by_claims(cls, texts: Sequence[str], claims: Sequence[str | None]) -> People:
-        """A person a text, of whom claims are known, one a line. Texts without any are left out."""
+        """Return one person per text, with known claims, one per line. Texts without claims are left out."""
         listed = [[line for line in (some or "").splitlines() if line.strip()] for some in claims]
         rows = [i for i, some in enumerate(listed) if some]
         _say_left_out(len(texts) - len(rows), "without facts")
@@ -36,7 +36,7 @@ class People:
 
     @classmethod
     def by_author(cls, texts: Sequence[str], authors: Sequence[str | None]) -> People:
-        """Of each author all other texts are known. Texts of nobody, and of authors of one text, are left out."""
+        """Return authors with all other texts known. Texts without author, or of one-text authors, are left out."""
         of: dict[str, list[int]] = {}
         for i, author in enumerate(authors):
             if author is not None:
@@ -50,11 +50,11 @@ class People:
 
     @property
     def count(self) -> int:
-        """How many people there are."""
+        """The number of people."""
         return int(self.person.max()) + 1 if len(self.person) else 0
 
     def check(self, among: int) -> None:
-        """Raises UserError where sets of so many people cannot be sets, or link nobody."""
+        """Raise UserError for a number of people that cannot form sets, or that links nobody."""
         if not 2 <= among <= self.count:
             raise UserError(
                 "the rewrites among which one is linked (among) must be at least 2 and at most the people with facts, "
@@ -68,12 +68,12 @@ def _say_left_out(count: int, why: str) -> None:
 
 
 def draw(people: People, count: int, among: int, seed: int) -> NDArray[np.int64]:
-    """Numbers of texts [count, among], in random order, of as many people in each set.
+    """Return numbers of texts [count, among], in random order, of this number of people in each set.
 
-    Raises UserError for more rewrites than people, and fewer than two.
+    Raises UserError for more rewrites than people, and for fewer than two.
     """
     people.check(among)
-    first = np.searchsorted(people.person, np.arange(people.count))  # texts of a person stand together
+    first = np.searchsorted(people.person, np.arange(people.count))  # texts of a person are consecutive
     many = np.bincount(people.person)
     noise = Noise.named(count, seed, "linking", "sets", among)
     sets = np.empty((count, among), np.int64)

@@ -1,7 +1,7 @@
-"""Many guesses from one run: the epsilon of one coin that guesses of n coins prove, all used in the same run.
+"""Many guesses from one run: the epsilon of one coin that is proved by guesses of n coins, all used in the same run.
 
 Each of n fair coins independently decides one part of an input: whether a record is in a training set, or which of two
-words stands at a place of a text. The mechanism runs once, and the adversary guesses coins from the whole output,
+words is at a place of a text. The mechanism runs once, and the adversary guesses coins from the whole output,
 abstaining where it likes. Let e^epsilon and delta bound how much one coin, given the others, can change the output's
 law.
 
@@ -14,14 +14,14 @@ given the output, P(right >= v) <= P(Bin(r, p*) >= v), whichever r coins the adv
 
     P(right >= v) <= P(B >= v) + 2 n delta max over i >= 1 of P(v > B >= v - i) / i,   B ~ Bin(r, p*).
 
-As printed, this fails near 1, where nobody tests: for 2 coins at epsilon 2 and delta .2 it gives P(right >= 1) <=
-.9972. But a mechanism that reports both coins correctly with probability .6, and otherwise exactly one of them wrongly
-(either with probability .2), is never wrong twice. `fdp` has a bound that holds everywhere, and is larger only where
-delta is next to nothing.
+As printed, this fails near 1, where it does not matter for tests: for 2 coins at epsilon 2 and delta .2 it gives
+P(right >= 1) <= .9972. But a mechanism that reports both coins correctly with probability .6, and otherwise exactly one
+of them wrongly (either with probability .2), is never wrong twice. `fdp` has a bound that holds everywhere, and is
+larger only where delta is almost 0.
 
 Several runs, each on coins of its own, count as one run on all of them, since a coin still affects only one output.
 Mahloujifar, Melis and Chaudhuri 2024 (arXiv:2410.22235) prove more where there is a delta, or where a whole trade-off
-curve is claimed: see `fdp`. For a pure epsilon, whose worst case is randomised response, there is nothing to gain.
+curve is claimed: see `fdp`. For a pure epsilon, whose worst case is randomised response, nothing can be gained.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from epsilometer.auditing.estimation.abstention import guess_loss, halves, level
 
 
 class Proved(NamedTuple):
-    """The epsilon of one coin, in nats, that `right` of so many guesses prove; 0 is no evidence."""
+    """The epsilon of one coin, in nats, that this number of right guesses proves; 0 is no evidence."""
 
     loss: float
     guesses: int
@@ -46,11 +46,12 @@ class Proved(NamedTuple):
 
 
 def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: float, delta: float = 0.0) -> Proved:
-    """Returns what the guesses prove of one coin at confidence 1 - alpha / 2.
+    """Return the loss that the guesses prove for one coin at confidence 1 - alpha / 2.
 
     right:  [coins], whether each was guessed right.
-    scores: [coins], larger where the adversary is surer, computed from the output alone. Only the surest coins count,
-            as many as prove the most (Bonferroni over the numbers tried).
+    scores: [coins], larger where the adversary is more confident, computed from the output alone. Only the most
+    confident
+            guesses count, as many as prove the most (Bonferroni over the numbers tried).
     """
     order, count = np.argsort(-scores, kind="stable"), len(right)
     successes = np.cumsum(right[order])
@@ -67,7 +68,7 @@ def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: flo
 
 
 def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float = 0.0) -> float:
-    """Returns an upper bound on the probability of this many right guesses, if each coin has this loss and delta."""
+    """Return an upper bound on the probability of this many right guesses, if each coin has this loss and delta."""
     p = 1 / (1 + math.exp(-loss))
     pure = float(binom.sf(successes - 1, guesses, p))
     if not delta or not successes:
@@ -77,7 +78,7 @@ def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float 
 
 
 def proved(successes: int, guesses: int, coins: int, *, delta: float, level: float) -> float:
-    """Returns the epsilon of one coin, in nats, that this many right guesses prove at confidence 1 - level.
+    """Return the epsilon of one coin, in nats, that this many right guesses prove at confidence 1 - level.
 
     guesses: a number fixed beforehand; coins: the number of all coins in the run, guessed or not.
     """

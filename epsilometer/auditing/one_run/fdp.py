@@ -6,7 +6,7 @@ is concave and increasing; F = 1 - f in the terms of f-differential privacy. One
 privacy; many pairs approach the curve of a Gaussian, or of a whole training run, from above.
 
 **The bound** (Mahloujifar, Melis and Chaudhuri 2024, arXiv:2410.22235, with two candidates per coin). n independent
-fair coins u go into the mechanism. From its output alone the adversary guesses c of them, whichever it picks, and W of
+fair coins u go into the mechanism. From its output alone the adversary guesses c of its choice, and W of
 the guesses are right. Fix a coin i, the other coins, and t, and let S be the event that i is guessed right and W > t.
 If i falls the other way, the same outputs have i guessed wrongly and W >= t. So by f-DP, and because F is concave
 (Jensen), averaging over the coins and over i gives, with p_j = P(W = j),
@@ -25,8 +25,8 @@ for which it does not. Apart from rounding, nothing is approximated.
 
 For a pure epsilon (delta = 0) binomial laws attain every inequality, so little is lost compared with `coins.p_value`;
 with a delta of about 1 / n much is gained: 1,000 right guesses of 1,000, among 5,000 coins, prove 5.80 at
-delta = 1/5,056 and 95 %, where that bound proves 3.50. If delta is above the level, nothing is proved, and nothing can
-be: with probability delta a mechanism may give all coins away.
+delta = 1/5,056 and 95 %, where that bound proves 3.50. If delta is above the level, nothing can be proved:
+with probability delta a mechanism may give all coins away.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ import numpy as np
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.latents.shared.noise import gaussian_log_delta
 
-_PRECISION = 1e-6  # of a p-value, as a share of it
+_PRECISION = 1e-6  # relative error of a p-value
 _NOTHING = 1e-4  # a smaller strength counts as no evidence
 _SMALLEST = -600.0  # ln of the smallest p-value that is distinguished from 0
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A claim for neighbours in both orders: `deltas[i]` suffices at `epsilons[i]`, which is in nats and 0 or more."""
+    """A claim for neighbours in both orders: `deltas[i]` suffices at `epsilons[i]`, which is in nats and at least 0."""
 
     epsilons: Sequence[float]
     deltas: Sequence[float]
@@ -67,7 +67,7 @@ class Profile:
 
     @cached_property
     def lines(self) -> tuple[list[float], list[float], list[float]]:
-        """The lines (x - delta) e^-epsilon that are highest somewhere: from which x on, their slopes, their deltas.
+        """The lines (x - delta) e^-epsilon that are highest somewhere: the x where each starts, its slope, its delta.
 
         G(x), the least y >= 0 at which F(y) reaches x, is the largest of 0 and of the line at x.
         """
@@ -94,14 +94,14 @@ class Profile:
 
 
 def gaussian(mu: float) -> Profile:
-    """Returns the profile of N(0, 1) against N(mu, 1): the law of full batches, close to that of sampled ones."""
+    """Return the profile of N(0, 1) against N(mu, 1): the law of full batches, close to that of sampled ones."""
     epsilons = np.linspace(0, mu * (mu / 2 + 9), 1000)  # at the last of them delta is below 1e-19
     return Profile(epsilons.tolist(), [math.exp(gaussian_log_delta(float(epsilon), 1 / mu)) for epsilon in epsilons])
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many guesses were right: pairs (right, guesses), with numbers of guesses that were fixed beforehand.
+    """Counts of right guesses: pairs (right, guesses), with numbers of guesses that were fixed beforehand.
 
     coins: the number of all coins in the run, guessed or not. A statement at some level holds for each pair by itself;
     for it to hold for all pairs at once, that level must be divided among them (Bonferroni).
@@ -111,9 +111,9 @@ class Counts:
     coins: int
 
     def refuting(self, claim: Profile, level: float) -> Counts | None:
-        """Returns the pairs from the first on that refutes a claim for one coin at the level; None if none does.
+        """Return the pairs from the first that refutes a claim for one coin at the level; None if no pair does.
 
-        Those before it refute no claim that allows more, and at no smaller level.
+        The pairs before it refute no weaker claim, at this or any smaller level.
         """
         for i, (right, guesses) in enumerate(self.pairs):
             if refuted(right, guesses, self.coins, claim, level=level):
@@ -122,10 +122,10 @@ class Counts:
 
 
 def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: float) -> bool:
-    """Returns whether this many right guesses or more have a probability below the level under a claim for one coin."""
+    """Return whether this many right guesses or more have a probability below the level under a claim for one coin."""
     starts, slopes, deltas = claim.lines
     ends = [*starts[1:], math.inf]
-    reached, above, line = level, 0.0, 0  # S_(t+1), B_(t+1), and the number of the line that is highest
+    reached, above, line = level, 0.0, 0  # S_(t+1), B_(t+1), and the number of the highest line
     for t in range(right - 1, -1, -1):
         above += reached
         share = (t * reached + above) / coins  # grows as t falls
@@ -143,7 +143,7 @@ def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: floa
 
 
 def p_value(counts: Counts, claim: Profile) -> float:
-    """Returns the least probability of any pair under a claim for one coin; at least e^-600.
+    """Return the least probability of any pair under a claim for one coin; at least e^-600.
 
     It may be too large, by at most a share of 1e-6, but never too small.
     """
@@ -160,9 +160,9 @@ def p_value(counts: Counts, claim: Profile) -> float:
 
 
 def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, error: float = 1e-6) -> float:
-    """Returns the largest strength whose claim a pair refutes at confidence 1 - level; 0 if none is refuted.
+    """Return the largest strength whose claim a pair refutes at confidence 1 - level; 0 if none is refuted.
 
-    A mechanism that belongs to the family is thus of larger strength.
+    So a mechanism of the family has a larger strength.
     family: the claim for each strength > 0 (an epsilon, a mu); larger strengths allow more.
     error: the relative error of the result, always downwards. A strength below 1e-4 is returned as 0.
     """
@@ -179,5 +179,5 @@ def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, 
 
 
 def at_delta(delta: float) -> Callable[[float], Profile]:
-    """Returns the family of (epsilon, delta) claims by epsilon, which assumes nothing else about the curve."""
+    """Return the family of (epsilon, delta) claims by epsilon, which assumes nothing else about the curve."""
     return lambda epsilon: Profile([epsilon], [delta])

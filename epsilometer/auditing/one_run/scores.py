@@ -1,12 +1,12 @@
-"""What the scores of canaries prove about any training loop: `epsilometer.one_run`. Losses are in nats.
+"""The bounds that scores of canaries prove about any training loop: `epsilometer.one_run`. Losses are in nats.
 
 Before the training, a fair coin for each canary decides whether it takes part (or which of its two versions does).
-After it, every canary gets a score from what the training released; a larger score means that the canary looks more as
+Afterwards every canary gets a score from the training's output; a larger score means that the canary looks more as
 if it took part. The adversary guesses "in" for the r / 2 canaries with the highest scores and "out" for the r / 2 with
 the lowest, and abstains on the others.
 
 r is fixed beforehand; otherwise r is all canaries, half of them, a quarter and so on, each at a share of alpha
-(Bonferroni), and the best counts. Ties are broken by a random stream of their own, never by who was in. Each of these
+(Bonferroni), and the best counts. Ties are broken by a separate random stream, never by who was in. Each of these
 bounds is proved at confidence 1 - alpha / 2:
 
 - `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), whatever the mechanism is;
@@ -47,7 +47,7 @@ BOUNDS = {
     "guesses": pl.Int64,  # null if several numbers of guesses are tried
     "right": pl.Int64,  # of these guesses
     "lower": pl.Float64,  # epsilon at delta, nats, at confidence 1 - alpha / 2; 0 means no evidence
-    "ceiling": pl.Float64,  # what this many canaries prove if every guess is right
+    "ceiling": pl.Float64,  # the lower bound if every guess of this many canaries is right
     "delta": pl.Float64,
     "p_value": pl.Float64,  # of the claimed curve; null without a claim
     "verdict": pl.String,  # on the claim
@@ -58,7 +58,7 @@ _ERROR = 1e-3  # relative error of a bound, downwards
 
 @dataclass(frozen=True)
 class Judging:
-    """How guesses are judged. Raises UserError for a delta or alpha outside its range.
+    """Settings for judging guesses. Raises UserError for a delta or alpha outside its range.
 
     delta:   the delta of the bounds to prove.
     alpha:   the error of each bound, two-sided.
@@ -78,11 +78,11 @@ class Judging:
             raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
 
     def sizes(self, canaries: int) -> list[int]:
-        """Returns the numbers of guesses to try."""
+        """Return the numbers of guesses to try."""
         return halves(canaries) if self.guesses is None else [self.guesses]
 
     def level(self, counts: fdp.Counts) -> float:
-        """Returns the error allowed for each number of guesses."""
+        """Return the error allowed for each number of guesses."""
         return self.alpha / 2 / len(counts.pairs)
 
 
@@ -96,7 +96,7 @@ def one_run(
     alpha: float = 0.01,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Returns what canaries prove about the epsilon of one example: a table with a row for each method (`BOUNDS`).
+    """Return the bounds that canaries prove on the epsilon of one example: a table with a row per method (`BOUNDS`).
 
     A lower bound of 0 means no evidence; it never means private.
 
@@ -129,7 +129,7 @@ def one_run(
 
 
 def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[np.bool_]:
-    """Returns [canaries], whether each guess is right, in the order highest score, lowest, second highest and so on.
+    """Return [canaries], whether each guess is right, in the order highest score, lowest, second highest and so on.
 
     included, excluded, seed: as in `one_run`, which also lists the errors.
     """
@@ -166,7 +166,7 @@ def _checked(scores: ArrayLike, name: str) -> NDArray[np.float64]:
 def judged(
     right: NDArray[np.bool_], judging: Judging, family: Family | None = None, claim: fdp.Profile | None = None
 ) -> list[dict[str, Any]]:
-    """Returns a row (`BOUNDS`) for each method.
+    """Return a row (`BOUNDS`) for each method.
 
     right: as returned by `ordered`; family: the curves that the last method assumes; claim: the curve to test.
     """
@@ -197,7 +197,7 @@ def judged(
 def _tested(
     reached: fdp.Counts, every: fdp.Counts, claim: fdp.Profile | None, judging: Judging
 ) -> tuple[float | None, str]:
-    """Returns the p-value of a claimed curve and the verdict on it. every: the counts if all guesses were right."""
+    """Return the p-value of a claimed curve and the verdict on it. every: the counts if all guesses were right."""
     if claim is None:
         return None, NO_CLAIM
     p, smallest = (min(1.0, len(of.pairs) * fdp.p_value(of, claim)) for of in (reached, every))
@@ -227,13 +227,13 @@ class Family:
     error: float = _ERROR
 
     def prove(self, counts: fdp.Counts, judging: Judging) -> float:
-        """Returns the epsilon at delta of the strongest curve that is refuted; 0 if none is."""
+        """Return the epsilon at delta of the strongest curve that is refuted; 0 if none is."""
         strength = fdp.proved(counts, self.profile, level=judging.level(counts), error=self.error)
         return self.epsilon(strength, judging.delta) if strength else 0.0
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Returns the epsilon at a delta of N(0, 1) against N(mu, 1), never below 0."""
+    """Return the epsilon at a delta of N(0, 1) against N(mu, 1), never below 0."""
     if mu <= 0 or gaussian_log_delta(0.0, 1 / mu) <= math.log(delta):
         return 0.0
     high = mu * (mu / 2 + math.sqrt(-2 * math.log(delta)) + 1)

@@ -1,8 +1,8 @@
-"""A training's canaries beside its accountants: the audited lower bound, the bracket, Renyi and what was published.
+"""A training's canaries beside its accountants: the audited lower bound, the bracket, Renyi and the published epsilon.
 
 All epsilons in a row are at one delta and for the same neighbours. `p_value` and `verdict` are about the claimed curve,
-whose upper ends are proved, so a refuted claim means that the training does not do what was accounted for. A lower
-bound above the bracket says the same at its own confidence; the verdicts of all tests share alpha.
+whose upper bounds are proved, so a refuted claim means that the training differs from the one accounted for. A lower
+bound above the bracket shows the same at its own confidence; the verdicts of all tests share alpha.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AUDITED = {
     "neighbours": pl.String,
     "sampling": pl.String,
     **BOUNDS,
-    "bracket_lower": pl.Float64,  # of the loss distribution; null if only the upper end is known
+    "bracket_lower": pl.Float64,  # of the loss distribution; null if only the upper bound is known
     "bracket_upper": pl.Float64,
     "renyi": pl.Float64,
     "published": pl.Float64,  # the paper's epsilon, at delta 0 for directional noise
@@ -41,7 +41,7 @@ ACCOUNTANTS = {LOSS_DISTRIBUTION: "bracket_upper", RENYI: "renyi", PUBLISHED: "p
 
 @dataclass(frozen=True)
 class ClaimedTraining:
-    """What was accounted for. release: None for a training without noise, which claims nothing."""
+    """The accounted training. release: None for a training without noise, which claims nothing."""
 
     release: Release | None
     schedule: Schedule
@@ -51,7 +51,7 @@ class ClaimedTraining:
 def audited(
     coins: NDArray[np.bool_], scores: Mapping[str, NDArray[np.floating]], claimed: ClaimedTraining, judging: Judging
 ) -> list[dict[str, Any]]:
-    """Returns a row (`AUDITED`, from `score` on) for every score and method; coins, scores: [canaries]."""
+    """Return a row (`AUDITED`, from `score` on) for every score and method; coins, scores: [canaries]."""
     columns: dict[str, float | None] = dict.fromkeys(("bracket_lower", *ACCOUNTANTS.values()))
     own = curve = None
     if claimed.release is not None:
@@ -71,5 +71,5 @@ def audited(
 
 
 def guessing(judging: Judging, canaries: int, share: float | None) -> Judging:
-    """Returns the settings with this share of the canaries to guess; unchanged if share is None."""
+    """Return the settings with this share of the canaries to guess; unchanged if share is None."""
     return judging if share is None else replace(judging, guesses=max(1, round(share * canaries)))

@@ -1,4 +1,4 @@
-"""What the optimal adversary's guesses among k texts prove about a noisy gradient, in rows like other mechanisms'.
+"""Rows on noisy gradients like those on rewrites: the losses that the optimal adversary's guesses among k texts prove.
 
 `attacks.reconstruction.candidates` returns scores; here they become guesses, hits, posteriors and losses, by the same
 code as for an attack on rewrites. Each row also has the success rate expected by the law for k = 2, and the bound on it
@@ -41,7 +41,7 @@ def table(
     seed: Sequence[str | int],
     alpha: float,
 ) -> pl.DataFrame:
-    """Returns a row (schema `CANDIDATES`) for each noise level and size of candidate sets.
+    """Return a row (schema `CANDIDATES`) for each noise level and size of candidate sets.
 
     of:     the data set and mechanism, which name the rows.
     pools:  the texts' gradients; one pool for each part if draws are by parts.
@@ -77,7 +77,7 @@ def table(
 
 
 def trials(texts: int, size: int, count: int, seed: Sequence[str | int | float]) -> Trials:
-    """Returns `count` trials: uniformly drawn sets of `size` distinct texts, in each a uniformly drawn source."""
+    """Return `count` trials: uniformly drawn sets of `size` distinct texts, in each a uniformly drawn source."""
     if size == texts:
         return of_all(texts, count, "-".join(map(str, (*seed, "candidates"))))
     noise = Noise.named(-(-count // BLOCK), *seed, "candidates", size)
@@ -94,7 +94,7 @@ def trials(texts: int, size: int, count: int, seed: Sequence[str | int | float])
 def guesses(
     pools: Sequence[GradientPool], trials: Trials, noises: Sequence[TrainingNoise], *, seed: Sequence[str | int | float]
 ) -> list[Guesses]:
-    """Returns, for each noise, every trial's likeliest candidate, its margin over the others, and its posterior."""
+    """Return, for each noise, every trial's likeliest candidate, its margin over the others, and its posterior."""
     count, size = trials.candidates.shape
     stream = Noise.named(-(-count // BLOCK), *seed, "noise", size)
     ties = Noise.named(count, *seed, "ties", size)
@@ -112,7 +112,7 @@ def guesses(
 
 
 def _stated(noise: TrainingNoise) -> Stated:
-    """Returns the claim of one draw: for each part kappa times the distance of the directions, at most 2 kappa."""
+    """Return the claim of one draw: for each part kappa times the distance of the directions, at most 2 kappa."""
     if not isinstance(noise, DirectionalNoise):
         return Stated()
     claim = Guarantee(noise.kappa, Granularity.EXAMPLE, Neighbours.REPLACED, metric="distance of directions")
@@ -120,11 +120,11 @@ def _stated(noise: TrainingNoise) -> Stated:
 
 
 def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise) -> NDArray[np.float64] | None:
-    """Returns the [n] losses claimed between the candidates of each trial, in nats; None for noise without a claim.
+    """Return the [n] losses claimed between the candidates of each trial, in nats; None for noise without a claim.
 
-    They follow from the distance of two candidates; a draw about a gradient of zero is uniform, from which another
-    draw's log-density differs by kappa cosine - ln M(kappa), so by kappa + ln M(kappa) at most. For more than two, the
-    largest of their distances is not computed, and each part claims its maximum, 2 kappa.
+    They follow from the distance of two candidates; a draw about a gradient of zero is uniform, and
+    another draw's log-density differs from it by kappa cosine - ln M(kappa), so by at most kappa + ln M(kappa). With
+    more than two, the largest of their distances is not computed, and each part claims its maximum, 2 kappa.
     """
     if not isinstance(noise, DirectionalNoise):
         return None
@@ -141,7 +141,7 @@ def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise)
 
 
 def _of_law(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise) -> dict[str, float | None]:
-    """Returns the success rate expected by the law for k = 2, and the bound for any adversary; null where unknown."""
+    """Return the success rate expected by the law for k = 2, and the bound for any adversary; null where unknown."""
     release = noise.release([pool.size for pool in pools])
     if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):
         return {"law": None, "bound": None}
@@ -153,7 +153,7 @@ def _of_law(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise)
 def pair_law(
     pools: Sequence[GradientPool], left: NDArray[np.integer], right: NDArray[np.integer], *, noise: TrainingNoise
 ) -> NDArray[np.float64] | None:
-    """Returns the [n] probabilities that the best adversary is right between two texts of a pool.
+    """Return the [n] probabilities that the best adversary is right between two texts of a pool.
 
     left, right: [n], the numbers of the two texts. None where this is not known: without noise, for draws by parts, and
     for draws about a gradient of zero.

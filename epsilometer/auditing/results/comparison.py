@@ -1,7 +1,7 @@
-"""Which of two mechanisms leaks less, on the same trials: McNemar's exact test (McNemar 1947).
+"""The comparison of two mechanisms on the same trials: McNemar's exact test (McNemar 1947).
 
-Both were attacked on the same candidate sets with the same targets, so only those trials tell them apart in which the
-adversary named the source of one rewrite but not of the other. If both leak alike, each such trial is a fair coin.
+Both were attacked on the same candidate sets with the same targets, so only trials in which the adversary named the
+source of one rewrite but not of the other tell them apart. If both leak alike, each such trial is a fair coin.
 
 By the strongest attacks, "A leaks less than B" means that some attack on B succeeds more often than every attack on A.
 For one given attack on B this is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
@@ -10,8 +10,8 @@ For one given attack on B this is an intersection-union test, whose p-value is t
 An attack that is right less often than by chance (`below_chance`) tells the candidates apart and names the wrong one.
 Its hits do not show that either mechanism leaks less: its p-value is 1, and so is that of the strongest attacks.
 
-Mechanisms are compared by the attacks that ran on both. What an attack on the one alone shows is said beside that: it
-says what this mechanism leaks, and not which of them leaks less.
+Mechanisms are compared by the attacks that ran on both. The result of an attack on one alone is reported beside that:
+it measures the leak of this mechanism, not which of them leaks less.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Comparison:
 
 
 def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
-    """Returns the comparison of two mechanisms under one attack.
+    """Return the comparison of two mechanisms under one attack.
 
     first, second: bool [trials], whether the adversary named the source, in the same trials. Raises ValueError if their
     lengths differ.
@@ -62,8 +62,8 @@ def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
 def least_difference(compared: Comparison, level: float, power: float = 0.9) -> float:
     """Return the smallest difference of two success rates that the test finds at this level with this probability.
 
-    Both runs are taken to disagree by chance as often as they did here, and one of them to be right more often beside
-    that. To a thousandth; 1 where no difference is found so often.
+    Both runs are assumed to disagree by chance as often as they did here, and one of them to be right more often in
+    addition. To a thousandth; 1 where no difference is found so often.
     """
     by_chance = min(compared.first_only, compared.second_only) / compared.trials
     count = np.arange(compared.trials + 1)
@@ -78,7 +78,7 @@ def least_difference(compared: Comparison, level: float, power: float = 0.9) -> 
 
 
 def compare_strongest(first: Right, second: Right) -> Comparison:
-    """Returns the comparison by the strongest attack on each mechanism, whatever its name.
+    """Return the comparison by the strongest attack on each mechanism, whatever its name.
 
     first_only and second_only are counted for the two attacks with most successes.
     """
@@ -89,7 +89,7 @@ def compare_strongest(first: Right, second: Right) -> Comparison:
 
 
 def _leaks_less(first: Right, second: Right) -> float:
-    """Returns the p-value for the finding that some attack on the second succeeds more often than any on the first."""
+    """Return the p-value for the finding that some attack on the second succeeds more often than any on the first."""
 
     def less(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
         wins, losses = int((first & ~second).sum()), int((second & ~first).sum())
@@ -99,7 +99,7 @@ def _leaks_less(first: Right, second: Right) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Returns adjusted p-values (Holm 1979): calling those below alpha significant errs with at most alpha."""
+    """Return adjusted p-values (Holm 1979): calling those below alpha significant has error at most alpha."""
     p, count = np.asarray(p_values, float), len(p_values)
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(count)
@@ -108,7 +108,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def paired_rows(dataset: str, first: Right, second: Right, candidates: int) -> list[dict[str, Any]]:
-    """Returns a row for each attack that was run on both, and before these a row for the strongest of them.
+    """Return a row for each attack that ran on both, and before these a row for the strongest of them.
 
     Columns: dataset, attack, attacks (those that were compared), trials, first only, second only, p value.
     """
@@ -135,9 +135,9 @@ def paired_rows(dataset: str, first: Right, second: Right, candidates: int) -> l
 def lone_rows(
     dataset: str, sides: Sequence[Right], names: Sequence[str], candidates: int, *, alpha: float
 ) -> list[dict[str, Any]]:
-    """Returns a row for each attack on one of two mechanisms alone: what it leaks, each at confidence 1 - alpha.
+    """Return a row for each attack that ran on only one mechanism: its leak, each at confidence 1 - alpha.
 
-    sides, names: of the first and the second. Columns as of `judged`; what only a comparison has is None.
+    sides, names: of the first and the second. Columns as in `judged`; those that only a comparison has are None.
     """
     rows = []
     for side, other, name, spared in (
@@ -158,7 +158,7 @@ def lone_rows(
 
 
 def judged(rows: Sequence[Mapping[str, Any]], first: str, second: str, alpha: float) -> list[dict[str, Any]]:
-    """Returns the rows with two more columns: `p Holm`, over all of them, and `finding`, a sentence for each row.
+    """Return the rows with two more columns: `p Holm`, over all of them, and `finding`, a sentence for each row.
 
     All the findings hold at once at level alpha.
     """

@@ -1,4 +1,4 @@
-"""Oddities of an audit that are worth a look: unusual outputs, and loss curves of an unusual shape.
+"""Oddities of an audit that deserve a look: unusual outputs, and loss curves of an unusual shape.
 
 Nothing here proves or refutes a claim. Losses are in nats.
 """
@@ -21,18 +21,18 @@ from epsilometer.auditing.trials.unread import much
 from epsilometer.core.mechanism import Latents
 from epsilometer.text.words import words
 
-# The rows of `estimates` for the best attack, corrected for having chosen it:
-STRONGEST = "strongest"  # of the attacks that see only what is released
-STRONGEST_INSIDE = "strongest_inside"  # of all attacks, including those that see latents or what a provider gets
+# Names of the rows of `estimates` for the best attack, corrected for the choice:
+STRONGEST = "strongest"  # of the attacks that see only the released view
+STRONGEST_INSIDE = "strongest_inside"  # of all attacks, including those that see latents or a provider's view
 CHOSEN = (STRONGEST, STRONGEST_INSIDE)
 _FLAT = 4.0  # budgets that differ by this factor or more should not give the same loss
-_MANY = 0.5  # share of the outputs that are unchanged, or all the same, from which on it is remarked
+_MANY = 0.5  # share of unchanged, or of equal, outputs from which it is remarked
 _SOME = 0.01  # the same for empty outputs
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What the rewrites of a cell at one epsilon look like.
+    """Descriptive figures of the rewrites of a cell at one epsilon.
 
     words:            the mean number of words in the sources.
     units, units_max: the mean and the largest number of privatised units per text; None without units.
@@ -53,7 +53,7 @@ class Outputs:
 def describe(
     originals: Sequence[str], rewrites: Sequence[str], units: NDArray[np.integer] | None, latents: Latents | None
 ) -> Outputs:
-    """Returns what rewrites look like. originals, rewrites: one of each per trial; units: [trials], their numbers."""
+    """Describe rewrites. originals, rewrites: one of each per trial; units: [trials], their numbers."""
     count = len(rewrites)
     return Outputs(
         words=sum(len(words(text)) for text in originals) / count,
@@ -67,7 +67,7 @@ def describe(
 
 
 def composed(stated: Stated, units: float | None, claims: NDArray[np.float64]) -> float | None:
-    """Returns the claim re-expressed for whole texts, in nats; None if there is none, or if its median is infinite.
+    """Return the claim re-expressed for whole texts, in nats; None if there is none, or if its median is infinite.
 
     A claim for each token, word or triple is multiplied by the measured mean number of units (TeDA figure 7: basic
     composition); for any other claim, it is the median over trials of the claimed loss between two candidates.
@@ -82,14 +82,14 @@ def composed(stated: Stated, units: float | None, claims: NDArray[np.float64]) -
 
 
 def signal_to_noise(latents: Latents, rows: int = 512) -> float:
-    """Returns the mean of |before| / |after - before| in L2 norm (TeDA figure 10) over the first `rows` texts."""
+    """Return the mean of |before| / |after - before| in L2 norm (TeDA figure 10) over the first `rows` texts."""
     before, after = (np.asarray(x[:rows], np.float64) for x in (latents.before, latents.after))
     noise = np.linalg.norm(after - before, axis=1)
     return float((np.linalg.norm(before, axis=1) / np.maximum(noise, np.finfo(float).tiny)).mean())
 
 
 def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, int, int]]:
-    """Returns (right, wrong, trials, first) for each pair of attacks of which only one was right in some trial.
+    """Return (right, wrong, trials, first) for each pair of attacks of which only one was right in some trial.
 
     The first two name the attacks; the others are the number of such trials, and the number of the first of them.
     right: for each attack, bool [trials], whether it named the source.
@@ -103,10 +103,10 @@ def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, i
 
 
 def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
-    """Returns sentences about what a reader should look at first, from tables with schemas `ESTIMATES` and `OUTPUTS`.
+    """Return sentences on the oddities to check first, from tables with schemas `ESTIMATES` and `OUTPUTS`.
 
-    A control is meant to have outputs and losses that would be odd elsewhere, so for a control only a falling curve and
-    a departure from its law are reported.
+    A control is expected to have outputs and losses that would be odd elsewhere, so for a control only a falling curve
+    and a departure from its law are reported.
     """
     remarks = []
     cell = ["dataset", "mechanism"]
@@ -132,7 +132,7 @@ def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
 
 
 def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """Returns a sentence about the clearest case of hits or outputs that the law makes all but impossible, or None."""
+    """Return a sentence about the clearest case of hits or outputs that the law makes almost impossible, or None."""
     cases = [
         (p, of, attack, row)
         for attack, curve in curves.items()
@@ -151,7 +151,7 @@ def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
 
 
 def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """Returns a sentence about the deepest fall of an attack's loss from one budget to a larger one, or None.
+    """Return a sentence about the deepest fall of an attack's loss from one budget to a larger one, or None.
 
     A fall counts only where the two intervals do not overlap.
     """
@@ -168,7 +168,7 @@ def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
 
 
 def _flat(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """Returns a sentence about attacks whose losses hardly differ from the smallest budget to the largest, or None."""
+    """Return a sentence about attacks whose losses hardly differ from the smallest budget to the largest, or None."""
     flat = []
     for attack, curve in curves.items():
         if len(curve) < 3 or curve[-1]["epsilon"] < _FLAT * curve[0]["epsilon"]:

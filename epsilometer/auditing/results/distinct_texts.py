@@ -1,11 +1,11 @@
-"""Batches of distinct texts under the operating system's noise, beside the trials: does a mechanism notice an audit?
+"""A check that a mechanism does not notice an audit: trials rerun on distinct texts under the system's noise.
 
 An audit rewrites the same texts again and again, under seeded noise; a release rewrites each text once. A mechanism
 that protects only where a text repeats, or where the noise has a seed, passes every other test. So some trials are run
 again in batches of distinct texts under the operating system's noise. If the mechanism
-treats both alike, each attack is as often right in the one run as in the other (McNemar's exact test).
+treats both alike, each attack is right equally often in both runs (McNemar's exact test).
 
-What depends on something else, such as the day or the number of texts rewritten so far, no audit of a black box sees.
+No audit of a black box sees a dependence on anything else, such as the day or the number of texts rewritten so far.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ UNSEEN = (
 
 @dataclass(frozen=True)
 class Noticed:
-    """attack: the one whose success differs most. trials, distinct: its shares of right guesses in both runs.
+    """The comparison of both runs.
 
-    texts: how many were run again. p_value: over all attacks (Bonferroni). least: the smallest difference that would
-    have been found with probability .9.
+    attack: the attack whose success differs most. trials, distinct: its shares of right guesses in both runs.
+
+    texts: the number of rerun texts. p_value: over all attacks (Bonferroni). least: the smallest difference that would
+    be found with probability .9.
     """
 
     attack: str
@@ -48,11 +50,11 @@ class Noticed:
 
     @property
     def differs(self) -> bool:
-        """True where the runs differ; a mechanism that treats both alike has a probability of .001 at most of that."""
+        """True if the runs differ; for a mechanism that treats both alike, with probability at most .001."""
         return self.p_value <= _FALSE_ALARM
 
     def said(self) -> str:
-        """One sentence, with the smallest difference that would have been found."""
+        """Return one sentence, with the smallest difference that would be found."""
         rates = f"{self.attack} is right in {self.distinct:.0%} of them and in {self.trials:.0%} of the same trials"
         if self.differs:
             return (
@@ -85,7 +87,7 @@ def noticed(
     *,
     guesses: Mapping[str, Guesses],
 ) -> Noticed:
-    """Return whether the mechanism treats distinct texts otherwise than the trials.
+    """Return whether the mechanism treats distinct texts differently from the trials.
 
     knowledge: of the trials, without tables of likelihoods. guesses: of the trials at this epsilon, by attack.
     """

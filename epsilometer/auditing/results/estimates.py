@@ -1,11 +1,11 @@
-"""The rows of an audit: what each attack's guesses say about a mechanism's loss, beside its claim. Losses are in nats.
+"""The rows of an audit: each attack's guesses, the loss that they prove, and the claim. Losses are in nats.
 
-A loss is that of guessing, at delta 0 whatever is claimed: a claim with a large delta would lower it. The claim's delta
+A loss is that of guessing (delta is always 0): a claim with a large delta would lower it. The claim's delta
 counts in the verdict on it, and in `loss_at_delta` (TeDA eq. 11), which is compared with the epsilon of that claim.
 
-The loss, the verdict and everything that is compared rest on hits. Where the mechanism's law is known, `posterior_loss`
-and the two columns after it are sharper, but rely on that law; they are left out if the hits refute it (`posteriors`).
-`estimates` makes the rows for the one call, the stage and the re-audit alike (schema `ESTIMATES`).
+The loss, the verdict and everything that is compared are based on hits. Where the mechanism's law is known,
+`posterior_loss` and the two columns after it are sharper, but rely on that law; they are left out if the hits refute it
+(`posteriors`). `estimates` makes the rows for the one call, the stage and the re-audit alike (schema `ESTIMATES`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from epsilometer.auditing.trials.sampling import Trials, matched
 from epsilometer.core.attack import Guesses
 from epsilometer.core.guarantees import stored
 
-_CELL = ("dataset", "mechanism", "epsilon")  # that share a test of outputs
+_CELL = ("dataset", "mechanism", "epsilon")  # rows of one cell share a test of outputs
 _OF_ESTIMATE = ("successes", "success_rate", "loss", "point", "upper", "ceiling")
 _POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 
@@ -55,7 +55,7 @@ class Attacked:
     words:     [texts], the number of words of each audited text.
     claims:    [n], the loss claimed for each trial in nats (`verdicts.trial_claims`); None if the mechanism is unknown.
     guesses:   by attack, its guesses in the n trials.
-    sees:      by attack, what it looks at.
+    sees:      by attack, the view that it reads.
     validated: by attack, whether it was validated for this number of candidates.
     fpr:       as in `Design`.
     """
@@ -73,21 +73,21 @@ class Attacked:
 
 
 def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Returns the rows of a whole audit, with verdicts. alpha: the error of each interval, and of all verdicts at once.
+    """Return the rows of a whole audit, with verdicts. alpha: the error of each interval, and of all verdicts at once.
 
     For each mechanism and epsilon there is a row for each attack, and up to two for the strongest of them. The row
-    `strongest` is that of the attack with most successes among those that see only what is released, at level alpha / m
-    for m such attacks; it is left out if there are none. `strongest_inside` is the same over all attacks. `best_attack`
-    names the attack that was chosen. The `worst_output` of these rows is the largest of any of the m attacks, at the
-    same level; their `delta_at_4_low` is of the attack that did best on the first half of the trials, and their
-    `delta_at_4_high` bounds all m of them. prior: the probabilities of the slots, as in `Design`; with a prior there is
-    neither.
+    `strongest` is that of the attack with most successes among those that see only the released view, at level alpha /
+    m for m such attacks; it is left out if there are none. `strongest_inside` is the same over all attacks.
+    `best_attack` is the name of the chosen attack. The `worst_output` of these rows is the largest of any of the m
+    attacks, at the same level; their `delta_at_4_low` is of the attack that did best on the first half of the trials,
+    and their `delta_at_4_high` bounds all m of them. prior: the probabilities of the slots, as in `Design`; with a
+    prior both rows are left out.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
 
 
 def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Returns the rows of a mechanism at one epsilon, without verdicts, which need all rows of an audit (`judge`)."""
+    """Return the rows of a mechanism at one epsilon, without verdicts, which need all rows of an audit (`judge`)."""
     stated, trials = attacked.stated, attacked.trials
     count, candidates = trials.candidates.shape
     right = {name: guess.slots == trials.target for name, guess in attacked.guesses.items()}
@@ -101,7 +101,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
 
     own = {name: proved(int(np.count_nonzero(hits)), count, alpha) for name, hits in right.items()}
 
-    @cache  # two rows of the strongest attack may say the same, and that of the only attack as well
+    @cache  # two rows of the strongest attack may be equal, and equal to that of the only attack
     def seen(of: str, among: tuple[str, ...], level: float) -> dict[str, Any]:
         return {
             "worst_output": _worst_output(attacked, among, alpha) if prior is None else None,
@@ -148,7 +148,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
 
 
 def _expected(attacked: Attacked, prior: Prior | None) -> tuple[int, float | None]:
-    """Returns the number of trials that the claim covers, and the expected number of successes that it allows at most.
+    """Return the number of trials that the claim covers, and the largest expected number of successes under it.
 
     The latter is None where nothing is claimed.
     """
@@ -160,7 +160,7 @@ def _expected(attacked: Attacked, prior: Prior | None) -> tuple[int, float | Non
 
 
 def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> float | None:
-    """Returns the largest pure loss that the surest guesses of any of these attacks prove; None if none has scores."""
+    """Return the largest pure loss that confident guesses of any of these attacks prove; None if none has scores."""
     trials, losses = attacked.trials, []
     for guesses in (attacked.guesses[name] for name in among):
         if guesses.scores is not None:
@@ -170,7 +170,7 @@ def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> flo
 
 
 def _tested(attacked: Attacked, of: str, expected: float, prior: Prior | None) -> float:
-    """The p-value of a claim by an attack's guesses; of a claim that is a curve, by its rates at all thresholds."""
+    """Return the p-value of a claim by an attack's guesses; for a curve, by its rates at all thresholds."""
     right = attacked.guesses[of].slots == attacked.trials.target
     if attacked.stated.curve is None or prior is not None:
         return p_value(int(np.count_nonzero(right)), len(right), expected)
@@ -179,7 +179,7 @@ def _tested(attacked: Attacked, of: str, expected: float, prior: Prior | None) -
 
 
 def _tail(attacked: Attacked, among: Sequence[str], alpha: float | None) -> dict[str, float | None]:
-    """The bounds of `tail.ends` by these attacks, null where not testable; alpha: None for null."""
+    """Return the bounds of `tail.ends` by these attacks, null where not testable; alpha: None for null."""
     trials, guesses = attacked.trials, [attacked.guesses[name] for name in among]
     scored = [Scored(guess.slots == trials.target, guess.scores) for guess in guesses]
     both = None if alpha is None else ends(scored, trials.candidates.shape[1], alpha)
@@ -193,7 +193,7 @@ def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | N
 
 
 def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Returns the rows of a whole audit with verdicts, the claims they could refute, and the trials that a test needs.
+    """Return the rows of a whole audit with verdicts, the claims they could refute, and the trials that a test needs.
 
     All rows with a claim share alpha (`verdicts.divisor`), except those of the strongest attacks: these repeat the
     verdicts of attacks that have rows already, and are not further tests. In the same way, all rows with a law share
@@ -217,7 +217,7 @@ def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None 
 def _by_law(
     posteriors: NDArray[np.float64] | None, figures: Estimate, level: float, p: float | None
 ) -> dict[str, float | None]:
-    """Returns the columns of an attack's posteriors, all null without a law; p: of its departure."""
+    """Return the columns of an attack's posteriors, all null without a law; p: of its departure."""
     if posteriors is None or not p:  # p = 0: some output is impossible under the law
         return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
     average = averaged(figures.successes, posteriors, figures.candidates, level)
@@ -225,9 +225,9 @@ def _by_law(
 
 
 def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
-    """Returns the column `departs`: whether hits or outputs show a sampler that departs from its law; level: of a test.
+    """Return the column `departs`: True if hits or outputs show a departure from the law; level: of a test.
 
-    If it does, the columns that rest on the law are nulled as well.
+    If so, the columns that rely on the law become null as well.
     """
     p_values = [p for p in (row["departure_p"], row["fit_p"]) if p is not None]
     if not p_values:
@@ -237,7 +237,7 @@ def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
 
 
 def _judged(row: Mapping[str, Any], level: float, least: float, prior: Prior | None) -> dict[str, Any]:
-    """Returns the columns of a row's verdict. level: of each test; least: the level if all claims were testable."""
+    """Return the columns of a row's verdict. level: of each test; least: the level if all claims were testable."""
     trials, expected = row["trials"], row["expected"]
     if expected is None:
         return {"verdict": NO_CLAIM, "refutable": None, "trials_needed": None}

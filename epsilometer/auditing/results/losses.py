@@ -1,4 +1,4 @@
-"""The columns of a table of losses that a reader starts with, and how its numbers are written."""
+"""The main columns of a table of losses, and the format of its numbers."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ ALL = "all"
 
 
 class Printed(pl.DataFrame):
-    """A table that prints the columns `short`, and holds all; what is selected of it prints as it is."""
+    """A table that prints the columns `short`, and holds all; a selection from it prints as it is."""
 
     short: ClassVar[Sequence[str]]
 
     def __str__(self) -> str:
-        """The columns `short` as text."""
+        """Return the columns `short` as text."""
         with _PLAIN:
             shown = str(presented(self, self.short))
         return f"{shown}\n{self.width} columns in all: table.columns, and table.select(...) prints them"
 
     def __repr__(self) -> str:
-        """As `str`."""
+        """Return the same as `str`."""
         return str(self)
 
     def _repr_html_(self, *, _from_series: bool = False) -> str:
-        """The same in a notebook."""
+        """Return the same for a notebook."""
         return f"<pre>{escape(str(self))}</pre>"
 
 
 class Losses(Printed):
     """An audit's table, which prints the columns `SHORT`.
 
-    by_text: how often each text was named, with the columns of `BY_TEXT`; empty where it was not kept.
-    by_rates: the loss by two rates, with the columns of `BY_RATES`; empty where it was not kept.
-    guesses: every guess, by epsilon and attack; empty where they were not kept.
+    by_text: how often each text was named, with the columns of `BY_TEXT`; empty where it was not stored.
+    by_rates: the loss by two rates, with the columns of `BY_RATES`; empty where it was not stored.
+    guesses: every guess, by epsilon and attack; empty where they were not stored.
     """
 
     short = SHORT
@@ -62,7 +62,7 @@ _PLAIN = pl.Config(
 
 
 def presented(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """These columns as text, with numbers as `core.rounding.written` writes them; what is missing is empty."""
+    """Return these columns as text, with numbers as `core.rounding.written` writes them; missing values are empty."""
     ceilings = table["ceiling"] if "ceiling" in table.columns else [None] * len(table)
     return pl.DataFrame(
         {
@@ -74,9 +74,9 @@ def presented(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def chosen(wanted: str | None, there: Sequence[str], short: Sequence[str]) -> Sequence[str]:
-    """The columns that a user names, separated by commas, of those that are there; `all`, or None for the short list.
+    """Return the columns that a user names, separated by commas; `all`, or None for the short list.
 
-    Raises UserError for one that is not there.
+    Raises UserError for a column that is missing.
     """
     if wanted is None or wanted == ALL:
         return there if wanted else short

@@ -1,9 +1,9 @@
-"""The table of a membership audit: what each attack achieves on one target.
+"""The table of a membership audit: the results of each attack on one target.
 
 There is a row for each attack, at error alpha, and a row `strongest` for the attack with the largest area under its
 curve, at alpha / m for m attacks (Bonferroni), since the best of several, picked afterwards, is larger by chance. The
-loss in that row is the largest of all attacks, at the same level. See `auditing.estimation.rates` for what the
-intervals cover and what they do not.
+loss in that row is the largest of all attacks, at the same level. See `auditing.estimation.rates` for the coverage of
+the intervals.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Target:
 
     of:         the columns that name its rows.
     inside:     bool [q], whether the model was trained on the example; right: bool [q], whether it classifies it right.
-    scores:     by attack, [q]; NaN for examples that the attack does not look at.
+    scores:     by attack, [q]; NaN for examples that the attack does not score.
     thresholds: by attack, for attacks with a decision rule of their own (`core.membership.Decides`).
     delta:      the delta of claims about the model.
     """
@@ -54,7 +54,7 @@ class Target:
 
 @dataclass(frozen=True)
 class MembershipJudging:
-    """How attacks are judged.
+    """Settings for judging attacks.
 
     alpha: the error of each interval; fprs: the false positive rates at which TPR is measured; noise: the stream that
     splits the examples into halves.
@@ -66,7 +66,7 @@ class MembershipJudging:
 
 
 def rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]]:
-    """Returns a row for each attack and one for the strongest (schema `MEMBERSHIP`).
+    """Return a row for each attack and one for the strongest (schema `MEMBERSHIP`).
 
     Raises UserError for too few examples.
     """
@@ -82,7 +82,7 @@ def rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]]:
 
 
 def rate_rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]]:
-    """Returns a row for each attack and false positive rate (schema `MEMBERSHIP_RATES`)."""
+    """Return a row for each attack and false positive rate (schema `MEMBERSHIP_RATES`)."""
     table = []
     for name, values in target.scores.items():
         chosen, measured = _halves(values, target, judging)
@@ -104,7 +104,7 @@ def rate_rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]
 
 
 def curve_rows(target: Target) -> list[dict[str, Any]]:
-    """Returns a row for each corner of each attack's curve, over all examples (schema `MEMBERSHIP_CURVES`)."""
+    """Return a row for each corner of each attack's curve, over all examples (schema `MEMBERSHIP_CURVES`)."""
     table = []
     for name, values in target.scores.items():
         for fpr, tpr in zip(*curve(MembershipScores.of(values, target.inside)), strict=True):
@@ -113,7 +113,7 @@ def curve_rows(target: Target) -> list[dict[str, Any]]:
 
 
 def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list[dict[str, Any]]:
-    """Returns a row for each attack and level (schema `MEMBERSHIP_AREAS`), for targets with the same examples.
+    """Return a row for each attack and level (schema `MEMBERSHIP_AREAS`), for targets with the same examples.
 
     levels: from the least noise to the most; each has at least one target. There is no row for the strongest attack,
     which is a different one at each level, picked afterwards.
@@ -138,7 +138,7 @@ def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list
 
 
 def _measured(target: Target, name: str, judging: MembershipJudging, alpha: float) -> dict[str, Any]:
-    """Returns the columns of one attack. alpha: the error of each interval."""
+    """Return the columns of one attack. alpha: the error of each interval."""
     values = target.scores[name]
     scores = MembershipScores.of(values, target.inside)
     chosen, measured = _halves(values, target, judging)
@@ -163,9 +163,9 @@ def _measured(target: Target, name: str, judging: MembershipJudging, alpha: floa
 def _halves(
     values: NDArray[np.float64], target: Target, judging: MembershipJudging
 ) -> tuple[MembershipScores, MembershipScores]:
-    """Returns the scores of both halves of the examples.
+    """Return the scores of both halves of the examples.
 
-    Attacks that look at the same examples have the same halves, on all targets.
+    Attacks that score the same examples have the same halves, on all targets.
     """
     return halves(MembershipScores.of(values, target.inside), judging.noise.generator(0))
 

@@ -1,4 +1,4 @@
-"""The scope of a gate's verdict: this deployment or its law, the adversaries that guessed, and the rest unseen."""
+"""The scope of a gate's verdict: this deployment or its law, the adversaries that guessed, and what stayed unseen."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ LAW, DEPLOYMENT = "law", "deployment"
 
 @dataclass(frozen=True)
 class Scope:
-    """memory: how repeated texts were answered, None of too few repeats. query_access: whether an adversary with query
-    access guessed, None where nobody guessed. black_box: whether the mechanism states no law.
+    """The scope of a verdict.
+
+    memory: how repeated texts were answered, None with too few repeats. query_access: whether an adversary with
+    query access guessed, None where nobody guessed. black_box: whether the mechanism states no law.
     """
 
     memory: Memory | None = None
@@ -22,10 +24,10 @@ class Scope:
 
     @property
     def of(self) -> str | None:
-        """LAW or DEPLOYMENT, of which the verdict's probabilities of error hold; None of too few repeats to tell.
+        """LAW or DEPLOYMENT, to which the verdict's error probabilities apply; None with too few repeats to tell.
 
-        Where answers repeat, trials are draws of this deployment's texts alone: another one of the same law, with
-        other answers, may lie on the other side of the limit. With too few repeats nearly each trial is of a text of
+        Where answers repeat, trials are draws of this deployment's texts alone: another one with the same law, but
+        other answers, may lie on the other side of the limit. With too few repeats almost every trial has a text of
         its own.
         """
         if self.memory is None:
@@ -33,7 +35,7 @@ class Scope:
         return DEPLOYMENT if self.memory.repeated else LAW
 
     def sentences(self, passed: bool) -> list[str]:
-        """Return the sentences that belong beside the verdict; passed: whether nothing exceeds its limit."""
+        """Return the sentences that belong beside the verdict; passed: whether no limit is exceeded."""
         said = []
         if self.memory is not None and self.memory.repeated:
             said.append(self.memory.said())

@@ -1,20 +1,20 @@
-"""Whether what an attack achieves falls as noise grows: the condition for calibrating noise by that attack.
+"""A test that an attack's success falls as noise grows: the condition for calibrating noise by that attack.
 
 Noise can be calibrated by an attack if more noise never helps it. For a curve over levels from the least noise to the
-most, two questions are tested, and either may be answered yes or no:
+most, two questions are tested, each with an answer of its own:
 
-- Does it **fall** at all, from the least noise to the most? If not, it has no message: it does not tell levels apart.
+- Does it **fall** at all, from the least noise to the most? If not, it does not tell levels apart.
 - Does it **rise** anywhere, from one level to another with more noise? If so, it is not monotone.
 
 Where the same texts were attacked at every level, differences are paired, and a difference of means is judged by
-flipping the signs of the texts' differences: all 2^b ways of b texts up to 14 of them, random ones of more. This is
+flipping the signs of the texts' differences: all 2^b ways for b up to 14 texts, random ones for more. This is
 exact if these are symmetric about 0 under the hypothesis, as when the two levels do not differ, and nearly exact for
 means over a few dozen texts. Where only figures with intervals are known, such as areas under curves, a difference is
 judged by the normal distribution, with deviations from the intervals. Rises are tested for every pair of levels
 (Bonferroni).
 
-No flipping of the signs of b texts has a p-value below 2^-b. The p-values of several curves are corrected together
-(Holm), without the tests that nothing could have made significant among them, as the numbers of texts alone decide
+No sign flip of b texts has a p-value below 2^-b. The p-values of several curves are corrected together
+(Holm), leaving out tests that could not have become significant with these numbers of texts
 (Tarone 1990, `claims.verdicts.divisor`). A curve whose fall could not have been seen is *not testable*.
 """
 
@@ -35,15 +35,15 @@ from epsilometer.core.randomness import Noise
 
 FALLS, NOT_MONOTONE, NO_MESSAGE = "falls with noise", "not monotone", "no message"
 _FLIPS = 19_999  # random flips of all signs: the smallest p-value is 1 in 20,000
-_ENUMERATED = 14  # texts up to which all their flips are fewer than that
+_ENUMERATED = 14  # most texts whose flips are all enumerated: fewer than _FLIPS
 _NO_SPREAD = 1e-20  # a variance up to this is rounding error
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Two p-values: fall is small if the curve surely falls from end to end; rise, if it surely rises somewhere.
+    """Two p-values: fall is small if the curve falls from end to end; rise, if it rises somewhere.
 
-    least_fall, least_rise: the smallest that they could have been of as many texts and levels; 0 by the normal law.
+    least_fall, least_rise: their smallest possible values with these numbers of texts and levels; 0 by the normal law.
     """
 
     fall: float
@@ -58,13 +58,13 @@ def paired(values: NDArray[np.float64]) -> Moves:
     values: [levels, texts], levels from the least noise to the most, the same texts at every level.
     """
     levels, texts = values.shape
-    more = int(texts > _ENUMERATED)  # then what was observed counts as one more flip
+    more = int(texts > _ENUMERATED)  # then the observation counts as one more flip
     signs = np.sign(Noise.named(_FLIPS, "well behaved").uniforms(texts) - 0.5) if more else _every_sign(texts)
 
     def p(i: int, j: int) -> float:
-        """Returns how likely flips give a sum of differences as large as that of level i less level j."""
+        """Return the probability that flips give a sum of differences as large as that of level i less level j."""
         differences = values[i] - values[j]
-        as_large = ~(signs @ differences < differences.sum() - 1e-12)  # an undefined sum is no sign of a move
+        as_large = ~(signs @ differences < differences.sum() - 1e-12)  # an undefined sum shows no move
         return float((more + as_large.sum()) / (more + len(signs)))
 
     return _of_pairs(p, levels, least=1 / (more + len(signs)))
@@ -73,12 +73,12 @@ def paired(values: NDArray[np.float64]) -> Moves:
 def by_covariance(of: Areas) -> Moves:
     """Test a curve of areas on the same examples, from the least noise to the most.
 
-    A difference d without any spread, as between an attack that is always right and one that always says the same, has
+    A difference d without any spread, as between an attack that is always right and one whose guess is constant, has
     the p-value exp(-pairs d^2 / 2): the bound of Hoeffding (1963, section 5) on means over all pairs of two samples.
     """
 
     def p(i: int, j: int) -> float:
-        """Returns the p-value of area i being this much larger than area j by chance."""
+        """Return the p-value of area i being this much larger than area j by chance."""
         difference = float(of.values[i] - of.values[j])
         variance = float(of.covariance[i, i] + of.covariance[j, j] - 2 * of.covariance[i, j])
         if variance > _NO_SPREAD:
@@ -93,7 +93,7 @@ def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[f
     deviations = (np.asarray(high) - np.asarray(low)) / (2 * norm.isf(alpha / 2))
 
     def p(i: int, j: int) -> float:
-        """Returns the p-value of figure i being this much larger than figure j by chance."""
+        """Return the p-value of figure i being this much larger than figure j by chance."""
         spread = float(np.hypot(deviations[i], deviations[j]))
         difference = values[i] - values[j]
         return float(norm.sf(difference / spread)) if spread else float(difference <= 0)
@@ -102,7 +102,7 @@ def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[f
 
 
 def verdicts(tested: Sequence[Moves], alpha: float) -> list[str]:
-    """Returns a verdict on each curve; all verdicts hold together at confidence 1 - alpha."""
+    """Return a verdict on each curve; all verdicts hold together at confidence 1 - alpha."""
     p, least = (
         np.array([getattr(curve, name) for curve in tested for name in names], np.float64)
         for names in (("fall", "rise"), ("least_fall", "least_rise"))
@@ -118,14 +118,14 @@ def verdicts(tested: Sequence[Moves], alpha: float) -> list[str]:
 
 
 def _every_sign(texts: int) -> NDArray[np.float64]:
-    """All ways to sign so many texts, [2^texts, texts]."""
+    """Return all sign patterns of this number of texts, [2^texts, texts]."""
     return np.array(list(product((-1.0, 1.0), repeat=texts)))
 
 
 def _of_pairs(p: Callable[[int, int], float], levels: int, least: float = 0.0) -> Moves:
-    """Returns the moves of a curve.
+    """Return the moves of a curve.
 
-    p: the p-value of level i being larger than level j by chance; least: the smallest that it could be.
+    p: the p-value of level i being larger than level j by chance; least: its smallest possible value.
     """
     rises = [p(j, i) for i, j in combinations(range(levels), 2)]
     rise = min(1.0, len(rises) * min(rises, default=1.0))

@@ -1,6 +1,6 @@
-"""Counts of rewrites that are none: withheld, truncated, empty, or the same for every text.
+"""Counts of rewrites without content: withheld, truncated, empty, or the same for every text.
 
-Attacks learn nothing from such a rewrite, so it lowers every loss. Each audit counts them, and says so beside its
+Attacks learn nothing from such a rewrite, so it lowers every loss. Each audit counts them, and reports them beside its
 result.
 """
 
@@ -25,12 +25,12 @@ _PAIR = 2  # distinct texts that show that not all are equal
 class Answers:
     """Counts over some rewrites; counts add up.
 
-    rewrites:   how many there are.
+    rewrites:   their number.
     withheld:   answers that a service refused or filtered.
     truncated:  other answers that a service ended at the limit of their length.
     empty:      other rewrites without a visible character.
     missing:    those of the three that come from a service or a model. An empty rewrite of a function or a program
-                may be meant, and is not missing.
+                may be intended, and is not missing.
     reasoning:  rewrites that hold a model's marked reasoning.
     apart:      answers whose reasoning is not part of the rewrite.
     sources, released: distinct texts and rewrites, at most two of each.
@@ -48,7 +48,7 @@ class Answers:
 
     @classmethod
     def of(cls, rewrites: Rewrites, sources: Sequence[str]) -> Answers:
-        """Count rewrites of these texts, one of each."""
+        """Count rewrites of these texts, one for each."""
         texts, count = rewrites.texts, len(rewrites.texts)
         if isinstance(texts, Repeated):
             numbers, texts = texts.numbers, texts.texts
@@ -89,25 +89,25 @@ class Answers:
 
     @property
     def constant(self) -> bool:
-        """True where all rewrites of two or more texts are equal."""
+        """True if all rewrites of two or more texts are equal."""
         return len(self.sources) == _PAIR and len(self.released) == 1
 
     @property
     def columns(self) -> dict[str, int | bool]:
-        """The counts as columns of a table."""
+        """Return the counts as columns of a table."""
         counts = {name: getattr(self, name) for name in ("withheld", "truncated", "empty", "reasoning", "apart")}
         return {**counts, "constant": self.constant}
 
     @property
     def lacking(self) -> str:
-        """The rewrites that hold no whole answer, in words; empty where every one does."""
+        """Return the rewrites without a whole answer, in words; empty where there are none."""
         kinds = {"withheld": self.withheld, "truncated": self.truncated, "empty": self.empty}
         said = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
         return f"{said} of {self.rewrites:,} rewrites" if said else ""
 
     @property
     def sentences(self) -> list[str]:
-        """Everything that a reader of a result must know of its rewrites; none where they are in order."""
+        """Return the warnings on the rewrites for readers of a result; none where they are in order."""
         said = [self.lacking] if self.lacking else []
         if self.constant:
             said.append(f"all {self.rewrites:,} rewrites are equal: the release is constant")
@@ -124,7 +124,7 @@ class Answers:
 
 
 def _some(texts: Sequence[str]) -> frozenset[str]:
-    """Return distinct texts of these, at most two."""
+    """Return at most two distinct texts of these."""
     if isinstance(texts, Repeated):
         texts = [texts.texts[i] for i in np.unique(texts.numbers).tolist()]
     other = next((text for text in texts if text != texts[0]), None)
@@ -155,7 +155,7 @@ class Tally:
         self._recollections.setdefault(stored(epsilon), Recollection()).add(sources, rewrites.texts)
 
     def at(self, epsilon: float) -> Answers:
-        """The counts at an epsilon."""
+        """Return the counts at an epsilon."""
         return self._by_epsilon.get(stored(epsilon), NONE)
 
     def memory(self, epsilon: float) -> Memory | None:
@@ -169,12 +169,12 @@ class Tally:
         return sum(self._by_epsilon.values(), NONE)
 
     def say(self) -> None:
-        """Print what is remarkable at each epsilon."""
+        """Print the warnings at each epsilon."""
         for epsilon, answers in self._by_epsilon.items():
             say(answers, at_budget(epsilon))
 
     def say_memory(self) -> None:
-        """Print what repeated answers mean for the figures of an audit, by epsilon."""
+        """Print the effect of repeated answers on the figures of an audit, by epsilon."""
         for epsilon, recollection in self._recollections.items():
             memory = recollection.memory
             if memory is not None and memory.repeated and not self._by_epsilon[epsilon].constant:
@@ -183,6 +183,6 @@ class Tally:
 
 
 def say(answers: Answers, place: str = "") -> None:
-    """Print what is remarkable on standard error, as a warning where answers are missing. place: follows it."""
+    """Print the warnings on standard error, as a warning where answers are missing. place: follows it."""
     for sentence in answers.sentences:
         (warn if answers.missing and sentence == answers.lacking else note)(f"{sentence}{place}")

@@ -1,4 +1,4 @@
-"""The design of an audit's trials: what a result depends on besides the texts, the mechanism and the attacks."""
+"""The design of an audit's trials: all inputs of a result besides the texts, the mechanism and the attacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from epsilometer.runtime.progress import note
 
 @dataclass(frozen=True)
 class Design:
-    """How trials are drawn and judged.
+    """The settings for drawing and judging trials.
 
     candidates:  the size k of a candidate set, or "all": every text is a candidate in every trial, so right guesses in
                  T trials prove up to about ln(k - 1) + ln T - ln ln(2 / alpha) nats, without any further rewriting.
@@ -26,7 +26,7 @@ class Design:
     alpha:       the error of each interval.
     seed:        names every random stream.
     fpr:         the false positive rate at which true positives are counted (`roc`).
-    prior:       the probability of each of the k slots to hold the source, which an adversary knows; None: all equal.
+    prior:       the probability that each of the k slots holds the source, known to the adversary; None: all equal.
                  With a prior, losses are those of `successes.success_bound`.
 
     Raises UserError for values outside their range; whether k fits the texts is checked when sets are drawn.
@@ -78,7 +78,7 @@ STANDARD = Design()
 
 
 def check_trials(trials: int) -> None:
-    """Raises UserError for a number of trials that cannot be run."""
+    """Raise UserError for an invalid number of trials."""
     value: object = trials
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise UserError(f"trials must be a whole number, got {value!r}; the default is 2,000")
@@ -89,16 +89,16 @@ def check_trials(trials: int) -> None:
 
 
 def check_design(design: Design) -> None:
-    """Raises UserError for what is no design."""
+    """Raise UserError for an invalid design."""
     value: object = design
     if not isinstance(value, Design):
         raise UserError(f"design must be a Design, got {described(value)}; write epsilometer.Design(temperature=0)")
 
 
 def as_installed(design: Design) -> Design:
-    """Returns the design, at temperature 0 if no sentence encoder is installed, with a note on standard error.
+    """Return the design, at temperature 0 if no sentence encoder is installed, with a note on standard error.
 
-    Raises UserError for what is no design.
+    Raises UserError for an invalid design.
     """
     check_design(design)
     if not design.temperature or design.candidates == "all" or installed("models"):

@@ -1,6 +1,6 @@
-"""Answers that repeat: a mechanism that gives the same text the same answer although the noise is new.
+"""Repeated answers: a mechanism that gives the same text the same answer although the noise is new.
 
-Trials count as independent draws of the mechanism. Where it remembers its answers (a response cache, noise seeded by
+Trials count as independent draws of the mechanism. If it remembers its answers (a response cache, noise seeded by
 the text, consistent pseudonyms) or draws nothing (a function of the text), there is one draw for each text. Intervals
 over trials then describe this deployment, with the answers that it happens to have drawn. From outside the two look
 alike, so both are named together. The law of such a mechanism is known from as many draws as there are texts
@@ -16,16 +16,16 @@ from epsilometer.text.words import words
 
 FRESH, CONSTANT, IDENTITY = "draws anew", "constant", "identity"
 BY_TEXT, BY_WORD = "one answer a text", "one answer a word"
-REPEATS = 59  # without a new answer: of fewer, more than 5 % of all repeats could have one, at 95 % confidence
-_WORDS = 3  # changed words that two texts share, before texts are taken to be answered word by word
+REPEATS = 59  # repeats without a new answer: with fewer, more than 5 % of all could have one, at 95 % confidence
+_WORDS = 3  # changed words that two texts share, from which texts are assumed to be answered word by word
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The way a mechanism answers a text that it was given before.
+    """The way a mechanism answers a repeated text.
 
-    kind: FRESH, CONSTANT, IDENTITY, BY_TEXT or BY_WORD. texts: distinct texts that were rewritten; repeats: rewrites
-    of a text beyond its first; changed: how many of these gave another answer.
+    kind: FRESH, CONSTANT, IDENTITY, BY_TEXT or BY_WORD. texts: number of distinct rewritten texts; repeats: rewrites
+    of a text beyond its first; changed: the number of repeats with another answer.
     """
 
     kind: str
@@ -40,11 +40,11 @@ class Memory:
 
     @property
     def by_text(self) -> bool:
-        """True where each text has one answer of its own, so one draw a text is known of the law."""
+        """True if each text has one answer of its own, so that one draw per text is known of the law."""
         return self.kind in (CONSTANT, IDENTITY, BY_TEXT)
 
     def said(self) -> str:
-        """Return a sentence on the repeats and on what the figures then describe; empty for fresh draws."""
+        """Return a sentence on the repeats and on their effect on the figures; empty for fresh draws."""
         same = f"each of {self.texts:,} texts got the same answer every time ({self.repeats:,} repeats)"
         if self.kind == CONSTANT:
             return (
@@ -68,7 +68,7 @@ class Memory:
 
 @dataclass
 class Recollection:
-    """The first answer to each text, and how often a later one differs. Adds up over batches of rewrites."""
+    """The first answer to each text, and the number of later ones that differ. Adds up over batches of rewrites."""
 
     answers: dict[str, str] = field(default_factory=dict)
     repeats: int = 0
@@ -85,7 +85,7 @@ class Recollection:
 
     @property
     def memory(self) -> Memory | None:
-        """The mechanism's memory; None for fewer than REPEATS repeats, unless one of them differs."""
+        """Return the mechanism's memory; None for fewer than REPEATS repeats, unless one of them differs."""
         if self.changed:
             return Memory(FRESH, len(self.answers), self.repeats, self.changed)
         return Memory(_kind(self.answers), len(self.answers), self.repeats) if self.repeats >= REPEATS else None

@@ -32,7 +32,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Job:
-    """A rewriting to do: text source[t] for each trial t, at each epsilon with its own streams (noises).
+    """A rewriting job: text source[t] for each trial t, at each epsilon with its own streams (noises).
 
     tally: counts the rewrites that `rewrite_blocks` and `rewrite_all` return.
     """
@@ -44,7 +44,7 @@ class Job:
     tally: Tally = field(default_factory=Tally, compare=False)
 
     def run(self, mechanism: Mechanism, rows: NDArray[np.int64]) -> Block:
-        """Returns the rewrites of these trials [n]. Raises UserError for output that breaks a mechanism's rules."""
+        """Return the rewrites of these trials [n]. Raises UserError for output that breaks a mechanism's rules."""
         return Block(rows, self.rewrites(mechanism, rows))
 
     def count(self, rewrites: Sequence[Rewrites], rows: NDArray[np.int64] | slice) -> None:
@@ -54,10 +54,10 @@ class Job:
             self.tally.add(epsilon, output, sources)
 
     def rewrites(self, mechanism: Mechanism, rows: NDArray[np.int64] | slice) -> list[Rewrites]:
-        """Returns the rewrites of these trials, one `Rewrites` per epsilon, as `run`.
+        """Return the rewrites of these trials, one `Rewrites` per epsilon, as `run`.
 
-        Lists are the mechanism's own: one that edits what it was given, or returns one list again and again, changes no
-        other rewrite.
+        Each call gets fresh lists, so a mechanism that mutates its input, or returns one list again and again, changes
+        no other rewrite.
         """
         private, streams = Repeated(self.texts, self.source[rows]), [noise[rows] for noise in self.noises]
 
@@ -77,10 +77,10 @@ class Job:
 def rewrite_blocks(
     build: Callable[[], Mechanism], job: Job, block: int = BLOCK, engine: Engine = HERE
 ) -> Iterator[Block]:
-    """Yields the rewrites of all trials, block by block.
+    """Yield the rewrites of all trials, block by block.
 
-    Trials of one text stand together, so that a mechanism does the work that depends only on the text (a forward pass)
-    once. A trial's rewrite depends neither on its block nor on the engine, and the blocks joined hold the same trials
+    Trials of one text are consecutive, so a mechanism does the work that depends only on the text (a forward pass)
+    once. A trial's rewrite depends neither on its block nor on the engine, and the joined blocks hold the same trials
     in the same order, whatever their size. `build` makes the mechanism: in this process, or once in each worker.
     """
     parts = slices(job.source, block, engine.workers)
@@ -94,11 +94,11 @@ def _rewriter(build: Callable[[], Mechanism], job: Job) -> Callable[[NDArray[np.
 
 
 def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rewrites]:
-    """Returns the rewrites of all trials in their order, one `Rewrites` per epsilon, in memory.
+    """Return the rewrites of all trials in their order, one `Rewrites` per epsilon, in memory.
 
-    paced: in parts of some seconds, with a note on how long the whole will take.
+    paced: in parts of some seconds, with a note on the remaining time.
     """
-    if isinstance(mechanism, TakesRepeated):  # which is done before its time could be told
+    if isinstance(mechanism, TakesRepeated):  # too fast to need a progress estimate
         parts = (slice(start, start + BLOCK) for start in range(0, len(job.source), BLOCK))
         whole = _by_epsilon([job.rewrites(mechanism, part) for part in parts])
         job.count(whole, slice(None))
@@ -117,7 +117,7 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
 
 
 def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
-    """Yields the blocks of a job, sized by the speed of the blocks before."""
+    """Yield the blocks of a job, sized by the speed of the blocks before."""
     shares = isinstance(mechanism, RewritesGrid)
     order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
     source = job.source[order]
@@ -138,7 +138,7 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
 
 
 def _shorter(job: Job, shares: bool, seconds: float) -> str:
-    """Returns a remark on the size of the job and on smaller ones.
+    """Return a remark on the size of the job and on smaller ones.
 
     These would take a tenth of `seconds`, or a minute if that is longer, but at most half of `seconds`.
     shares: whether the trials and epsilons of a text share its work.
@@ -165,12 +165,12 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
 
 
 def _length(job: Job, trials: int) -> int:
-    """Returns the number of characters in the distinct texts of the first trials."""
+    """Return the number of characters in the distinct texts of the first trials."""
     return sum(len(job.texts[i]) + 1 for i in np.unique(job.source[:trials]))
 
 
 def _own(output: Rewrites, private: Repeated) -> Rewrites:
-    """The output, checked, with texts that no later call changes."""
+    """Return the output, checked, with texts that no later call changes."""
     _check(output, private)
     if output.outcomes is not None:
         _check_outcomes(output.outcomes, output.texts, private)
@@ -178,7 +178,7 @@ def _own(output: Rewrites, private: Repeated) -> Rewrites:
 
 
 def _check(rewrites: Rewrites, private: Repeated) -> None:
-    """Raises UserError for a mechanism's output that is not one string for each text."""
+    """Raise UserError for a mechanism's output that is not one string for each text."""
     expected = len(private)
     if not isinstance(rewrites, Rewrites):
         raise UserError(
@@ -206,12 +206,12 @@ def _check(rewrites: Rewrites, private: Repeated) -> None:
 
 
 def _text(private: Repeated, wrong: Sequence[bool]) -> str:
-    """The first text whose rewrite is wrong, by its number."""
+    """Return the first text whose rewrite is wrong, by its number."""
     return f"text {int(private.numbers[wrong.index(True)]) + 1:,} of {len(private.texts):,}"
 
 
 def _remedy(rewrite: object) -> str:
-    """The remedy for a rewrite of another type than str."""
+    """Return the remedy for a rewrite of another type than str."""
     if rewrite is None:
         return (
             "where it fails on a text, let it raise the error, or leave the text out of the audit: an empty rewrite in "
@@ -225,7 +225,7 @@ def _encodes(text: str) -> bool:
 
 
 def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Repeated) -> None:
-    """Raises UserError if there is not one outcome for each text, or if an unchanged text is reported as changed."""
+    """Raise UserError if there is not one outcome for each text, or if an unchanged text is reported as changed."""
     if len(outcomes) != len(texts):
         raise UserError(
             f"the mechanism returned {len(outcomes)} outcomes for {len(texts)} texts; return exactly one for each"
@@ -240,7 +240,7 @@ def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Repeated)
 
 
 def _by_epsilon(parts: Sequence[Sequence[Rewrites]]) -> list[Rewrites]:
-    """Returns the rewrites at each epsilon; parts: one `Rewrites` per epsilon each."""
+    """Return the rewrites at each epsilon; parts: one `Rewrites` per epsilon each."""
     return [joined(of_epsilon) for of_epsilon in zip(*parts, strict=True)]
 
 

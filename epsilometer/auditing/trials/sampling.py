@@ -22,10 +22,10 @@ from epsilometer.auditing.trials.design import check_trials
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
-_CELLS = 1 << 18  # similarities at a time, so that the working arrays stay in the processor's cache
-_TRIALS = 1 << 14  # whose numbers stay there
+_CELLS = 1 << 18  # similarities at a time, whose working arrays fit in the processor's cache
+_TRIALS = 1 << 14  # trials whose numbers fit there
 _BLOCK = 1 << 23  # similarities in one matrix product: enough rows for full speed (float32: 32 MB)
-_ROWS = 64  # rows of a matrix product, at least
+_ROWS = 64  # fewest rows of a matrix product
 _GRAM = 1 << 26  # all similarities are computed once if there are at most this many (float32: 256 MB)
 _GRID = 2.0**20  # cosines are rounded to this grid: the same trials on every machine, and sums exact in float32
 _REACH = 80  # a text this many nats below the likeliest one is never drawn: e^-80 is negligible beside 1
@@ -43,25 +43,25 @@ class Trials:
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> Trials:
-        """Returns the trials of a table of schema `TRIALS`."""
+        """Return the trials of a table of schema `TRIALS`."""
         return cls(table["candidates"].explode().to_numpy().reshape(len(table), -1), table["target"].to_numpy())
 
     @cached_property
     def source(self) -> NDArray[np.int32]:
-        """The [count] numbers of the texts that go into the mechanism."""
+        """The [count] numbers of the texts that are rewritten."""
         if is_shared(self.candidates):
             return self.candidates[0].take(self.target)
         return self.candidates.ravel().take(np.arange(0, self.candidates.size, self.candidates.shape[1]) + self.target)
 
     def by_prior(self, prior: Sequence[float], seed: int) -> Trials:
-        """Returns the same candidates with newly drawn sources, in slot i with probability prior[i]."""
+        """Return the same candidates with newly drawn sources, in slot i with probability prior[i]."""
         uniform = Noise.named(len(self.target), seed, "trials", "prior").uniforms()[:, 0]
         target = np.searchsorted(np.cumsum(prior)[:-1], uniform, side="right")
         return Trials(self.candidates, target.astype(np.int16))
 
 
 def of_all(texts: int, count: int, seed: int | str = 0) -> Trials:
-    """Returns trials in which every text is a candidate, in the texts' order; all trials share one row in memory.
+    """Return trials in which every text is a candidate, in the texts' order; all trials share one row in memory.
 
     Raises UserError as `sample` does.
     """
@@ -71,7 +71,7 @@ def of_all(texts: int, count: int, seed: int | str = 0) -> Trials:
 
 
 def is_shared(candidates: NDArray[np.integer]) -> bool:
-    """Returns whether all trials have the same candidates and share one row of them in memory (`of_all`)."""
+    """Return whether all trials have the same candidates and share one row of them in memory (`of_all`)."""
     return len(candidates) > 1 and candidates.strides[0] == 0
 
 
@@ -96,7 +96,7 @@ def sample(
     seed: int | str = 0,
     groups: NDArray[np.integer] | None = None,
 ) -> Trials:
-    """Returns `count` sets of `candidates` distinct texts, each with a uniformly drawn source.
+    """Return `count` sets of `candidates` distinct texts, each with a uniformly drawn source.
 
     embeddings: [texts, dimensions], unit rows (zeros allowed); at temperature 0 only their number matters.
     groups:     [texts] or None. With groups, the texts of a set share one (their number of words, say), and texts of
@@ -116,7 +116,7 @@ def sample(
     pools = [vectors if groups is None else vectors[texts] for texts in members]
     noise = Noise.named(count, seed, "trials")
     places, target = np.empty((count, candidates), np.int32), np.empty(count, np.int16)
-    # Only where cosines count is it less work to look at all trials at once, of which many begin with the same text.
+    # Only where cosines count does it save work to process all trials at once, since many begin with the same text.
     step = count if temperature else _TRIALS
     for part in (slice(start, start + step) for start in range(0, count, step)):
         uniforms = noise[part].uniforms(candidates + 1)
@@ -130,7 +130,7 @@ def sample(
 def _places(
     pools: Sequence[NDArray[np.float32]], uniforms: NDArray[np.float64], temperature: float
 ) -> NDArray[np.integer]:
-    """Returns [n, k] sets of places in all pools, for uniforms [n, k]; pools: the embeddings of each.
+    """Return [n, k] sets of places in all pools, for uniforms [n, k]; pools: the embeddings of each.
 
     The first place is drawn among all pools, the others in its own.
     """
@@ -147,9 +147,9 @@ def _places(
 
 
 def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None = None) -> NDArray[np.int64]:
-    """Returns [texts], the number of the text most dissimilar to each, within its group if there are groups.
+    """Return [texts], the number of the text most dissimilar to each, within its group if there are groups.
 
-    Of equally dissimilar texts (on the grid of `sample`), the first. -1 for a text that is alone in its group.
+    The first of equally dissimilar texts (on the grid of `sample`). -1 for a text that is alone in its group.
     """
     unit = np.asarray(embeddings, np.float32)
     other = np.full(len(unit), -1, np.int64)
@@ -165,9 +165,9 @@ def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None
 
 
 def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Returns [count], whether all candidates of a trial have equally many words; words: [texts], their numbers.
+    """Return [count], whether all candidates of a trial have equally many words; words: [texts], their numbers.
 
-    The number of words is what word-by-word mechanisms do not change, and what `match: words` draws by.
+    Word-by-word mechanisms do not change the number of words, and `match: words` draws by it.
     """
     if is_shared(candidates):
         return np.full(len(candidates), matched(candidates[:1], words)[0])
@@ -178,7 +178,7 @@ def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDAr
 
 
 def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
-    """Returns the number of texts that serve as distractors, and the share of the five commonest.
+    """Return the number of texts that serve as distractors, and the share of slots that the five most-used ones fill.
 
     candidates: [count, k]. The first candidate of a set is uniform, so only the others are counted. If few texts are
     drawn again and again, losses are averages over pairs with these few, not over the pairs of all texts.
@@ -195,7 +195,7 @@ def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
 def _extend(
     embeddings: NDArray[np.float32], first: NDArray[np.int64], uniforms: NDArray[np.float64], temperature: float
 ) -> NDArray[np.int64]:
-    """Returns [n, k] sets that begin with `first` [n]; uniforms: [n, k - 1], one for each further candidate."""
+    """Return [n, k] sets that begin with `first` [n]; uniforms: [n, k - 1], one for each further candidate."""
     texts, (count, more) = len(embeddings), uniforms.shape
     if temperature == 0:
         return _without_replacement(first, uniforms, texts)
@@ -235,7 +235,7 @@ def _extend(
 
 
 def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
-    """Returns [n, m] cosines in units of the grid, with the temperature's sign: the largest is the likeliest."""
+    """Return [n, m] cosines in units of the grid, with the temperature's sign: the largest is the likeliest."""
     product: NDArray[np.float32] = left @ right.T
     product *= np.float32(math.copysign(_GRID, temperature))
     return np.rint(product, out=product)
@@ -244,10 +244,10 @@ def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: 
 def _draw(
     score: NDArray[np.float32], state: NDArray[np.int64], uniform: NDArray[np.float64], slope: np.float32
 ) -> NDArray[np.int64]:
-    """Returns [n] texts, one for each uniform [n], drawn from softmax(slope * score[state]).
+    """Return [n] texts, one for each uniform [n], drawn from softmax(slope * score[state]).
 
     score: [states, texts], -inf for texts that are never drawn; state: [n], ascending. Only texts within reach of a
-    row's largest score are looked at, which are few if the slope is large.
+    row's largest score are used, which are few if the slope is large.
     """
     states, texts = score.shape
     out = np.empty(len(uniform), np.int64)
@@ -270,7 +270,7 @@ def _draw(
 
 
 def _without_replacement(first: NDArray[np.int64], uniforms: NDArray[np.float64], texts: int) -> NDArray[np.int64]:
-    """Returns what `_extend` does if all remaining texts are equally likely: a text's rank among them is drawn."""
+    """Return what `_extend` does if all remaining texts are equally likely: a text's rank among them is drawn."""
     count, more = uniforms.shape
     chosen = np.empty((more + 1, count), np.int32)
     chosen[0] = first

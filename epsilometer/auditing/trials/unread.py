@@ -1,4 +1,4 @@
-"""Reporting what mechanisms, attacks and metrics do not read: a loss of 0 on texts hardly read means little."""
+"""Reports on text that mechanisms, attacks and metrics do not read: a loss of 0 on texts hardly read means little."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import note, warn
 from epsilometer.text.language import LEAST, function_words
 
-MECHANISM = "the mechanism"  # among the names of what reads English
-MUCH = 0.2  # a share of unknown words or of cut texts that is this large deserves a warning
+MECHANISM = "the mechanism"  # its name in a list of components that read English
+MUCH = 0.2  # share of out-of-vocabulary words or of truncated texts from which a warning is given
 
 
 def unread(mechanism: Mechanism | None, texts: Sequence[str]) -> Unread:
-    """Returns what this mechanism says it does not read of these texts; nothing if it cannot tell."""
+    """Return the counts of text that this mechanism does not read; empty if it cannot tell."""
     return mechanism.unread(texts) if isinstance(mechanism, HasUnread) else Unread()
 
 
 def much(unknown: float | None, cut: float | None) -> list[str]:
-    """Returns, in words, the shares of unknown words and of cut texts that must be reported beside a low loss."""
+    """Return, in words, the shares of out-of-vocabulary words and truncated texts to report beside a low loss."""
     shares = ((unknown, "of the words unknown"), (cut, "of the texts cut"))
     return [f"{share:.1%} {what}" for share, what in shares if share is not None and share >= MUCH]
 
 
 def say(counts: Unread) -> None:
-    """Prints shares above 0 on standard error; as a warning if they are MUCH or more."""
+    """Print shares above 0 on standard error; as a warning if they are MUCH or more."""
     _say(
         counts.unknown / max(counts.words, 1),
         "{:.1%} of the words are outside the mechanism's vocabulary and are replaced by one public word",
@@ -46,7 +46,7 @@ def say(counts: Unread) -> None:
 
 
 def say_language(texts: Sequence[str], parts: Mapping[str, Any]) -> None:
-    """Warns where texts are not English and some of these attacks, metrics or mechanisms, by name, read it alone."""
+    """Warn where texts are not English and some of these attacks, metrics or mechanisms, by name, read only English."""
     english = [name for name, part in parts.items() if reads_english(part)]
     share = function_words(texts) if english else None
     if share is not None and share < LEAST:
@@ -58,7 +58,7 @@ def say_language(texts: Sequence[str], parts: Mapping[str, Any]) -> None:
 
 
 def reads_english(part: Any) -> bool:
-    """Whether a component says so (`english`), or reads the embedded encoder or its embedded default resource."""
+    """Return True if a component says so (`english`), or reads the embedded encoder or embedded default resource."""
     if getattr(part, "english", False) or ENCODER in (getattr(part, "model", None), getattr(part, "encoder", None)):
         return True
     default, resource = getattr(type(part), "default_resource", None), getattr(part, "resource", None)

@@ -1,1 +1,1 @@
-"""The truth bench: mechanisms of known loss, and what estimators conclude from samples of them. Losses are in nats."""
+"""The truth bench: mechanisms of known loss, and estimators on samples of them. Losses are in nats."""

@@ -18,7 +18,7 @@ _CELLS = 4000  # groups of outputs between the two numbers, where the loss of La
 
 
 def laplace_law(shift: float, scale: float) -> Law:
-    """Returns the law of Laplace noise added to 0 and to `shift`, beyond which the loss is +-|shift| / scale."""
+    """Return the law of Laplace noise added to 0 and to `shift`, beyond which the loss is +-|shift| / scale."""
     edges = np.linspace(min(0, shift), max(0, shift), _CELLS + 1)
     return cells(edges, partial(laplace_cdf, scale=scale), lambda y: laplace_cdf(y - shift, scale))
 
@@ -31,7 +31,7 @@ def laplace(
     claim: float,
     sums: bool = False,
 ) -> KnownMechanism:
-    """Returns the mechanism that adds Laplace noise of one scale to each of d numbers.
+    """Return the mechanism that adds Laplace noise of one scale to each of d numbers.
 
     inputs: two lists [d]; sums: whether the running sums of the noisy numbers are released instead of the numbers.
     """
@@ -55,7 +55,7 @@ def laplace(
 
 
 def gaussian(name: str, mu: float, delta: float) -> KnownMechanism:
-    """Returns standard Gaussian noise on 0 and on mu; it claims the least epsilon at delta (Balle and Wang 2018)."""
+    """Return standard Gaussian noise on 0 and on mu; it claims the least epsilon at delta (Balle and Wang 2018)."""
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
         return rng.normal(mu * which, size=count)
@@ -72,6 +72,6 @@ def gaussian(name: str, mu: float, delta: float) -> KnownMechanism:
 
 
 def laplace_with_delta(name: str, epsilon: float, delta: float) -> KnownMechanism:
-    """Returns Laplace noise with a claim at delta: epsilon + 2 ln(1 - delta), the least epsilon that holds there."""
+    """Return Laplace noise with a claim at delta: epsilon + 2 ln(1 - delta), the least epsilon that holds there."""
     exact = laplace(name, "Dwork et al., TCC 2006", ([0], [1]), 1 / epsilon, claim=epsilon)
     return replace(exact, claim=epsilon + 2 * math.log1p(-delta), delta=delta)

@@ -50,7 +50,7 @@ TRUTH: Schema = {  # a row for each mechanism, estimator and number of samples
 
 @dataclass(frozen=True)
 class Size:
-    """How much is sampled. samples: the runs of a mechanism in one sample; seeds: the number of such samples."""
+    """The amount of sampling. samples: the runs of a mechanism in one sample; seeds: the number of such samples."""
 
     samples: int
     seeds: int
@@ -61,7 +61,7 @@ FULL = (Size(10_000, 200), Size(1_000_000, 5))
 
 
 def bench(sizes: Sequence[Size] = QUICK, file: Path | None = None, workers: int = 1) -> pl.DataFrame:
-    """Returns the table `TRUTH`, by mechanism in the order of `every`.
+    """Return the table `TRUTH`, by mechanism in the order of `every`.
 
     file: a Python file with a further estimator (`own`). Raises UserError if it is missing.
     """
@@ -78,7 +78,7 @@ def _worker(sizes: Sequence[Size], file: Path | None) -> Callable[[int], list[di
 
 
 def rows(mechanism: KnownMechanism, estimators: Sequence[Estimator], sizes: Sequence[Size]) -> list[dict[str, Any]]:
-    """Returns the rows of one mechanism."""
+    """Return the rows of one mechanism."""
     facts = truths(mechanism)
     table = []
     for size in sizes:
@@ -100,7 +100,7 @@ def rows(mechanism: KnownMechanism, estimators: Sequence[Estimator], sizes: Sequ
 
 
 def truths(mechanism: KnownMechanism) -> dict[str, Any]:
-    """Returns the columns that do not depend on samples: the true losses of a mechanism at its pair."""
+    """Return the columns that do not depend on samples: the true losses of a mechanism at its pair."""
     law, exact = mechanism.law(), exact_figure(mechanism)
     return {
         "mechanism": mechanism.name,
@@ -117,7 +117,7 @@ def truths(mechanism: KnownMechanism) -> dict[str, Any]:
 
 
 def summary(bounds: np.ndarray, truth: float) -> dict[str, Any]:
-    """Returns the columns about the bounds [seeds]: the median, the range, and how many are above the truth."""
+    """Return the columns about the bounds [seeds]: the median, the range, and how many are above the truth."""
     above = int((bounds > truth + _TOLERANCE).sum())
     return {
         "seeds": len(bounds),

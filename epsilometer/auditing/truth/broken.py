@@ -14,7 +14,7 @@ _ORIGIN = "ours"
 
 
 def response(name: str, epsilon: float, claim: float) -> KnownMechanism:
-    """Returns randomised response on a bit, which is reported as it is with odds e^epsilon (Warner 1965)."""
+    """Return randomised response on a bit: the true bit has odds e^epsilon of being reported (Warner 1965)."""
     keep = 1 / (1 + math.exp(-epsilon))
     law = Law(np.array([keep, 1 - keep]), np.array([1 - keep, keep]))
 
@@ -25,12 +25,12 @@ def response(name: str, epsilon: float, claim: float) -> KnownMechanism:
 
 
 def halved(epsilon: float) -> KnownMechanism:
-    """Returns a mechanism that spends twice the epsilon that it claims, as if a sensitivity had been halved."""
+    """Return a mechanism that spends twice the epsilon that it claims, as if a sensitivity had been halved."""
     return response("epsilon halved", 2 * epsilon, claim=epsilon)
 
 
 def reused(epsilon: float) -> KnownMechanism:
-    """Returns a mechanism on two bits a b, 00 or 01, that flips both by one coin, so whether they agree is revealed.
+    """Return a mechanism on two bits a b, 00 or 01, that flips both by one coin, so it reveals whether they agree.
 
     Outputs: 2 a + b.
     """
@@ -44,7 +44,7 @@ def reused(epsilon: float) -> KnownMechanism:
 
 
 def rare(epsilon: float, share: float) -> KnownMechanism:
-    """Returns randomised response that reveals a share of its inputs: outputs 2 and 3 are the true bit, marked."""
+    """Return randomised response that reveals a share of its inputs: outputs 2 and 3 are the true bit, marked."""
     keep = 1 / (1 + math.exp(-epsilon))
     noisy = (1 - share) * np.array([keep, 1 - keep])
     law = Law(np.array([*noisy, share, 0]), np.array([*noisy[::-1], 0, share]))
@@ -57,7 +57,7 @@ def rare(epsilon: float, share: float) -> KnownMechanism:
 
 
 def null(name: str, outputs: int) -> KnownMechanism:
-    """Returns a mechanism that reveals nothing about its input: it has this many outputs, all equally likely."""
+    """Return a mechanism that reveals nothing about its input: it has this many outputs, all equally likely."""
     chance = np.full(outputs, 1 / outputs)
     law = Law(chance, chance)
 
@@ -68,7 +68,7 @@ def null(name: str, outputs: int) -> KnownMechanism:
 
 
 def null_scores() -> KnownMechanism:
-    """Returns Gaussian noise on two equal numbers, with a meaningless score as its loss: no estimator may find any."""
+    """Return Gaussian noise on two equal numbers, with a meaningless score as its loss: estimators must find none."""
     half = Law(np.array([1.0]), np.array([1.0]))
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:

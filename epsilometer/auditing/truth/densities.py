@@ -13,23 +13,23 @@ _NODES = 16  # per piece; a piece is as wide as the scale of the narrowest noise
 
 
 def laplace(y: Floats, scale: float) -> Floats:
-    """Returns the density of Laplace noise at y."""
+    """Return the density of Laplace noise at y."""
     return np.exp(-np.abs(y) / scale) / (2 * scale)
 
 
 def laplace_cdf(y: Floats, scale: float) -> Floats:
-    """Returns P(noise <= y) for Laplace noise."""
+    """Return P(noise <= y) for Laplace noise."""
     tail = np.exp(-np.abs(y) / scale) / 2
     return np.where(y < 0, tail, 1 - tail)
 
 
 def exponential_cdf(y: Floats, scale: float) -> Floats:
-    """Returns P(noise <= y) for exponential noise."""
+    """Return P(noise <= y) for exponential noise."""
     return -np.expm1(-np.maximum(y, 0) / scale)
 
 
 def nodes(breaks: Sequence[float], scales: Sequence[float]) -> tuple[Floats, Floats]:
-    """Returns nodes and weights [m] of Gauss-Legendre rules, for integrals over all numbers.
+    """Return nodes and weights [m] of Gauss-Legendre rules, for integrals over all numbers.
 
     breaks: the places where a density has a kink, none of which lies inside a piece; scales: of the noises.
     """

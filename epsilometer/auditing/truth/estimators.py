@@ -30,7 +30,7 @@ class Estimator:
     """An estimator on the bench.
 
     average: whether it bounds the loss that the best adversary's success rate shows, instead of the pure loss.
-    most:    the most samples that it is given; with a delta, the one-run audit's time grows with their square.
+    most:    the largest number of samples; with a delta, the one-run audit's time grows with their square.
     """
 
     name: str
@@ -40,25 +40,25 @@ class Estimator:
 
 
 def success_rate(samples: Samples, error: float, delta: float) -> float:
-    """Returns the audit's `loss`, from how often the guess is right (TeDA, eq. 11)."""
+    """Return the audit's `loss`, from the share of right guesses (TeDA, eq. 11)."""
     right = samples.right
     return estimate(int(right.sum()), len(right), alpha=2 * error, delta=delta).loss
 
 
 def rates(samples: Samples, error: float, delta: float) -> float:
-    """Returns the loss by the true and false positive rates of all guesses (Arcolezi and Gambs 2024)."""
+    """Return the loss by the true and false positive rates of all guesses (Arcolezi and Gambs 2024)."""
     positives, true = int(samples.first.sum()), int((samples.guess & samples.first).sum())
     false = int(samples.guess.sum()) - true
     return loss_by_rates(true, positives, false, len(samples.first) - positives, alpha=2 * error, delta=delta)
 
 
 def abstention(samples: Samples, error: float, delta: float) -> float:
-    """Returns the audit's `worst_output`, from the surest guesses."""
+    """Return the audit's `worst_output`, from the most confident guesses."""
     return worst_output(samples.right, np.abs(samples.loss), 2, 2 * error, delta=delta)
 
 
 def one_run(samples: Samples, error: float, delta: float) -> float:
-    """Returns the one-run audit's loss, taking all runs as one run with a coin for each."""
+    """Return the one-run audit's loss, taking all runs as one run with a coin for each."""
     return unit_loss(samples.right, np.abs(samples.loss), 2 * error, delta=delta).loss
 
 
@@ -71,7 +71,7 @@ OURS = (
 
 
 def own(file: Path) -> Estimator:
-    """Returns a user's estimator: the function `bound(samples, error, delta)` of a Python file.
+    """Return a user's estimator: the function `bound(samples, error, delta)` of a Python file.
 
     Raises UserError if there is no such file or function.
     """

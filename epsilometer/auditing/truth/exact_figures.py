@@ -25,7 +25,7 @@ class ExactFigure:
 
 
 def exact_figure(mechanism: KnownMechanism) -> ExactFigure:
-    """Returns the exact loss by the product of the laws of the output's independent parts, or by its one law."""
+    """Return the exact loss by the product of the laws of the output's independent parts, or by its one law."""
     law = mechanism.law()
     parts = law.parts or (law,)
     step = 4 * _WIDTH / len(parts)

@@ -15,7 +15,7 @@ INPUTS = (2, 1)
 
 
 def truncated_geometric() -> KnownMechanism:
-    """Returns algorithm 4.8, which is ln(1 + 2^-k)-private for k = ceil(ln(2 / epsilon)).
+    """Return algorithm 4.8, which is ln(1 + 2^-k)-private for k = ceil(ln(2 / epsilon)).
 
     P(z | c) falls by a factor of 2^k / (2^k + 1) with each step of z away from c.
     """
@@ -23,7 +23,7 @@ def truncated_geometric() -> KnownMechanism:
     base, whole = 2**k + 1, (2 ** (k + 1) + 1) * (2**k + 1) ** (PEOPLE - 1)
 
     def up_to(c: int) -> list[int]:
-        """Returns how many of the `whole` equally likely integers lead to an output of at most z, for z = 0 to n."""
+        """Return how many of the `whole` equally likely integers lead to an output of at most z, for z = 0 to n."""
         below = [2 ** (k * (c - z)) * base ** (PEOPLE - (c - z)) for z in range(c)]
         above = [whole - 2 ** (k * (z - c + 1)) * base ** (PEOPLE - 1 - (z - c)) for z in range(c, PEOPLE)]
         return [*below, *above, whole]

@@ -40,5 +40,5 @@ class KnownMechanism:
 
 
 def table(losses: NDArray[np.float64]) -> Loss:
-    """Returns the loss function of outputs that are numbers from 0, given the loss of each."""
+    """Return the loss function of outputs that are numbers from 0, given the loss of each."""
     return lambda outputs: losses[outputs]

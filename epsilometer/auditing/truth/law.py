@@ -2,7 +2,7 @@
 
 Only the likelihood ratio of an output helps an adversary to tell the two inputs apart (Neyman and Pearson 1933), so
 outputs are put into groups. A group is an event of the mechanism, with an exact probability. So the loss that the
-groups show is never above the mechanism's, and comes as close to it as the groups are small.
+groups show is never above the mechanism's; the smaller the groups, the closer it comes.
 """
 
 from __future__ import annotations
@@ -51,24 +51,24 @@ class Law:
         return float(np.minimum(self.first, self.other).sum()) / 2
 
     def at_rate(self, rate: float) -> float:
-        """Returns ln(TPR / FPR) of the best test with false-positive rate `rate`, where positive is the first input.
+        """Return ln(TPR / FPR) of the best test with false-positive rate `rate`, where positive is the first input.
 
-        Groups are taken from the most telling on until their probability under the other input is `rate`; the last one
-        is taken in part.
+        Groups are taken from the most telling on until their probability under the other input is `rate`; a part of the
+        last one is taken.
         """
         order = np.argsort(-self.losses, kind="stable")
         false, true = np.cumsum(self.other[order]), np.cumsum(self.first[order])
-        free = self.first[self.other == 0].sum()  # under the first input, of groups that the other never gives
+        free = self.first[self.other == 0].sum()  # mass under the first input of groups that the other never gives
         return math.log(float(np.interp(rate, np.append(0.0, false), np.append(free, true))) / rate)
 
     def delta(self, epsilon: float) -> float:
-        """Returns the least delta with which epsilon holds in both directions: the larger hockey-stick divergence."""
+        """Return the least delta with which epsilon holds in both directions: the larger hockey-stick divergence."""
         ratio = math.exp(epsilon)
         forward = np.maximum(self.first - ratio * self.other, 0).sum()
         return float(max(forward, np.maximum(self.other - ratio * self.first, 0).sum()))
 
     def epsilon(self, delta: float) -> float:
-        """Returns the least epsilon that holds for the pair with this delta."""
+        """Return the least epsilon that holds for the pair with this delta."""
         if delta == 0:
             return self.pure
         if self.delta(0.0) <= delta:
@@ -82,7 +82,7 @@ class Law:
 
 
 def cells(edges: Floats, first: Callable[[Floats], Floats], other: Callable[[Floats], Floats]) -> Law:
-    """Returns the law of a number from its distribution functions under the two inputs.
+    """Return the law of a number from its distribution functions under the two inputs.
 
     edges: [m], increasing. There are m + 1 groups: a cell between each two edges, and the two ends.
     """
@@ -91,7 +91,7 @@ def cells(edges: Floats, first: Callable[[Floats], Floats], other: Callable[[Flo
 
 
 def together(*laws: Law, step: float) -> Law:
-    """Returns the law of independent outputs released together, with losses rounded to multiples of a step.
+    """Return the law of independent outputs released together, with losses rounded to multiples of a step.
 
     The rounding only decides which outputs are in one group. The probabilities of a law may sum to less than one (for
     a part of a mechanism's outputs); no loss may be infinite.
@@ -108,6 +108,6 @@ def together(*laws: Law, step: float) -> Law:
 
 
 def either(*laws: Law) -> Law:
-    """Returns the law whose outputs are those of all these laws, each of which is a part of it."""
+    """Return the law whose outputs are those of all these laws, each of which is a part of it."""
     first, other = (np.concatenate([getattr(law, name) for law in laws]) for name in ("first", "other"))
     return Law(first, other, max(law.limit for law in laws))

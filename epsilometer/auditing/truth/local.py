@@ -1,4 +1,4 @@
-"""Local protocols for frequencies, as ldp-audit has them (Arcolezi and Gambs, VLDB 2024).
+"""Local protocols for frequencies, as in ldp-audit (Arcolezi and Gambs, VLDB 2024).
 
 In effect, each of the five protocols releases a set of values: the value itself (GRR), a subset (SS), the bits that are
 1 (SUE, OUE), or all values that the hash maps to the reported bit (BLH). All values except the two of the pair are
@@ -26,7 +26,7 @@ PROTOCOLS = ("GRR", "SS", "SUE", "OUE", "BLH")
 class Chances:
     """The law of the set that is drawn for one of two values.
 
-    pair: [2, 2], the probability of each answer to: does it hold its own value, does it hold the other one.
+    pair: [2, 2], the probability of each pair of answers: whether it holds its own value, whether it holds the other.
     more: [2, 2, k - 1], given these answers, the probability of each number of further values among the k - 2.
     """
 
@@ -35,7 +35,7 @@ class Chances:
 
 
 def chances(protocol: str, k: int, epsilon: float) -> Chances:
-    """Returns the law of the sets of a protocol over k values."""
+    """Return the law of the sets of a protocol over k values."""
     odds, rest = math.exp(epsilon), k - 2
     counts = np.arange(rest + 1)
     if protocol in ("GRR", "SS"):
@@ -55,7 +55,7 @@ def chances(protocol: str, k: int, epsilon: float) -> Chances:
 
 
 def protocol(name: str, k: int, epsilon: float) -> KnownMechanism:
-    """Returns a protocol at the first two of k values."""
+    """Return a protocol at the first two of k values."""
     table = chances(name, k, epsilon)
     law = Law(table.pair.ravel(), table.pair.T.ravel())
     losses = law.losses.reshape(2, 2)
@@ -74,14 +74,14 @@ def protocol(name: str, k: int, epsilon: float) -> KnownMechanism:
 
 
 def _responses(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:
-    """Returns sets [n, 3] of generalised randomised response for value 0: the value, or another of the k."""
+    """Return sets [n, 3] of generalised randomised response for value 0: the value, or another of the k."""
     keep = rng.random(count) < math.exp(epsilon) / (math.exp(epsilon) + k - 1)
     value = np.where(keep, 0, rng.integers(1, k, count))
     return np.stack([value == 0, value == 1, value > 1], axis=1).astype(np.int64)
 
 
 def _subsets(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:
-    """Returns sets [n, 3] of subset selection for value 0: it is in with some probability, others fill the set."""
+    """Return sets [n, 3] of subset selection for value 0: it is in with some probability, others fill the set."""
     odds = math.exp(epsilon)
     size = max(1, round(k / (odds + 1)))
     own = rng.random(count) < size * odds / (size * odds + k - size)
@@ -93,13 +93,13 @@ def _subsets(count: int, rng: np.random.Generator, k: int, epsilon: float) -> ND
 def _bits(
     count: int, rng: np.random.Generator, k: int, epsilon: float, own: float = 0.0, foreign: float = 0.0
 ) -> NDArray[np.int64]:
-    """Returns sets [n, 3] of unary encoding for value 0, which has a bit for each value."""
+    """Return sets [n, 3] of unary encoding for value 0, which has a bit for each value."""
     more = rng.binomial(k - 2, foreign, count)
     return np.stack([rng.random(count) < own, rng.random(count) < foreign, more], axis=1).astype(np.int64)
 
 
 def _hashed(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:
-    """Returns sets [n, 3] of binary local hashing for value 0.
+    """Return sets [n, 3] of binary local hashing for value 0.
 
     Every value's hash is a fair coin; the hash of the input is reported as it is, or flipped.
     """

@@ -23,7 +23,7 @@ _ORIGIN = "arXiv:2509.07055, google-research/dp_sequential_test"
 
 
 def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -> KnownMechanism:
-    """Returns NonDPLaplace1 or NonDPGaussian1, whose mean and scale both use the true count."""
+    """Return NonDPLaplace1 or NonDPGaussian1, whose mean and scale both use the true count."""
     scales = [2 / (n * epsilon) for n in _COUNTS]
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
@@ -48,7 +48,7 @@ def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -
 
 
 def noisy_scale(epsilon: float) -> KnownMechanism:
-    """Returns NonDPLaplace2, whose mean uses the true count and whose scale uses the noisy one."""
+    """Return NonDPLaplace2, whose mean uses the true count and whose scale uses the noisy one."""
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
         n = np.maximum(_LEAST, _COUNTS[which] + rng.laplace(scale=2 / epsilon, size=count))
@@ -72,7 +72,7 @@ def noisy_scale(epsilon: float) -> KnownMechanism:
 
 
 def _tail(z: Floats, n: int, epsilon: float) -> Floats:
-    """Returns P(noise <= z) where the scale of the noise uses a noisy count, integrated over it in closed form."""
+    """Return P(noise <= z) where the scale of the noise uses a noisy count, integrated over it in closed form."""
     c = epsilon / 2
     a = np.abs(z) * c
     inside = n * math.exp(-c * n) * _exprel((c - a) * n) + np.exp(-a * n) / (c + a)
@@ -81,7 +81,7 @@ def _tail(z: Floats, n: int, epsilon: float) -> Floats:
 
 
 def _density(size: Floats, n: int, epsilon: float) -> Floats:
-    """Returns the density of that noise at values of this absolute size."""
+    """Return the density of that noise at values of this absolute size."""
     c = epsilon / 2
     a = size * c
     u = (c - a) * n
@@ -93,5 +93,5 @@ def _density(size: Floats, n: int, epsilon: float) -> Floats:
 
 
 def _exprel(u: Floats) -> Floats:
-    """Returns (e^u - 1) / u, which is 1 at u = 0."""
+    """Return (e^u - 1) / u, which is 1 at u = 0."""
     return np.where(u == 0, 1, np.expm1(u) / np.where(u == 0, 1, u))

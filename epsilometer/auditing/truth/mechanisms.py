@@ -19,12 +19,12 @@ SIZES, EPSILONS = (2, 10, 100), (0.5, 1.0, 4.0)
 
 @cache
 def every() -> tuple[KnownMechanism, ...]:
-    """Returns DP-Sniper's twenty, ldp-audit's, those with a delta, broken ones, null ones, and ours on texts."""
+    """Return DP-Sniper's twenty, ldp-audit's, those with a delta, broken ones, null ones, and ours on texts."""
     return (*sniper(), *protocols(), *with_delta(), *wrong(), *nothing(), *rewriters())
 
 
 def sniper() -> Iterator[KnownMechanism]:
-    """Yields the twenty of DP-Sniper (eth-sri/dp-sniper ee087b2), at the pairs of its reference results."""
+    """Yield the twenty of DP-Sniper (eth-sri/dp-sniper ee087b2), at the pairs of its reference results."""
     laplace, ding = "Dwork et al., TCC 2006", "Ding et al., CCS 2018, algorithm {}"
     yield additive.laplace("Laplace", laplace, ([1], [2]), 10, claim=0.1)
     yield geometric.truncated_geometric()
@@ -50,7 +50,7 @@ def sniper() -> Iterator[KnownMechanism]:
 
 
 def protocols() -> Iterator[KnownMechanism]:
-    """Yields ldp-audit's five (hharcolezi/ldp-audit 5cd1c5d) at three sizes of the domain and three epsilons."""
+    """Yield ldp-audit's five (hharcolezi/ldp-audit 5cd1c5d) at three sizes of the domain and three epsilons."""
     for name in local.PROTOCOLS:
         for k in SIZES:
             for epsilon in EPSILONS:
@@ -58,7 +58,7 @@ def protocols() -> Iterator[KnownMechanism]:
 
 
 def with_delta() -> Iterator[KnownMechanism]:
-    """Yields mechanisms for which a pair (epsilon, delta) is known."""
+    """Yield mechanisms for which a pair (epsilon, delta) is known."""
     yield additive.gaussian("Gaussian mu=1 delta=1e-5", 1.0, 1e-5)
     yield additive.gaussian("Gaussian mu=1 delta=.01", 1.0, 1e-2)
     yield additive.gaussian("Gaussian mu=2 delta=.01", 2.0, 1e-2)
@@ -66,7 +66,7 @@ def with_delta() -> Iterator[KnownMechanism]:
 
 
 def wrong() -> Iterator[KnownMechanism]:
-    """Yields mechanisms that leak more than they claim."""
+    """Yield mechanisms that leak more than they claim."""
     for epsilon in (0.01, 0.1):
         yield means.true_count("NonDPGaussian1", epsilon, "normal")
         yield means.true_count("NonDPLaplace1", epsilon, "laplace")
@@ -77,14 +77,14 @@ def wrong() -> Iterator[KnownMechanism]:
 
 
 def nothing() -> Iterator[KnownMechanism]:
-    """Yields mechanisms that leak nothing."""
+    """Yield mechanisms that leak nothing."""
     yield broken.null("constant", 1)
     yield broken.null("uniform", 10)
     yield broken.null_scores()
 
 
 def rewriters() -> Iterator[KnownMechanism]:
-    """Yields our own mechanisms, on texts whose rewrites can all be listed."""
+    """Yield our own mechanisms, on texts whose rewrites can all be listed."""
     yield texts.responses(2.0)
     for name in ("tem", "santext", "exponential", "custext"):
         yield texts.words(name, 2.0)

@@ -24,7 +24,7 @@ def _exponential(y: Floats, scale: float) -> Floats:
 
 
 def _noise(name: str) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-    """Returns the density and the distribution function of the noise of this name."""
+    """Return the density and the distribution function of the noise of this name."""
     if name == "laplace":
         return partial(laplace_density, scale=SCALE), partial(laplace_cdf, scale=SCALE)
     return partial(_exponential, scale=SCALE), partial(exponential_cdf, scale=SCALE)
@@ -40,7 +40,7 @@ def _draws(inputs: Inputs, noise: str, summary: Callable[..., NDArray[Any]]) -> 
 
 
 def place(name: str, number: int, inputs: Inputs, noise: str) -> KnownMechanism:
-    """Returns the mechanism that releases which of the noisy answers is the largest."""
+    """Return the mechanism that releases which of the noisy answers is the largest."""
     density, cdf = _noise(noise)
 
     def chances(queries: Sequence[float]) -> Floats:
@@ -58,7 +58,7 @@ def place(name: str, number: int, inputs: Inputs, noise: str) -> KnownMechanism:
 
 
 def value(name: str, number: int, inputs: tuple[float, float], noise: str) -> KnownMechanism:
-    """Returns the mechanism that releases the largest of five noisy answers itself, which breaks its claim.
+    """Return the mechanism that releases the largest of five noisy answers itself, which breaks its claim.
 
     inputs: the true answer for either input, the same for all five queries.
     """

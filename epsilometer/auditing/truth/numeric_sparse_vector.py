@@ -1,7 +1,7 @@
 """Variants of the sparse vector technique that answer with numbers.
 
 Algorithm 3 of Lyu, Su and Li (VLDB 2017) releases the noisy answer that was above the threshold, which reveals where
-the threshold lies. It is also run together with algorithm 4. NumericalSVT (Wang, Ding, Wang, Kifer and Zhang, PLDI
+the threshold lies. It also runs together with algorithm 4. NumericalSVT (Wang, Ding, Wang, Kifer and Zhang, PLDI
 2019) answers with fresh noise.
 """
 
@@ -35,7 +35,7 @@ class Revealing:
         self.inputs, self.threshold = inputs, threshold
 
     def draw(self, which: int, count: int, rng: np.random.Generator) -> Floats:
-        """Returns `count` outputs of the algorithm on the input `which`."""
+        """Return `count` outputs of the algorithm on the input `which`."""
         threshold, stop = self.threshold, self.threshold.stop
         noisy = np.asarray(self.inputs[which]) + rng.laplace(scale=threshold.noise, size=(count, QUERIES))
         above = noisy >= threshold.level + rng.laplace(scale=threshold.scale, size=(count, 1))
@@ -49,7 +49,7 @@ class Revealing:
         return out
 
     def loss(self, outputs: Floats) -> Floats:
-        """Returns the [n] losses ln P(output | first) / P(output | other)."""
+        """Return the [n] losses ln P(output | first) / P(output | other)."""
         return self._log_density(0, outputs) - self._log_density(1, outputs)
 
     @cached_property
@@ -58,14 +58,14 @@ class Revealing:
         return either(*(self._part(yes) for yes in places(self.threshold.stop)))
 
     def _part(self, yes: tuple[int, ...]) -> Law:
-        """Returns the part of the law with yeses at these places."""
+        """Return the part of the law with yeses at these places."""
         if not yes:
             nothing = np.tile([-1.0, 0.0], (1, self.threshold.stop))
             return Law(np.exp(self._log_density(0, nothing)), np.exp(self._log_density(1, nothing)))
         return either(*(self._smallest(place, yes) for place in yes))
 
     def _smallest(self, place: int, yes: tuple[int, ...]) -> Law:
-        """Returns the part of the law with the smallest answer at this place; the threshold must lie below it."""
+        """Return the part of the law with the smallest answer at this place; the threshold must lie below it."""
         scale = self.threshold.noise
         y, weight = nodes(self._breaks, [2 * scale])
         here = np.abs(y) < _FAR * scale
@@ -89,7 +89,7 @@ class Revealing:
         return sorted({*self.inputs[0], *self.inputs[1]})
 
     def _log_density(self, which: int, outputs: Floats) -> Floats:
-        """Returns ln of the density [n] of outputs.
+        """Return ln of the density [n] of outputs.
 
         It is the density of the answers, times the probability that the threshold lies below all of them and above all
         queries answered with no.
@@ -105,7 +105,7 @@ class Revealing:
         return np.asarray(own + self._log_below(which, first, last - first - some.sum(axis=1), lowest))
 
     def _log_below(self, which: int, first: NDArray[np.int64], second: NDArray[np.int64], lowest: Floats) -> Floats:
-        """Returns ln P(threshold <= lowest, and `first` and `second` queries of either half below it), from a table."""
+        """Return ln P(threshold <= lowest, and `first` and `second` queries of either half below it), from a table."""
         start, step, logs = self._tables[which]
         at = np.clip((lowest - self.threshold.level - start) / step, 0, logs.shape[2] - 1.000001)
         at = np.where(np.isinf(lowest), logs.shape[2] - 1.000001, at)
@@ -138,7 +138,7 @@ class Revealing:
 
 
 def revealing(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
-    """Returns algorithm 3."""
+    """Return algorithm 3."""
     algorithm = Revealing(inputs, threshold)
     return KnownMechanism(
         name,
@@ -151,7 +151,7 @@ def revealing(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism
 
 
 def parallel(name: str, inputs: Inputs, third: Threshold, fourth: Threshold) -> KnownMechanism:
-    """Returns algorithms 3 and 4 on the same queries. Outputs: of 3, then the number (`places`) of 4's answers."""
+    """Return algorithms 3 and 4 on the same queries. Outputs: of 3, then the number (`places`) of 4's answers."""
     algorithm = Revealing(inputs, third)
 
     @cache
@@ -174,7 +174,7 @@ def parallel(name: str, inputs: Inputs, third: Threshold, fourth: Threshold) -> 
 
 
 def numerical(name: str, inputs: tuple[float, float], threshold: Threshold, scale: float) -> KnownMechanism:
-    """Returns NumericalSVT, with all queries of an input alike.
+    """Return NumericalSVT, with all queries of an input alike.
 
     Outputs: [n, 2 stop], as for algorithm 3; scale: of the answers' noise.
     """

@@ -33,12 +33,12 @@ class Samples:
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """Whether each guess of the optimal adversary is right, bool [n]."""
+        """Bool [n]: whether each guess of the optimal adversary is right."""
         return self.guess == self.first
 
 
 def samples(mechanism: KnownMechanism, count: int, seed: int) -> Samples:
-    """Returns `count` runs of a mechanism; its name, the count and the seed name the randomness."""
+    """Return `count` runs of a mechanism; its name, the count and the seed name the randomness."""
     rng = np.random.default_rng([zlib.crc32(mechanism.name.encode()), count, seed])
     first = rng.random(count) < 0.5
     halves = [mechanism.draw(which, int(of.sum()), rng) for which, of in enumerate((first, ~first))]

@@ -39,37 +39,37 @@ class Threshold:
     stop: int = 1
 
     def above(self, queries: Sequence[float], count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Returns bool [n, 10], which queries are above the noisy threshold, as if all of them were answered."""
+        """Return bool [n, 10], which queries are above the noisy threshold, as if all of them were answered."""
         noisy = np.asarray(queries) + rng.laplace(scale=self.noise, size=(count, QUERIES))
         return noisy >= self.level + rng.laplace(scale=self.scale, size=(count, 1))
 
     def nodes(self, queries: Sequence[float]) -> tuple[Floats, Floats, Floats]:
-        """Returns nodes [m] of the threshold's noise, their probabilities [m], and each query's P(below) [10, m]."""
+        """Return nodes [m] of the threshold's noise, their probabilities [m], and each query's P(below) [10, m]."""
         at, weight = nodes(sorted({0.0, *(x - self.level for x in queries)}), [self.scale, self.noise])
         below = laplace_cdf(at + self.level - np.asarray(queries)[:, None], self.noise)
         return at, weight * laplace(at, self.scale), below
 
     def chances(self, queries: Sequence[float]) -> Floats:
-        """Returns the [m] probabilities of all possible answers, in the order of `places`."""
+        """Return the [m] probabilities of all possible answers, in the order of `places`."""
         _, mass, below = self.nodes(queries)
         return np.array([mass @ answered(below, yes, self.stop) for yes in places(self.stop)])
 
 
 def places(stop: int) -> Iterator[tuple[int, ...]]:
-    """Yields the places of the queries above, for all possible answers, which have at most `stop` of them."""
+    """Yield the places of the queries above, for all possible answers, which have at most `stop` of them."""
     for size in range(stop + 1):
         yield from combinations(range(QUERIES), size)
 
 
 def answered(below: Floats, yes: tuple[int, ...], stop: int) -> Floats:
-    """Returns the [m] probabilities of these answers at each node; no query is asked after the last of `stop` yeses."""
+    """Return the [m] probabilities of these answers at each node; no query is asked after the last of `stop` yeses."""
     last = yes[-1] + 1 if len(yes) == stop else QUERIES
     no = [i for i in range(last) if i not in yes]
     return np.asarray(np.prod(below[no], axis=0) * np.prod(1 - below[list(yes)], axis=0))
 
 
 def numbered(above: NDArray[np.bool_], stop: int) -> NDArray[np.int64]:
-    """Returns the [n] numbers in `places` of the released answers, from which queries are above, bool [n, 10]."""
+    """Return the [n] numbers in `places` of the released answers, from which queries are above, bool [n, 10]."""
     shown = above & (np.cumsum(above, axis=1) <= stop)
     codes = np.array([sum(1 << i for i in yes) for yes in places(stop)])
     order = np.argsort(codes)
@@ -77,7 +77,7 @@ def numbered(above: NDArray[np.bool_], stop: int) -> NDArray[np.int64]:
 
 
 def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
-    """Returns algorithm 1, 2 or 4. With one yes, the first two differ only in the settings of `threshold`."""
+    """Return algorithm 1, 2 or 4. With one yes, the first two differ only in the settings of `threshold`."""
 
     @cache
     def law() -> Law:
@@ -90,13 +90,13 @@ def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> Kn
 
 
 def noiseless(name: str, inputs: Inputs) -> KnownMechanism:
-    """Returns algorithm 5, whose queries have no noise: the threshold's noise alone decides, so few answers occur."""
+    """Return algorithm 5, whose queries have no noise: the threshold's noise alone decides, so few answers occur."""
     level, scale = 1.0, 2 / EPSILON
     values = np.unique(np.concatenate(inputs))
     edges = np.append(values - level, np.inf)
 
     def answers(queries: Sequence[float]) -> NDArray[np.int64]:
-        """Returns the queries above as bits, [m], for noise below the first edge, between the first two, and so on."""
+        """Return the queries above as bits, [m], for noise below the first edge, between the first two, and so on."""
         middle = np.concatenate([[edges[0] - 1], edges[:-1] + 0.5])
         return (np.asarray(queries) >= middle[:, None] + level) @ (1 << np.arange(QUERIES))
 
@@ -113,7 +113,7 @@ def noiseless(name: str, inputs: Inputs) -> KnownMechanism:
 
 
 def endless(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
-    """Returns algorithm 6, which never stops. The first five queries of an input are alike, and so are the last."""
+    """Return algorithm 6, which never stops. The first five queries of an input are alike, and so are the last."""
     half = QUERIES // 2
 
     @cache
@@ -121,7 +121,7 @@ def endless(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
         return Law(chances(inputs[0]).ravel(), chances(inputs[1]).ravel())
 
     def chances(queries: Sequence[float]) -> Floats:
-        """Returns the [6, 6] probabilities of how many queries of each half are above."""
+        """Return the [6, 6] probabilities of how many queries of each half are above."""
         _, mass, below = threshold.nodes(queries)
         counts = np.arange(half + 1)[:, None]
         low, high = binom.pmf(counts, half, 1 - below[0]), binom.pmf(counts, half, 1 - below[-1])

@@ -30,7 +30,7 @@ TEXTS = ("boston monday", "dallas friday")
 
 
 def words(name: str, epsilon: float) -> KnownMechanism:
-    """Returns a word mechanism on two texts of two words, over five words with vectors of two dimensions."""
+    """Return a word mechanism on two texts of two words, over five words with vectors of two dimensions."""
     with TemporaryDirectory() as folder:
         resource = Path(folder) / "words.npz"
         WordVectors(WORDS, np.array(PLACES)).save(resource)
@@ -40,13 +40,13 @@ def words(name: str, epsilon: float) -> KnownMechanism:
 
 
 def responses(epsilon: float) -> KnownMechanism:
-    """Returns randomised response over a list of five texts."""
+    """Return randomised response over a list of five texts."""
     texts = (*TEXTS, "denver monday", "boston friday", "dallas monday")
     return text_mechanism("randomized_response", RandomizedResponse(resource=texts), epsilon, texts)
 
 
 def text_mechanism(name: str, mechanism: Any, epsilon: float, outputs: Sequence[str]) -> KnownMechanism:
-    """Returns a mechanism with laws at the two texts. outputs: all possible rewrites; draws are numbers of these."""
+    """Return a mechanism with laws at the two texts. outputs: all possible rewrites; draws are numbers of these."""
     number = {text: i for i, text in enumerate(outputs)}
 
     @cache

@@ -1,14 +1,14 @@
-"""Verbatim leakage: how many of the identifiers in the texts survive in their rewrites.
+"""Verbatim leakage: the number of identifiers in the texts that survive in their rewrites.
 
-Identifiers are those that the corpus records having planted (columns `identifiers` and `identifier_kinds`), and those
-that have a pattern (`text.identifiers`). Names have no pattern, so they are known from the record alone. A match that
+Identifiers are those that the corpus records as planted (columns `identifiers` and `identifier_kinds`), and those
+that match a pattern (`text.identifiers`). Names have no pattern, so they are known from the record alone. A match that
 overlaps a recorded identifier is counted as that one.
 
-An identifier has survived where the canonical form of the rewrite holds its own (`text.canonical`). What survives in
-part is counted in a column of its own, `partly`, and never in both. Spellings beyond that form go uncounted, so the
-share is a lower bound on what leaks. A word that a mechanism happens to draw (of a person called May) counts. Where a
-corpus says which mentions are of one entity (column `identifier_entities`), these are one identifier, which is masked
-only if none of its mentions has survived (Pilan et al. 2022).
+An identifier has survived where the canonical form of the rewrite holds its own (`text.canonical`). Partial survival
+is counted in a column of its own, `partly`, and never in both. Spellings beyond that form go uncounted, so the
+share is a lower bound on the leak. A word that a mechanism draws by chance (for a person called May) counts. Where a
+corpus records which mentions are of one entity (column `identifier_entities`), these are one identifier, which is
+masked only if none of its mentions has survived (Pilan et al. 2022).
 
 A share's interval is clustered by source (`auditing.worth.intervals`): several identifiers of one text, and
 several rewrites of it, do not survive independently.
@@ -32,7 +32,7 @@ from epsilometer.text.identifiers import matches
 
 COUNTS: Schema = {name: LEAKAGE[name] for name in list(LEAKAGE)[3:]}  # without the cell
 ALL = "all"
-OTHER = "other"  # the kind of what a corpus records without one
+OTHER = "other"  # kind of an identifier that a corpus records without one
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Identifier:
     """A name, an address or a number in a text.
 
     kind: "name", "e-mail address", "phone number", "order number" or a corpus's own. recorded: by the corpus. entity:
-    what it mentions; empty where the corpus does not say. source: the text in which it stands.
+    the entity that it mentions; empty where the corpus does not record it. source: its text.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class Identifier:
 
 
 def identifiers(table: pl.DataFrame) -> list[list[Identifier]]:
-    """The identifiers of each text of a prepared table (column `text`, and the records where it has them)."""
+    """Return the identifiers of each text of a prepared table (column `text`, and the records where it has them)."""
     texts = table["text"].to_list()
     rows = []
     for text, listed, matched in zip(texts, recorded(table), matches(texts), strict=True):
@@ -74,11 +74,11 @@ def leakage(
     sources: Sequence[int] | NDArray[np.integer],
     alpha: float,
 ) -> pl.DataFrame:
-    """Return a row a kind, and one for all kinds together: how many identifiers there were, and how many survived.
+    """Return a row per kind, and one for all kinds together: the number of identifiers, and of those that survived.
 
     identifiers: those of each rewrite's original; sources: the number of the original. Returns kind, identifiers,
     recorded (how many of these the corpus recorded), survived, partly (how many others survived in part), share, low,
-    high (of those that survived, at confidence 1 - alpha); no row of a kind that does not occur.
+    high (of those that survived, at confidence 1 - alpha); no row for a kind that does not occur.
     """
     seen: dict[str, list[tuple[bool, bool, bool, int]]] = {}  # survived, partly, recorded, source
     for some, rewrite, source in zip(identifiers, rewrites, sources, strict=True):
@@ -97,7 +97,7 @@ def leakage(
 
 
 def by_entity(some: Sequence[Identifier]) -> list[list[Identifier]]:
-    """The mentions of each entity; what mentions none that is known is one of its own."""
+    """Return the mentions of each entity; a mention without a known entity is an entity of its own."""
     entities: dict[str | int, list[Identifier]] = {}
     for number, identifier in enumerate(some):
         entities.setdefault(identifier.entity or number, []).append(identifier)
@@ -110,7 +110,7 @@ def _among(new: Identifier, others: Sequence[Identifier]) -> bool:
 
 
 def recorded(table: pl.DataFrame) -> list[list[Identifier]]:
-    """The identifiers that the corpus recorded of each text of a table; UserError for lists of different lengths."""
+    """Return the identifiers that the corpus recorded for each text of a table; UserError for unequal list lengths."""
     if "identifiers" not in table.columns:
         return [[] for _ in range(len(table))]
     rows = []

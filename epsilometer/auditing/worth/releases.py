@@ -1,8 +1,8 @@
-"""Which identifiers of the audited texts stand in any text that a mechanism can release at all.
+"""The identifiers of the audited texts that occur in any text that a mechanism can release.
 
-A mechanism that chooses among texts which are fixed before it sees a private one lets no identifier survive that stands
-in none of them, whatever its noise. So the share of the audited texts' identifiers that stand in one of them is the
-most that can survive on average: a count, without draws and without an interval.
+A mechanism that chooses among texts which are fixed before it sees a private one lets an identifier survive only if it
+occurs in one of them, whatever its noise. So the share of the audited texts' identifiers that occur in one of them is
+the largest share that can survive on average: a count, without draws and without an interval.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from epsilometer.auditing.worth.leakage import Identifier, by_entity
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
 
-STANDING: Schema = {  # a row a kind of identifier, of a mechanism whose releases are fixed public texts
+STANDING: Schema = {  # a row per kind of identifier, for a mechanism whose releases are fixed public texts
     "dataset": pl.String,
     "mechanism": pl.String,
     "kind": pl.String,
@@ -29,18 +29,18 @@ _COUNTS: Schema = {name: STANDING[name] for name in list(STANDING)[2:]}
 
 @runtime_checkable
 class HasPublicReleases(Protocol):
-    """A mechanism that releases one of certain texts, which it has before it sees a private one."""
+    """A mechanism that releases one of a fixed set of texts, which it has before it sees a private one."""
 
     @property
     def public_releases(self) -> Sequence[str]:
-        """All that it can release."""
+        """Return all texts that it can release."""
         ...
 
 
 def standing(identifiers: Iterable[Sequence[Identifier]], releases: Sequence[str]) -> pl.DataFrame:
-    """Returns a row a kind: how many identifiers there are, and how many stand in one of the releases.
+    """Return a row per kind: the number of identifiers, and of those that occur in one of the releases.
 
-    identifiers: of each audited text. Mentions of one entity are one identifier, as in `leakage`: it stands where any
+    identifiers: of each audited text. Mentions of one entity are one identifier, as in `leakage`: it occurs where any
     of them does.
     """
     every = [mentions for some in identifiers for mentions in by_entity(some)]
@@ -60,7 +60,7 @@ def standing(identifiers: Iterable[Sequence[Identifier]], releases: Sequence[str
 
 
 def check_released(mechanism: HasPublicReleases, rewrites: Iterable[str]) -> None:
-    """Raises UserError for a rewrite that is none of the texts which a mechanism says are all that it releases."""
+    """Raise UserError for a rewrite that is not among the texts that a mechanism states as all its releases."""
     if strange := len({*rewrites} - {*mechanism.public_releases}):
         raise UserError(
             f"{strange} rewrites are not among the `public_releases` of {type(mechanism).__name__}; list all that it "

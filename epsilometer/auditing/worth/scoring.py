@@ -1,8 +1,8 @@
-"""What rewritten texts are still good for: a classifier fine-tuned on them (TeDA, arXiv:2603.22968, section 4.1).
+"""The utility of rewritten texts: scores of a classifier fine-tuned on them (TeDA, arXiv:2603.22968, section 4.1).
 
-TeDA tests on clean texts what it trains on rewritten ones, be the label a task or a private attribute. Where it is an
-attribute, the same classifier is an adversary here, who sees what is released: *static*, trained on clean texts and
-tested on rewritten ones (1-Diffractor's setting), or *adaptive*, trained and tested on rewritten texts.
+TeDA trains on rewritten texts and tests on clean ones, whether the label is a task or a private attribute. For an
+attribute, the same classifier is an adversary here, with access to the released view: *static*, trained on clean texts
+and tested on rewritten ones (1-Diffractor's setting), or *adaptive*, trained and tested on rewritten texts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from epsilometer.models.classifier import Examples
 class ClassScores:
     """macro_f1: mean F1 of all classes; binary_f1: of the last class by name, where there are two; accuracy.
 
-    matthews: the correlation coefficient (Gorodkin's, of several classes). Where one class alone is guessed it is not
-    defined, and 0. guessed: how many classes are guessed at all.
+    matthews: the correlation coefficient (Gorodkin's, for several classes). It is undefined, and set to 0, where one
+    class alone is guessed. guessed: number of guessed classes.
     """
 
     macro_f1: float
@@ -38,9 +38,9 @@ class ClassScores:
 
 @dataclass(frozen=True)
 class NumberScores:
-    """Pearson's and Spearman's correlation with the true numbers. Of equal guesses they are not defined, and 0.
+    """Pearson's and Spearman's correlation with the true numbers. For equal guesses they are undefined, and set to 0.
 
-    guessed: how many different numbers are guessed.
+    guessed: number of different guessed numbers.
     """
 
     pearson: float
@@ -53,7 +53,7 @@ class NumberScores:
 
 
 def scores(truth: NDArray[np.integer], guessed: NDArray[np.integer], classes: Sequence[str]) -> ClassScores:
-    """Scores of guesses. truth, guessed: [n] numbers of classes. A class that is never guessed has an F1 of 0."""
+    """Return the scores of guesses. truth, guessed: [n] numbers of classes. A class never guessed has an F1 of 0."""
     from sklearn.metrics import f1_score, matthews_corrcoef
 
     every = range(len(classes))
@@ -67,7 +67,7 @@ def scores(truth: NDArray[np.integer], guessed: NDArray[np.integer], classes: Se
 
 
 def number_scores(truth: NDArray[np.floating], guessed: NDArray[np.floating]) -> NumberScores:
-    """Scores of guesses of a number. truth, guessed: [n]; the true numbers differ."""
+    """Return the scores of guesses of a number. truth, guessed: [n]; the true numbers differ."""
     from scipy.stats import pearsonr, spearmanr
 
     several = len({*guessed.tolist()})
@@ -77,7 +77,7 @@ def number_scores(truth: NDArray[np.floating], guessed: NDArray[np.floating]) ->
 
 
 def majority(train: Examples, test: Examples) -> NDArray[np.int64]:
-    """Returns [n] guesses of the commonest class of the training texts; of equally common ones the first by name."""
+    """Return [n] guesses of the most frequent class of the training texts; among equals the first by name."""
     classes = sorted({*train.labels})
     counts = Counter(train.labels)
     commonest = max(range(len(classes)), key=lambda i: counts[classes[i]])

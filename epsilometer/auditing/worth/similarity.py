@@ -1,9 +1,9 @@
-"""How much of a text its rewrite keeps, by the metrics of `epsilometer.metrics`.
+"""The similarity of a text and its rewrite, by the metrics of `epsilometer.metrics`.
 
 A metric is a class with `measure(originals, rewrites)`: one number per pair, NaN where it is undefined. Most look at
-words as `epsilometer.text.words` yields them: case, layout and punctuation do not count, and an emoji is no word. Texts
-are read up to their first 100,000 characters, since alignments take time by the product of two lengths, and by networks
-up to their windows.
+words as `epsilometer.text.words` yields them: case, layout and punctuation do not count, and an emoji is not a word.
+Texts are read up to their first 100,000 characters, since alignments take time by the product of two lengths, and by
+networks up to their windows.
 
 | metric | what | scale | language |
 |---|---|---|---|
@@ -18,7 +18,7 @@ up to their windows.
 | perplexity | of the rewrite alone, under a language model | from 1, less is likelier | the model's: English |
 | grammaticality | of the rewrite alone, by a classifier | 0 to 1 | the classifier's |
 
-None of them says whether a text is good: two texts on one topic have a high cosine.
+None of them measures whether a text is good: two texts on one topic have a high cosine.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Metric(Protocol):
     """A number for a text and its rewrite."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] values of n pairs; NaN where a pair has none."""
+        """Return the [n] values of n pairs; NaN where a pair has none."""
         ...
 
 
@@ -53,11 +53,11 @@ def similarity(
     rewrites: Sequence[str],
     metrics: Sequence[str | Path | Metric] | Mapping[str, Mapping[str, Any]] = ("cosine", *CHEAP),
 ) -> pl.DataFrame:
-    """Measure how much of each original its rewrite keeps: a row a pair, a column a metric, null without a value.
+    """Measure the similarity of each original and its rewrite: a row per pair, a column per metric, null if undefined.
 
     metrics: names in `epsilometer.metrics` (this module lists them with their scales), paths of files, objects, or a
-    mapping from names and paths to settings. Those beyond the default load models. Raises UserError for texts that are
-    not as many strings on both sides, and for unknown metrics.
+    mapping from names and paths to settings. Those beyond the default load models. Raises UserError unless originals
+    and rewrites are equally many strings, and for unknown metrics.
     """
     chosen = by_name("metrics", metrics, metric, method="measure")
     table = measure(originals, rewrites, chosen)
@@ -66,13 +66,13 @@ def similarity(
 
 
 def metric(name: str, settings: Mapping[str, Any]) -> Metric:
-    """A shipped metric by module name, or one from the path of a user's file. Raises UserError for unknown settings."""
+    """Return a shipped metric by module name, or one from a user's file. Raises UserError for unknown settings."""
     instance: Metric = build(find("metrics", name, "measure"), settings, f"utility.metrics.{name}")
     return instance
 
 
 def say_unread(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[str, Metric]) -> None:
-    """Says how many pairs are read in part, and which of the metrics read English alone where the originals do not."""
+    """Note how many pairs are read in part, and which metrics read only English if the originals are not English."""
     cut = sum(max(len(a), len(b)) > LONGEST for a, b in zip(originals, rewrites, strict=True))
     if cut:
         note(
@@ -82,10 +82,10 @@ def say_unread(originals: Sequence[str], rewrites: Sequence[str], metrics: Mappi
 
 
 def measure(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[str, Metric]) -> pl.DataFrame:
-    """One row a pair, one column a metric; null where a metric has no number. Equal pairs are measured once.
+    """Return one row per pair, one column per metric; null where a metric has no number. Equal pairs are measured once.
 
-    Raises UserError for texts that are not as many strings on both sides, and for a metric that returns another number
-    of values.
+    Raises UserError unless originals and rewrites are equally many strings, and for a metric that returns another
+    number of values.
     """
     for name, side in (("originals", originals), ("rewrites", rewrites)):
         if isinstance(side, str) or not all(isinstance(text, str) for text in side):

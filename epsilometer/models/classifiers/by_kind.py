@@ -13,10 +13,10 @@ from epsilometer.models.classifier import KINDS, LINEAR, TRANSFORMER, Classifier
 def train(
     kind: str, examples: Examples, settings: FineTuning, noise: Noise, validation: Examples | None = None
 ) -> Classifier:
-    """A classifier of the labels of these examples.
+    """Return a classifier of the labels of these examples.
 
-    noise: one stream, from which all that is random in training comes. validation: texts by whose loss the best of
-    several epochs is chosen; without them the last one stays. Raises UserError for an unknown kind, for examples of
+    noise: one stream, from which all randomness of the training comes. validation: texts whose loss selects the best of
+    several epochs; without them the last one is used. Raises UserError for an unknown kind, for examples of
     one class, for fewer than a batch, and for validation texts of a class that the examples lack.
     """
     if kind not in KINDS:
@@ -46,7 +46,7 @@ def train(
 
 
 def load(folder: Path | str) -> Classifier:
-    """The classifier that was saved in a folder. Raises UserError where there is none, or a damaged one."""
+    """Return the classifier that was saved in a folder. Raises UserError where there is none, or a damaged one."""
     about = read_about(Path(folder))
     kind = about["kind"]
     if kind == TRANSFORMER:

@@ -18,13 +18,13 @@ from epsilometer.models.logits import probabilities_on_grid
 from epsilometer.text.vectors import read_arrays, write_arrays
 
 _WEIGHTS = "weights.npz"
-_LISTS = 8  # of texts whose vectors are kept
+_LISTS = 8  # lists of texts whose vectors are cached
 
 
 class EncoderHead:
-    """A linear head on all-MiniLM-L6-v2, whose weights stay as they are.
+    """A linear head on all-MiniLM-L6-v2, whose weights are frozen.
 
-    coefficients: float64 [c, d], of pairs [c, 4 d + 1] (`classifiers.pairs`); intercepts: float64 [c].
+    coefficients: float64 [c, d], for pairs [c, 4 d + 1] (`classifiers.pairs`); intercepts: float64 [c].
     """
 
     kind = ENCODER
@@ -45,7 +45,7 @@ class EncoderHead:
 
     @classmethod
     def load(cls, folder: Path, about: Mapping[str, Any]) -> EncoderHead:
-        """The classifier in a folder."""
+        """Return the classifier in a folder."""
         coefficients, intercepts = read_arrays(folder / _WEIGHTS, "coefficients", "intercepts")
         return cls(about["classes"], coefficients, intercepts)
 
@@ -56,10 +56,10 @@ class EncoderHead:
         write_about(folder, self.kind, self.classes, {"encoder": locate.ENCODER})
 
     def probabilities(self, texts: Sequence[Text]) -> NDArray[np.float64]:
-        """Returns [n, c]."""
+        """Return [n, c]."""
 
         def compute(distinct: Sequence[Text]) -> NDArray[np.float64]:
-            # A product of matrices would sum a row in an order that depends on how many there are.
+            # A product of matrices would sum a row in an order that depends on the number of rows.
             return probabilities_on_grid(
                 np.einsum("nd,cd->nc", features(distinct), self.coefficients) + self.intercepts
             )
@@ -68,14 +68,14 @@ class EncoderHead:
 
 
 def features(texts: Sequence[Text]) -> NDArray[np.float64]:
-    """The vectors of texts [n, d], or the features of pairs."""
+    """Return the vectors of texts [n, d], or the features of pairs."""
     vectors: NDArray[np.float64] = pairs.features(texts, lambda singles: _vectors(tuple(singles)))
     return vectors
 
 
 @lru_cache(_LISTS)
 def _vectors(texts: tuple[str, ...]) -> NDArray[np.float64]:
-    """The vectors of texts [n, d]. The last lists are kept: many classifiers are tested on one."""
+    """Return the vectors of texts [n, d]. The last lists are cached: many classifiers are tested on one."""
     distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # releases of few texts repeat
     vectors: NDArray[np.float64] = _encoder().encode([*distinct]).astype(np.float64)
     return vectors[[distinct[text] for text in texts]]
@@ -83,7 +83,7 @@ def _vectors(texts: tuple[str, ...]) -> NDArray[np.float64]:
 
 @cache
 def _encoder() -> Any:
-    """The encoder, loaded once for the classifiers of all labels."""
+    """Return the encoder, loaded once for the classifiers of all labels."""
     from epsilometer.models.encoder import Encoder
 
     return Encoder(locate.ENCODER)

@@ -1,4 +1,4 @@
-"""Logistic regression on TF-IDF of words: the baseline that needs no network, and whose attributions are exact."""
+"""Logistic regression on TF-IDF of words: the baseline without a network, whose attributions are exact."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from epsilometer.text.vectors import read_arrays, write_arrays
 from epsilometer.text.words import words
 
 _WEIGHTS = "weights.npz"
-_STRENGTH = 3.0  # inverse of the regularisation: on 4,500 generated reviews 1 learns less, 20 of some labels too
-_STEPS = 1000  # of the optimiser, at most
+_STRENGTH = 3.0  # inverse of the regularisation: on 4,500 generated reviews 1 learns less, as does 20 for some labels
+_STEPS = 1000  # most steps of the optimiser
 
 
 class Linear:
     """A linear classifier: logits = TF-IDF(text) · coefficients + intercepts.
 
-    vocabulary:   V words; what counts as a word is said by `text.words`.
+    vocabulary:   V words, as defined by `text.words`.
     frequencies:  float64 [V], inverse document frequencies.
-    coefficients: float64 [c, V], of pairs [c, 4 V + 1] (`classifiers.pairs`); intercepts: float64 [c]. Of two classes
-    each gets half of the one logit.
+    coefficients: float64 [c, V], for pairs [c, 4 V + 1] (`classifiers.pairs`); intercepts: float64 [c]. With two
+    classes each gets half of the single logit.
     """
 
     kind = LINEAR
@@ -48,12 +48,12 @@ class Linear:
 
     @classmethod
     def fit(cls, examples: Examples, weights: NDArray[np.float64] | None = None) -> Linear:
-        """Train on these examples: the same for the same examples. Texts without a word teach the classes' shares.
+        """Train on these examples, deterministically. Texts without a word train only the classes' shares.
 
-        weights: [n], how many examples each stands for; None: one each.
+        weights: [n], how many examples each counts for; None: one each.
         """
         singles = pairs.single(examples.texts)
-        if not any(map(words, singles)):  # then classes differ by how common they are alone
+        if not any(map(words, singles)):  # then classes differ only in their frequency
             counts = Counter(examples.labels)
             classes, shares = sorted(counts), np.array([counts[name] for name in sorted(counts)]) / len(examples)
             return cls(classes, [], np.empty(0), np.empty((len(classes), 0)), intercepts=np.log(shares))
@@ -65,14 +65,14 @@ class Linear:
 
     @classmethod
     def load(cls, folder: Path, about: Mapping[str, Any]) -> Linear:
-        """The classifier in a folder."""
+        """Return the classifier in a folder."""
         frequencies, coefficients, intercepts, vocabulary = read_arrays(
             folder / _WEIGHTS, "frequencies", "coefficients", "intercepts", "vocabulary"
         )
         return cls(about["classes"], vocabulary.tolist(), frequencies, coefficients, intercepts=intercepts)
 
     def save(self, folder: Path) -> None:
-        """Write its words and weights."""
+        """Write the words and weights."""
         folder.mkdir(parents=True, exist_ok=True)
         write_arrays(
             folder / _WEIGHTS,
@@ -84,14 +84,14 @@ class Linear:
         write_about(folder, self.kind, self.classes, {})
 
     def features(self, texts: Sequence[Text]) -> Any:
-        """Returns the sparse [n, V] TF-IDF of the texts, rows of length 1; a row without a known word is zero.
+        """Return the sparse [n, V] TF-IDF of the texts, rows of length 1; a row without a known word is zero.
 
-        Of pairs [n, 4 V + 1] (`classifiers.pairs`).
+        For pairs [n, 4 V + 1] (`classifiers.pairs`).
         """
         return pairs.features(texts, self._vectorizer.transform) if self.vocabulary else np.empty((len(texts), 0))
 
     def probabilities(self, texts: Sequence[Text]) -> NDArray[np.float64]:
-        """Returns [n, c]."""
+        """Return [n, c]."""
 
         def compute(distinct: Sequence[Text]) -> NDArray[np.float64]:
             return probabilities_on_grid(self.features(distinct) @ self.coefficients.T + self.intercepts)
@@ -108,7 +108,7 @@ class Linear:
 
 
 def tf_idf(texts: Sequence[str]) -> Any:
-    """A vectorizer of scikit-learn that knows the words of these texts, of which one at least has a word."""
+    """Return a scikit-learn vectorizer with the words of these texts; at least one text must have a word."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     return TfidfVectorizer(analyzer=words).fit(texts)
@@ -117,9 +117,9 @@ def tf_idf(texts: Sequence[str]) -> Any:
 def logistic_regression(
     features: Any, labels: Sequence[str], weights: NDArray[np.float64] | None = None
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
-    """The classes, sorted, and the coefficients [c, d] and intercepts [c] of a logistic regression.
+    """Return the classes, sorted, and the coefficients [c, d] and intercepts [c] of a logistic regression.
 
-    features: [n, d], dense or sparse; weights: [n], how many examples each stands for. On one thread, since threads
+    features: [n, d], dense or sparse; weights: [n], how many examples each counts for. On one thread, since threads
     change the last bits of sums.
     """
     from sklearn.linear_model import LogisticRegression

@@ -15,15 +15,15 @@ from epsilometer.models.classifier import Text
 
 
 def single(texts: Sequence[Text]) -> list[str]:
-    """The texts one by one, the first sides of pairs before the second."""
+    """Return the texts one by one, the first sides of pairs before the second."""
     sides = [(text,) if isinstance(text, str) else text for text in texts]
     return [side[i] for i in range(max(map(len, sides), default=0)) for side in sides]
 
 
 def features(texts: Sequence[Text], of: Callable[[Sequence[str]], Any]) -> Any:
-    """Features of texts, or [n, 4 d + 1] of pairs.
+    """Return features of texts, or [n, 4 d + 1] of pairs.
 
-    of: gives [n, d] of single texts, dense or sparse, rows of length 1 or 0.
+    of: a function that returns [n, d] for single texts, dense or sparse, rows of length 1 or 0.
     """
     if not texts or isinstance(texts[0], str):
         return of(single(texts))

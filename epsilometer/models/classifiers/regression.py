@@ -1,4 +1,4 @@
-"""Ridge regression of a number on the features that classifiers read: TF-IDF, or the frozen encoder's vectors."""
+"""Ridge regression of a number on the features of the classifiers: TF-IDF, or the frozen encoder's vectors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _PENALTY = 1.0  # features of single texts have length 1, and so has the cosine 
 def fit(
     kind: str, texts: Sequence[Text], numbers: NDArray[np.float64]
 ) -> Callable[[Sequence[Text]], NDArray[np.float64]]:
-    """What tells the number of other texts, [n]: the same for the same texts and numbers [n].
+    """Return a deterministic function from other texts to their numbers [n], fitted to these texts and numbers [n].
 
-    kind: linear or encoder. Where no text has a word, that is the mean. On one thread, as `linear.logistic_regression`.
+    kind: linear or encoder. Without any word in the texts it is the mean. On one thread, as
+    `linear.logistic_regression`.
     """
     from sklearn.linear_model import Ridge
     from threadpoolctl import threadpool_limits

@@ -1,10 +1,10 @@
 """A transformer with a head for the classes of one label, fine-tuned (TeDA, arXiv:2603.22968, section 4.1).
 
 AdamW at a rate that rises over a tenth of the steps and then falls linearly, gradients clipped at length 1, no class
-weights. Of several epochs the one with the least mean cross-entropy on the validation texts is restored, the first of
-equals. In training, batches hold texts of about one length and are padded to multiples of 4 pieces, so that few shapes
+weights. With several epochs, the one with the least mean cross-entropy on the validation texts is restored, the first
+among equals. In training, batches hold texts of similar length and are padded to multiples of 4 pieces, so few shapes
 occur and little padding is computed. Where the device multiplies bfloat16 natively, `precision: auto` computes in it
-and keeps weights in float32. The sides of a pair are told apart by the tokeniser's separator alone: no segment ids.
+and stores weights in float32. Only the tokeniser's separator tells the sides of a pair apart: no segment ids.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from epsilometer.models.logits import probabilities_on_grid
 if TYPE_CHECKING:
     from torch import Tensor
 
-WARM_UP = 0.1  # of the steps
+WARM_UP = 0.1  # share of the steps
 MULTIPLE = 4  # pieces
 JITTER = 4.0  # pieces by which lengths are blurred before sorting, so that batches differ between seeds
-_ROWS = {"cpu": 16, "cuda": 1024}  # texts of every batch that is asked, where memory holds them
+_ROWS = {"cpu": 16, "cuda": 1024}  # texts of every batch in inference, if memory holds them
 
 
 class Transformer:
     """A transformer with a head for the classes of one label.
 
-    classes: by name, sorted; the predictions number them. network, tokenizer: as transformers gives them.
+    classes: by name, sorted; the predictions number them. network, tokenizer: from transformers.
 
     losses: mean cross-entropy on the validation texts after each epoch.
     """
@@ -43,7 +43,7 @@ class Transformer:
     kind = TRANSFORMER
 
     def __init__(self, folder: Path, classes: Sequence[str], settings: FineTuning) -> None:
-        """The model of a folder; its head is drawn anew (torch's generator) unless it has one of so many classes."""
+        """Load the model of a folder; its head is drawn (torch's generator) unless the number of classes fits."""
         import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -76,7 +76,7 @@ class Transformer:
         self.longest = min(settings.longest, *(int(limit) for limit in limits if limit))
 
     def predict(self, texts: Sequence[Text]) -> NDArray[np.int64]:
-        """Returns [n]: the number of the likeliest class, by logits that are not rounded."""
+        """Return [n]: the number of the likeliest class, by logits that are not rounded."""
         import torch
 
         pieces, classes = self.pieces(texts), np.zeros(len(texts), np.int64)
@@ -86,16 +86,16 @@ class Transformer:
         return classes
 
     def probabilities(self, texts: Sequence[Text]) -> NDArray[np.float64]:
-        """Returns [n, c]. A text is padded to a width of its own, among as many others as any."""
+        """Return [n, c]. A text is padded to a width of its own, in batches with a fixed number of rows."""
         return each_once(texts, lambda distinct: probabilities_on_grid(self._each(distinct)), len(self.classes))
 
     def cuts(self, texts: Sequence[Text]) -> NDArray[np.bool_]:
-        """Returns [n]: whether a text is longer than what is read of it."""
+        """Return [n]: whether a text is longer than the part that is read."""
         pieces = self.tokenizer(*_sides(texts), verbose=False)["input_ids"]
         return np.array([len(ids) > self.longest for ids in pieces], bool)
 
     def save(self, folder: Path) -> None:
-        """Write a model folder, weights in float16; those in memory are rounded alike."""
+        """Write a model folder, weights in float16; those in memory are rounded in the same way."""
         import torch
 
         self.network.to(torch.float16).save_pretrained(folder)
@@ -106,12 +106,12 @@ class Transformer:
 
     @classmethod
     def load(cls, folder: Path, about: Mapping[str, Any]) -> Transformer:
-        """The classifier in a folder."""
+        """Return the classifier in a folder."""
         settings = FineTuning(str(folder), longest=about["longest"], precision=about["precision"])
         return cls(folder, about["classes"], settings)
 
     def train(self, examples: Examples, generator: np.random.Generator, validation: Examples | None = None) -> None:
-        """Train for some epochs; the generator gives the order of the batches, anew for each."""
+        """Train for some epochs; the generator gives the order of the batches, a new one for each."""
         import torch
         from transformers import get_linear_schedule_with_warmup
 
@@ -145,7 +145,7 @@ class Transformer:
             self.network.load_state_dict(best)
 
     def _freeze_all_but(self, last: int) -> None:
-        """Train so many of the last layers alone, what pools them, and the head."""
+        """Train only this number of last layers, their pooling, and the head."""
         from torch.nn import ModuleList
 
         body = self.network.base_model
@@ -158,21 +158,21 @@ class Transformer:
                 part.requires_grad_(True)
 
     def _loss(self, examples: Examples) -> float:
-        """The mean cross-entropy on examples, in float64."""
+        """Return the mean cross-entropy on examples, in float64."""
         logits = self._each(examples.texts).astype(np.float64)
         logits -= logits.max(axis=1, keepdims=True)
         chosen = logits[np.arange(len(logits)), self._numbers(examples).numpy()]
         return float(np.mean(np.log(np.exp(logits).sum(axis=1)) - chosen))
 
     def _numbers(self, examples: Examples) -> Tensor:
-        """The [n] numbers of the examples' classes."""
+        """Return the [n] numbers of the examples' classes."""
         import torch
 
         numbers = {name: i for i, name in enumerate(self.classes)}
         return torch.tensor([numbers[name] for name in examples.labels])
 
     def _each(self, texts: Sequence[Text]) -> NDArray[np.float32]:
-        """The [n, c] logits of texts, in batches of one width and a number of rows that follows from it."""
+        """Return the [n, c] logits of texts, in batches of one width and a number of rows that follows from it."""
         import torch
 
         pieces = self.pieces(texts)
@@ -186,7 +186,7 @@ class Transformer:
         return logits
 
     def _first_batch(self, pieces: list[list[int]], width: int, members: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The logits of the first members, all of one width."""
+        """Return the logits of the first members, all of one width."""
         from epsilometer.models.memory import activations
 
         rows = self.memory.rows(4 * activations(self.network.config, width), _ROWS[self._device])
@@ -196,16 +196,16 @@ class Transformer:
         return some
 
     def _width(self, length: int) -> int:
-        """The pieces that so many are padded to."""
+        """Return the number of pieces to pad to."""
         return min(self.longest, -(-length // MULTIPLE) * MULTIPLE)
 
     def pieces(self, texts: Sequence[Text]) -> list[list[int]]:
-        """The ids of each text with its special tokens; for an empty text these alone."""
+        """Return the ids of each text with its special tokens; for an empty text only these."""
         ids: list[list[int]] = self.tokenizer(*_sides(texts), truncation=True, max_length=self.longest)["input_ids"]
         return ids
 
     def _logits(self, pieces: Sequence[Sequence[int]]) -> Tensor:
-        """The [n, classes] logits, in float32."""
+        """Return the [n, classes] logits, in float32."""
         import torch
 
         width = self._width(max(map(len, pieces)))
@@ -230,11 +230,11 @@ def fine_tune(
     *,
     validation: Examples | None = None,
 ) -> Transformer:
-    """A classifier fine-tuned on these examples.
+    """Return a classifier fine-tuned on these examples.
 
     classes: at least those of the examples. noise: one stream, from which the head's first weights, dropout and the
-    order of the batches come; torch's own generator is left as it was. validation: by which the best of several epochs
-    is chosen. Raises UserError for fewer texts than a batch.
+    order of the batches come; torch's own generator is unchanged. validation: texts that select the best of several
+    epochs. Raises UserError for fewer texts than a batch.
     """
     import torch
 
@@ -253,13 +253,13 @@ def fine_tune(
 
 
 def _sides(texts: Sequence[Text]) -> list[list[str]]:
-    """The texts as a tokeniser takes them: a list of texts, or one of each side of pairs."""
+    """Return the texts in a tokeniser's format: a list of texts, or one list for each side of pairs."""
     if not texts or isinstance(texts[0], str):
         return [[text for text in texts if isinstance(text, str)]]
     return [[text[side] for text in texts] for side in (0, 1)]
 
 
 def _batches(lengths: Sequence[float] | NDArray[np.float64], size: int) -> list[NDArray[np.int64]]:
-    """Positions, sorted by length and cut into batches."""
+    """Return positions, sorted by length and divided into batches."""
     order = np.argsort(np.asarray(lengths), kind="stable").astype(np.int64)
     return [order[start : start + size] for start in range(0, len(order), size)]
