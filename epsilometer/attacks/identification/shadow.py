@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 Array = NDArray[np.float64]
-_A = 0.5  # added to each count: a feature without any shadow is rare, not impossible
+_A = 0.5  # added to each count: a feature that is in none of the shadows is rare, not impossible
 _TEXTS = 32  # texts whose shadows the weights are fitted on
 _PRIOR, _STRENGTH = 0.1, 0.02  # the constant towards which weights are drawn, and the strength
 _ROWS = 1 << 12

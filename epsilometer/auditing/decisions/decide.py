@@ -15,7 +15,7 @@ exceeds. To err at any budget, b must be called within, for which the upper boun
 of tests; Maurer, Hothorn and Lehmacher 1995). Several limits that must all be kept cost nothing, and neither does the
 number of budgets. Several mechanisms or data sets each have this probability. Laws are assumed as stated: a test of
 fit can refute a law, which then gives no bound, but cannot prove one. For identifiers it holds unless texts that were
-not audited have many more of them than those that were. *Beyond* errs with alpha / 2 for each lower bound, of which a
+not audited have many more of them than those that were. *Beyond* errs with alpha / 2 for each lower bound. A
 limit has at most two at each budget: by attacks, and by a law at half of its alpha.
 """
 
