@@ -25,7 +25,7 @@ from tests.support.warm import Warm
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests may share the cores
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may reach for the network
 
-for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # of `make test`; tests start other makes
+for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTEST"):  # of `make test`; tests start other makes
     os.environ.pop(name, None)
 
 gc.disable()  # while tests are collected, of which nothing goes
