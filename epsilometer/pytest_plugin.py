@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, TypedDict, Unpack
@@ -124,13 +124,15 @@ class Leaks(TypedDict, total=False):
     loss: of each attack, in nats; delta_at_4: the largest delta at 4 nats, the tail that an average loss hides;
     identifiers: the largest share of those of each kind that may survive, planted or recorded
     (`surviving_identifiers`), and if not all, of which kinds; attribute: the largest loss by attackers who
-    infer it from rewrites, and its column in the texts, a table then; `a,b` joins two columns.
+    infer it from rewrites, and its column in the texts, a table then; `a,b` joins two columns. limits: of any other
+    questions, as `{"linking": 1.0}`, or by objects: `{Linking(author="author"): 1.0}`.
     """
 
     loss: float
     delta_at_4: float
     identifiers: float | tuple[float, Sequence[str]]
     attribute: tuple[float, str]
+    limits: Mapping[Any, float]
 
 
 @pytest.fixture
@@ -138,20 +140,28 @@ def assert_leaks_at_most() -> Callable[..., None]:
     """Returns a check that fails where a rewriter leaks more than it may, or where that is not settled."""
     import polars as pl
 
-    from epsilometer.auditing.gate import Rules, gate, subject
     from epsilometer.auditing.gate_statistics import STANDARD
+    from epsilometer.auditing.question import question
+    from epsilometer.auditing.subject import subject
     from epsilometer.auditing.text_audit import Named
     from epsilometer.core.errors import UserError, unknown
-    from epsilometer.corpora.joint import with_joint
+    from epsilometer.doors.gate import Rules, gate
     from epsilometer.report.gate import Decision, lines
-    from epsilometer.studies.anonymity.gating import AttributeLimit
 
-    def attributes(texts: Sequence[str] | pl.DataFrame, most: float, column: str) -> AttributeLimit:
-        if isinstance(texts, pl.DataFrame):
-            texts = with_joint(texts, [column])
-        if not isinstance(texts, pl.DataFrame) or column not in texts.columns:
-            raise UserError(f"an attribute is a column of texts, and there is none called {column!r}")
-        return AttributeLimit(texts, column, most)
+    def limits(leaks: Leaks) -> Iterator[tuple[Any, float]]:
+        if "loss" in leaks:
+            yield question("which_text"), leaks["loss"]
+        if "delta_at_4" in leaks:
+            yield question("tail"), leaks["delta_at_4"]
+        if "identifiers" in leaks:
+            both = leaks["identifiers"]
+            rate, kinds = both if isinstance(both, tuple) else (both, None)
+            yield question("identifiers", {"kinds": kinds}), rate
+        if "attribute" in leaks:
+            most, column = leaks["attribute"]
+            yield question("attribute", {"attribute": column}), most
+        for asked_for, most in leaks.get("limits", {}).items():
+            yield question(asked_for), most
 
     def check(
         rewrite: Named,
@@ -165,16 +175,11 @@ def assert_leaks_at_most() -> Callable[..., None]:
         __tracebackhide__ = True  # pytest shows its values, the texts among them
         for name in leaks.keys() - Leaks.__annotations__.keys():
             raise unknown("limit", name, Leaks.__annotations__)
-        identifiers = leaks.get("identifiers")
-        rate, kinds = identifiers if isinstance(identifiers, tuple) else (identifiers, None)
-        rules = Rules(
-            leaks.get("loss"), leaks.get("delta_at_4"), max_identifiers=rate, identifiers=kinds, budget=budget
-        )
-        counted = [attributes(texts, *leaks["attribute"])] if "attribute" in leaks else []
+        rules = Rules([*limits(leaks)], budget=budget)
         of = subject(texts, rewrite, epsilon)
         try:
             with _checking():
-                verdict = gate(of, rules, counted=counted)
+                verdict = gate(of, rules)
         except UserError as error:
             raise error.with_traceback(None) from None  # the way to it shows nothing more
         decision = Decision.of(of, STANDARD, verdict)

@@ -36,6 +36,8 @@ FLOORS = [
     ["reaudit"],
     ["report"],
     ["studies"],
+    ["questions"],
+    ["doors"],
     ["pipeline"],
     ["cli", "pytest_plugin"],
 ]
@@ -58,9 +60,9 @@ AUDITING = [
         "identifiers",
         "linking",
     ],
-    ["calibration", "exact_loss", "failures", "gate_statistics"],
-    ["decisions", "limits"],
-    ["ceilings", "conformance", "gate", "truth", "worst_pair"],
+    ["calibration", "exact_loss", "failures", "gate_statistics", "subject"],
+    ["decisions", "limits", "question"],
+    ["ceilings", "conformance", "truth", "worst_pair"],
 ]
 AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}
 MOST = 12  # modules of a folder that one still takes in at a glance

@@ -50,20 +50,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import betainc, betaincc, betaincinv, betaln, logsumexp, xlogy
+from scipy.special import betaincinv
 from scipy.stats import binom
 
 from epsilometer.auditing.estimation.successes import Estimate, below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
 from epsilometer.auditing.evidence.bounds import status
 from epsilometer.auditing.evidence.evidence import By, Computed, Confident, Covers, Evidence, Hits, Sure
-from epsilometer.auditing.evidence.limit import TAIL, Limit, Measure, Scale
+from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.evidence.status import Status, heaviest
+from epsilometer.auditing.evidence.wealth import log_wealth, log_wealth_of_tail, wealth
 from epsilometer.auditing.results.scope import Scope
 from epsilometer.auditing.trials.answers import NONE, Answers
 from epsilometer.core.errors import UserError
@@ -71,7 +70,6 @@ from epsilometer.core.errors import UserError
 MANY = 10_000_000_000  # rewrites, more than anybody makes
 BY_LAW = ": by its stated law"  # after an attribute whose limit that law shows kept
 _FIRST = 200  # trials before the first look
-_STAKES = np.geomspace(0.001, 0.95, 14)  # shares of a bettor's wealth, as in `estimation/betting.py`
 _GROWTH = 4  # a batch is a quarter of all trials before: looks are few, and at most a quarter is wasted
 
 
@@ -101,23 +99,20 @@ STANDARD = Errors()
 class Judged:
     """Evidence compared with its limit, None without one.
 
-    point: the figure at the observed rate, not a bound. shape: of planted identifiers. partly: for a kind, the number
-    of identifiers that survived in part alone. precision: for a kind, the number of masked runs of words, the share of
-    them that touch an identifier, None where there are none, and its interval; None unless identifiers were counted.
-    unrefuted: the number of rewrites that did not refute the stated law which shows the limit kept; 0 where attacks or
-    identifiers were counted. turned: True if it was right less often than by chance (`below_chance`), so that it cannot
-    pass. unanswered: True if it kept its limit while answers of a service were missing, so that it is open. of_texts:
-    for each trial the text and whether it was named, inferred or linked rightly, or its identifier survived.
+    point: the figure at the observed rate, not a bound. row: columns of the question's own: of planted identifiers
+    `shape`; of a kind `partly`, the number of identifiers that survived in part alone, and `precision`, the number of
+    masked runs of words, the share of them that touch an identifier, None where there are none, and its interval; where
+    a stated law shows the limit kept, `unrefuted`, the number of rewrites that did not refute it. turned: True if it
+    was right less often than by chance (`below_chance`), so that it cannot pass. unanswered: True if it kept its limit
+    while answers of a service were missing, so that it is open. of_texts: for each trial the text and whether it was
+    named, inferred or linked rightly, or its identifier survived.
     """
 
     evidence: Evidence
     point: float
     limit: Limit | None
     status: Status
-    shape: str | None = None
-    partly: int | None = None
-    precision: tuple[int | None, float | None, float | None, float | None] | None = None
-    unrefuted: int = 0
+    row: Mapping[str, Any] = field(default_factory=dict)
     turned: bool = False
     unanswered: bool = False
     of_texts: Sequence[tuple[str, bool]] = field(default=(), repr=False)
@@ -128,9 +123,14 @@ class Judged:
         return self.evidence.of
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> str:
         """The measure of point and limit."""
         return self.evidence.scale.measure
+
+    @property
+    def shape(self) -> str | None:
+        """Of planted identifiers how and where they were planted."""
+        return self.row.get("shape")
 
     @property
     def successes(self) -> int:
@@ -175,7 +175,7 @@ class Verdict:
 
 
 Measured = Callable[[int, int], Sequence[Hits | Confident]]
-"""(first, count) -> the counts of each attack in the fresh trials first, ..., first + count - 1.
+"""(first, count) -> the counts of each limit in the fresh trials first, ..., first + count - 1.
 
 `Confident` for one with a limit on its tail; the thresholds depend on none of these trials.
 """
@@ -212,16 +212,16 @@ def decide(
         trials += count
         for name, limit in limited.items():
             data = seen[name]
-            each[name] = _status(*wealth(data, limit, candidates), len(limited) + beside, errors)
+            each[name] = _status(*wealth(data, limit), len(limited) + beside, errors)
             turned[name] = isinstance(data, Hits) and below_chance(data.right, trials, candidates)
             if each[name].passes and turned[name]:
                 each[name] = Status.OPEN
         settled = heaviest(each[name] for name in limited) is not Status.OPEN
     judged = []
     for name, data in seen.items():
-        scale = Scale.loss(candidates) if isinstance(data, Hits) else TAIL
+        scale = Scale.loss(candidates) if isinstance(data, Hits) else Scale.tail(candidates)
         evidence = Evidence(name, By.ATTACK, scale, data, covers=Covers.THESE)
-        judged.append(Judged(evidence, _point(data, candidates), limits[name], status=each[name], turned=turned[name]))
+        judged.append(Judged(evidence, point(evidence), limits[name], status=each[name], turned=turned[name]))
     return Verdict.of(judged, trials)
 
 
@@ -238,10 +238,17 @@ def judge(evidence: Evidence, limit: Limit, *, tests: int, errors: Errors) -> Ju
 
     tests: number of limits that share alpha.
     """
+    return Judged(evidence, point(evidence), limit, status=status(evidence, limit, errors.alpha / tests, errors.beta))
+
+
+def point(evidence: Evidence) -> float:
+    """Return the figure at the observed rate, which is not a bound; of a computation its upper end."""
     data = evidence.data
-    assert not isinstance(data, Confident | Computed), "these trials are counted"
-    point = evidence.scale.figure(data.right / data.n)
-    return Judged(evidence, point, limit, status=status(evidence, limit, errors.alpha / tests, errors.beta))
+    if isinstance(data, Computed):
+        return data.high
+    if isinstance(data, Confident):
+        return difference(*data.beyond, data.n, evidence.scale.candidates)
+    return evidence.scale.figure(data.right / data.n)
 
 
 def fewest_texts(rate: float, tests: int, *, errors: Errors) -> int:
@@ -282,33 +289,6 @@ def limit_of_increase(baseline: Estimate, increase: float, candidates: int) -> L
         return Limit(baseline.upper, Scale.loss(candidates), source, of_baseline=True)
     source = f"the baseline's {baseline.point:.2f} and half of {increase:g}"
     return Limit(middle, Scale.loss(candidates), source, of_baseline=True)
-
-
-def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
-    """Return ln wealth of a bettor who bets that the success probability lies above the bound, or else below it."""
-    misses = trials - successes
-    share = (betaincc if above else betainc)(successes + 1, misses + 1, bound)
-    if share <= 0:
-        return -math.inf
-    at_bound = xlogy(successes, bound) + xlogy(misses, 1 - bound)
-    width = 1 - bound if above else bound
-    return float(betaln(successes + 1, misses + 1) + math.log(share) - math.log(width) - at_bound)
-
-
-def log_wealth_of_tail(sure: Sure, trials: int, delta: float, candidates: int, above: bool) -> float:
-    """Return ln wealth of a bettor on the mean count of confident guesses, against a limit on delta at 4 nats."""
-    return float(_log_wealths_of_tail([sure], trials, delta, candidates, above=above)[0])
-
-
-def _log_wealths_of_tail(
-    counts: Sequence[Sure], trials: int, delta: float, candidates: int, *, above: bool
-) -> NDArray[np.float64]:
-    miss = WEIGHT / (candidates - 1)
-    stakes = _STAKES / (delta + miss) if above else -_STAKES / (1 - delta)
-    gains = np.log1p(np.outer([1 - delta, -miss - delta, -delta], stakes))
-    each = np.array([(*sure, trials - sum(sure)) for sure in counts])
-    wealths: NDArray[np.float64] = logsumexp(each @ gains, axis=1) - math.log(len(_STAKES))
-    return wealths
 
 
 def most_missed(misses: int, trials: int, *, errors: Errors) -> float:
@@ -363,21 +343,6 @@ def fewest_rewrites(limit: float, candidates: int, errors: Errors) -> int | None
     return trials
 
 
-def wealth(data: Hits | Confident, limit: Limit, candidates: int) -> tuple[float, float]:
-    """Return ln wealth of the bettors: that the limit is exceeded, and that it is kept."""
-    if isinstance(data, Hits):
-        above, below = (log_wealth(data.right, data.n, limit.rate, way) for way in (True, False))
-        return above, below
-    of = partial(_log_wealths_of_tail, trials=data.n, delta=limit.allowed, candidates=candidates)
-    return float(of([data.beyond], above=True).min()), float(of(data.between, above=False).min())
-
-
-def _point(data: Hits | Confident, candidates: int) -> float:
-    if isinstance(data, Confident):
-        return difference(*data.beyond, data.n, candidates)
-    return loss_at(data.right / data.n, candidates)
-
-
 def _status(above: float, below: float, tests: int, errors: Errors) -> Status:
     if above >= math.log(tests / errors.alpha):
         return Status.BEYOND
@@ -387,4 +352,6 @@ def _status(above: float, below: float, tests: int, errors: Errors) -> Status:
 def _decisive(judged: Judged) -> tuple[int, float]:
     """Return the sort key of what decided a verdict: the heaviest status, then the figure nearest to its limit."""
     room = -math.inf if judged.limit is None else judged.limit.allowed - judged.point
+    if judged.limit is not None and judged.limit.at_least:
+        room = -room
     return list(Status).index(judged.status), room

@@ -62,13 +62,13 @@ def audit_attribute(
     if file is None or recorded is None:
         raise UserError("--attribute is measured on a FILE of labelled texts and their --rewrites; give both")
     from epsilometer.corpora.joint import parts
+    from epsilometer.questions.attribute import Attribute
     from epsilometer.report.gate import beyond_joined
-    from epsilometer.studies.anonymity.gating import kinds_named
     from epsilometer.studies.anonymity.measuring import Attacking
     from epsilometer.studies.anonymity.one_call import AnonymityDesign
     from epsilometer.studies.anonymity.recorded import pairs, recorded_anonymity
 
-    kinds = kinds_named(labels.kinds)
+    kinds = Attribute(attribute=str(labels.attribute), kinds=labels.kinds and labels.kinds.split(",")).learners
     design = AnonymityDesign(kinds, group=labels.group, attacking=Attacking(alpha=alpha, seed=seed))
     texts, rewrites = _labelled(labels, file, reading), pairs(recorded, reading.files.layout)
     others = None if labels.labelled is None else _labelled(labels, labels.labelled, reading)

@@ -9,6 +9,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from epsilometer.cli.translated import OF_GATE, translated
 from epsilometer.core.errors import UserError
 from epsilometer.core.readable import check_name, check_readable
 from epsilometer.runtime.withholding import report, withhold
@@ -21,13 +22,18 @@ class Command(TyperCommand):
     """Withholds what mechanisms and libraries print from its start until the process ends."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As `TyperCommand`. Raises UserError for an empty word, which as a path would mean the current folder."""
+        """As `TyperCommand`, with old options translated.
+
+        Raises UserError for an empty word, which as a path would mean the current folder.
+        """
         for number, word in enumerate(args, start=1):
             if not word or _EMPTY.fullmatch(word):
                 raise UserError(
                     f"argument {number} of {ctx.info_name} is empty ({word!r}); give a value (an unset variable of the "
                     "shell is an empty word)"
                 )
+        if ctx.info_name == "gate":
+            args = translated(args, OF_GATE)
         return list(super().parse_args(ctx, args))
 
     def invoke(self, ctx: Any) -> Any:

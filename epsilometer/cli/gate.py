@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from epsilometer.cli.asking import LimitOptions, columns
 from epsilometer.cli.options import (
     EndpointOptions,
-    Group,
-    Identifiers,
-    Kinds,
-    LinkingOptions,
     MechanismName,
     PerText,
     Program,
@@ -24,7 +21,6 @@ from epsilometer.cli.options import (
     TextFile,
     TextOptions,
     Workers,
-    kinds_of,
     told_if_dry,
     writable,
 )
@@ -37,9 +33,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from epsilometer.auditing.estimation.successes import Estimate
-    from epsilometer.auditing.gate import Rules
     from epsilometer.auditing.limits.accepted import Accepted
-    from epsilometer.auditing.limits.subject import Counted, Subject
+    from epsilometer.auditing.subject import Subject
+    from epsilometer.doors.gate import Rules
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ class Texts(Rewriting):
 
     def subject(self, epsilon: float | None, texts: pl.DataFrame, accepted: Accepted | None = None) -> Subject:
         """Return the subject of a gate on these texts, by the attacks and design that were accepted, if any."""
-        from epsilometer.auditing.gate import subject, temperature_of
+        from epsilometer.auditing.subject import subject, temperature_of
         from epsilometer.auditing.trials.design import Design
 
         named = None if self.attacks is None else self.attacks.split(",")
@@ -94,37 +90,15 @@ class Texts(Rewriting):
 
 
 @dataclass(frozen=True)
-class GateLimits:
-    """What a mechanism may leak, and how many rewrites may be spent on it."""
+class GateRules:
+    """The baseline's increase that is noticed, and how many rewrites may be spent."""
 
-    max_loss: Annotated[float | None, typer.Option(help="The largest loss allowed, in nats.")] = None
-    max_delta_at_4: Annotated[
-        float | None, typer.Option("--max-delta-at-4", help="The largest delta at 4 nats by sure guesses: the tail.")
-    ] = None
     max_increase: Annotated[
         float,
         typer.Option(
             help="The increase over the baseline, in nats, that must not go unnoticed; up to half of it is allowed."
         ),
     ] = 0.3
-    max_identifiers: Annotated[
-        float | None, typer.Option(help="The largest share of identifiers of each kind that may survive.")
-    ] = None
-    identifiers: Identifiers = None
-    count_partly: Annotated[
-        bool,
-        typer.Option(
-            "--count-partly",
-            help="With --max-identifiers: count those that survive in part, too, as a surname or the last four digits.",
-        ),
-    ] = False
-    max_attribute_loss: Annotated[
-        float | None, typer.Option(help="The largest loss, in nats, by attackers who infer --attribute from rewrites.")
-    ] = None
-    max_linking_loss: Annotated[
-        float | None,
-        typer.Option(help="The largest loss, in nats, by linking people to rewrites (--facts, --author)."),
-    ] = None
     budget: Annotated[int, typer.Option(help="Most rewrites; with --accept how many.")] = 20_000
     max_missing: Annotated[
         float,
@@ -134,68 +108,13 @@ class GateLimits:
         ),
     ] = 0.01
 
-    def check(self, baseline: Path | None) -> None:
-        """Refuse an increase over nothing."""
-        if self.max_increase != GateLimits.max_increase and baseline is None:
+    def rules(self, limits: LimitOptions, baseline: Path | None) -> Rules:
+        """Return the rules of a decision, checked."""
+        from epsilometer.doors.gate import Rules
+
+        if self.max_increase != GateRules.max_increase and baseline is None:
             raise UserError("--max-increase is over what was accepted; give --baseline, or leave it out")
-
-    @property
-    def rules(self) -> Rules:
-        """The same, checked."""
-        from epsilometer.auditing.gate import Rules
-
-        if self.identifiers is not None and self.max_identifiers is None:
-            raise UserError("--identifiers says which kinds --max-identifiers limits; give both")
-        if self.count_partly and self.max_identifiers is None:
-            raise UserError("--count-partly widens --max-identifiers; give both")
-        own = asdict(self) | {"identifiers": kinds_of(self.identifiers)}
-        return Rules(**{field.name: own[field.name] for field in fields(Rules) if field.name in own})
-
-
-@dataclass(frozen=True)
-class Inference:
-    """An attribute that rewrites may give away, and who infers it."""
-
-    attribute: Annotated[
-        str | None,
-        typer.Option(
-            help="A column of FILE that nobody should infer, or columns jointly (a,b): with --max-attribute-loss."
-        ),
-    ] = None
-    group: Group = None
-    kinds: Kinds = None
-
-    def check(self, limits: GateLimits, linking: LinkingOptions, cell: str | None) -> None:
-        """Refuse what has no limit, a limit of nothing, and labels of a cell."""
-        if (self.attribute is None) != (limits.max_attribute_loss is None):
-            raise UserError("--attribute is limited by --max-attribute-loss; give both, or neither")
-        if self.attribute is None and (self.group or self.kinds):
-            raise UserError("--group and --kinds are for --attribute; give it, or leave them out")
-        if linking.wanted != (limits.max_linking_loss is not None):
-            raise UserError("--facts and --author are limited by --max-linking-loss; give one of them and the limit")
-        if cell is not None and (self.attribute or linking.wanted):
-            raise UserError("--attribute, --facts and --author are columns of a FILE; leave them out with --cell")
-
-    def columns(self, linking: LinkingOptions) -> list[str]:
-        """The columns that are read beside the texts."""
-        names = (self.attribute, self.group, *linking.columns)
-        return list(dict.fromkeys(name for name in names if name is not None))
-
-    def counted(self, table: pl.DataFrame, limits: GateLimits, linking: LinkingOptions) -> list[Counted]:
-        """What is limited beside the attacks and identifiers. table: the texts, with these columns."""
-        counted: list[Counted] = []
-        if self.attribute is not None and limits.max_attribute_loss is not None:
-            from epsilometer.studies.anonymity.gating import AttributeLimit, kinds_named
-
-            limit, kinds = limits.max_attribute_loss, kinds_named(self.kinds)
-            counted.append(AttributeLimit(table, self.attribute, limit, group=self.group, kinds=kinds))
-        if limits.max_linking_loss is not None:
-            from epsilometer.auditing.limits.linking import Linking
-            from epsilometer.auditing.linking.loss import chosen_attacks
-
-            attacks, people = chosen_attacks(linking.names), linking.people(table)
-            counted.append(Linking(people, attacks, limits.max_linking_loss, linking.among))
-        return counted
+        return Rules(limits.limits, self.max_increase, self.budget, max_missing=self.max_missing)
 
 
 @dataclass(frozen=True)
@@ -213,9 +132,8 @@ class Written:
 
 def gate(
     texts: Texts,
-    limits: GateLimits,
-    inference: Inference,
-    linking: LinkingOptions,
+    limits: LimitOptions,
+    spending: GateRules,
     written: Written,
     out: PerText,
     cell: Annotated[str | None, typer.Option(help="A cell of params.yaml, on its own texts.")] = None,
@@ -226,41 +144,40 @@ def gate(
     ] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Measure, and write --baseline; nothing is judged.")] = False,
 ) -> None:
-    """Decide whether a mechanism keeps its limits, on as few fresh trials as that takes.
+    """Decide whether a mechanism keeps limits on the figures of any questions, on as few fresh trials as that takes.
 
-    Prints the verdict, a line for each kind of limit, how often such a verdict is wrong, and a line for each fault of
-    the rewrites, such as answers that a service withheld. Ends with 0 (passed), 1 (beyond a limit), 3 (open)
-    or 2 (an error: of the input, or of what is judged).
+    For instance `--limit which_text=1 --limit tail=.01`, or `--limit linking=1 --with linking.author=COLUMN`. Prints
+    the verdict, a line for each kind of limit, how often such a verdict is wrong, and a line for each fault of the
+    rewrites, such as answers that a service withheld. Ends with 0 (passed), 1 (beyond a limit), 3 (open) or 2 (an
+    error: of the input, or of what is judged).
     """
-    from epsilometer.auditing.gate import gate as judge
     from epsilometer.auditing.limits.accepted import read
+    from epsilometer.doors.gate import gate as judge
     from epsilometer.report import gate as formats
 
     if accept:
-        judging = replace(limits, budget=GateLimits.budget, max_missing=GateLimits.max_missing)
-        _check_accepting(judging, inference, linking)
-        _accept(texts, epsilon, limits, baseline=None if cell else baseline)
+        judging = replace(spending, budget=GateRules.budget, max_missing=GateRules.max_missing)
+        _check_accepting(judging, limits)
+        _accept(texts, epsilon, spending, baseline=None if cell else baseline)
         return
     forms = (written.json_file, written.markdown, written.junit, written.sarif, written.html)
     files = formats.Files(*forms, finding=texts.mechanism or "params.yaml")
     with told_if_dry(), files.of(texts.label or cell or "nothing", epsilon):
         texts.check(cell)
-        inference.check(limits, linking, cell)
-        limits.check(baseline)
         out.check()
-        rules = limits.rules  # refused before any model loads
+        rules = spending.rules(limits, baseline)  # refused before any model loads
         with withheld():
             if cell is None:
                 accepted = None if baseline is None else read(baseline)
                 if accepted is not None:
                     accepted.check_installed(str(baseline))
-                table = texts.reading.table(str(texts.file), inference.columns(linking))
-                of, counted = texts.subject(epsilon, table, accepted), inference.counted(table, limits, linking)
+                table = texts.reading.table(str(texts.file), columns([question for question, _ in rules.limits]))
+                of = texts.subject(epsilon, table, accepted)
                 estimates = None if accepted is None else accepted.estimates(of, str(baseline))
             else:
-                of, counted = _of_cell(cell, epsilon), []
+                of = _of_cell(cell, epsilon)
                 estimates = _accepted_cell(of, baseline, cell)
-            verdict = judge(of, rules, estimates, counted)
+            verdict = judge(of, rules, estimates)
     decision = formats.Decision.of(of, rules.errors, verdict)
     files.write(decision)
     out.write_verdict(verdict, of)
@@ -281,28 +198,28 @@ def schema(of: Annotated[str, typer.Argument(help="gate or dossier.")] = "gate")
     tell(json.dumps(schema(), indent=1))
 
 
-def _check_accepting(*judging: GateLimits | Inference | LinkingOptions) -> None:
+def _check_accepting(spending: GateRules, limits: LimitOptions) -> None:
     """Refuse what is for judging beside --accept, which measures."""
-    idle = [
-        f"--{part.name.replace('_', '-')}"
-        for options in judging
-        for part in fields(options)
-        if getattr(options, part.name) != part.default
-    ]
+    beside = {
+        "--max-increase": spending.max_increase != GateRules.max_increase,
+        "--limit": limits.limit,
+        "--with": limits.with_settings,
+    }
+    idle = [name for name, value in beside.items() if value]
     if idle:
         raise UserError(f"--accept measures and judges nothing; leave out {', '.join(idle)}")
 
 
-def _accept(texts: Texts, epsilon: float | None, limits: GateLimits, *, baseline: Path | None) -> None:
-    from epsilometer.auditing.gate import measure
+def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baseline: Path | None) -> None:
     from epsilometer.auditing.limits.accepted import write
+    from epsilometer.doors.gate import measure
 
     if baseline is None:
         raise UserError("--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`")
     texts.check(None)
     with told_if_dry(), withheld():
         of = texts.subject(epsilon, texts.reading.table(str(texts.file)))
-        write(measure(of, limits.budget, limits.max_missing), baseline)
+        write(measure(of, spending.budget, spending.max_missing), baseline)
     note(f"accepted as {baseline}; judge later runs by the same command without --accept")
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from epsilometer.auditing.external import CommandMechanism
     from epsilometer.auditing.gate_statistics import Verdict
-    from epsilometer.auditing.limits.subject import Subject
     from epsilometer.auditing.linking.people import People
+    from epsilometer.auditing.subject import Subject
     from epsilometer.corpora.files import Layout
     from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
 

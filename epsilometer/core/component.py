@@ -32,6 +32,7 @@ EMBEDDED = (_IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent / "data" / "embe
 # Kinds of attacks, each the folder of the package that holds its components.
 IDENTIFICATION, LINKING = "attacks/identification", "attacks/linking"
 MEMBERSHIP, RECONSTRUCTION = "attacks/membership", "attacks/reconstruction"
+QUESTIONS = "questions"
 
 
 class _FromSource(SourceFileLoader):

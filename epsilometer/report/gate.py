@@ -15,7 +15,6 @@ from xml.etree import ElementTree
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from epsilometer.auditing.evidence.limit import Measure
 from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.gate_statistics import (
     MANY,
@@ -28,8 +27,9 @@ from epsilometer.auditing.gate_statistics import (
     least_tail_found,
     most_missed,
 )
-from epsilometer.auditing.limits.subject import Subject
+from epsilometer.auditing.identifiers.surviving import Precision
 from epsilometer.auditing.results.scope import DEPLOYMENT
+from epsilometer.auditing.subject import Subject
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, stored
@@ -49,7 +49,7 @@ class Row(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     attack: str
-    measure: Measure = Field(description="what point, limit and least_found are of")
+    measure: str = Field(description="what point, limit and least_found are of")
     status: Status
     trials: int = Field(
         description="of identifiers the texts, with one of the kind each; of an attribute the texts tested on, by law "
@@ -307,13 +307,13 @@ def result(outcome: Decision | Failure) -> Result:
             trials=attack.trials,
             successes=attack.successes,
             shape=attack.shape,
-            partly=attack.partly,
+            partly=attack.row.get("partly"),
             point=for_json(attack.point),
             limit=None if attack.limit is None else attack.limit.allowed,
             source=_source(attack),
             of_baseline=attack.limit is not None and attack.limit.of_baseline,
             least_found=least if math.isfinite(least := outcome.least_loss(attack)) else None,
-            **dict(zip(_PRECISION, attack.precision or [None] * len(_PRECISION), strict=True)),
+            **dict(zip(_PRECISION, attack.row.get("precision") or [None] * len(_PRECISION), strict=True)),
         )
         for attack in outcome.verdict.attacks
     ]
@@ -378,7 +378,7 @@ def html(outcome: Decision | Failure) -> str:
             _number(judged.point),
             _number(_allowed(judged)),
             judged.measure,
-            "" if judged.precision is None or judged.precision[1] is None else f"{judged.precision[1]:.0%}",
+            _share(judged.row.get("precision")),
         ]
         for judged in outcome.verdict.attacks
     ]
@@ -395,6 +395,11 @@ def html(outcome: Decision | Failure) -> str:
         ),
     ]
     return sheet.page(f"Gate: {outcome.name}", parts)
+
+
+def _share(precision: Precision | None) -> str:
+    """The share of masked runs of words that touch an identifier."""
+    return "" if precision is None or precision[1] is None else f"{precision[1]:.0%}"
 
 
 def junit(outcome: Decision | Failure) -> str:
@@ -488,16 +493,17 @@ def _did(judged: Judged) -> str:
 
 def _partly(judged: Judged) -> str:
     counted = judged.evidence.scale.partly
-    return f" ({judged.partly:,} {'of them' if counted else 'more'} in part)" if judged.partly else ""
+    partly = judged.row.get("partly")
+    return f" ({partly:,} {'of them' if counted else 'more'} in part)" if partly else ""
 
 
 def by_law(judged: Judged) -> bool:
     """Return True if the stated law shows the limit kept, so that no attacker was counted."""
-    return judged.unrefuted > 0
+    return "unrefuted" in judged.row
 
 
 def _unrefuted(judged: Judged) -> str:
-    return f"which {judged.unrefuted:,} rewrites did not refute"
+    return f"which {judged.row['unrefuted']:,} rewrites did not refute"
 
 
 def _source(judged: Judged) -> str:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from epsilometer.auditing.evidence.status import Status
-from epsilometer.auditing.gate import Rules, gate, subject
+from epsilometer.auditing.question import question
+from epsilometer.auditing.subject import subject
 from epsilometer.auditing.trials.design import Design
+from epsilometer.doors.gate import Rules, gate
 from epsilometer.report.gate import Decision, Result, lines, result
 
 TEXTS = ["tea at noon", "an umbrella"]
@@ -25,7 +27,7 @@ def remembering(seed: int) -> dict[str, str]:
 
 def judged(rewrite: Callable[[str, np.random.Generator], str], seed: int) -> tuple[Result, str]:
     of = subject(TEXTS, rewrite, attacks=["lexical"], design=Design(temperature=0, seed=seed))
-    rules = Rules(max_loss=LIMIT, budget=1000)
+    rules = Rules([(question("which_text"), LIMIT)], budget=1000)
     decision = Decision.of(of, rules.errors, gate(of, rules))
     return result(decision), lines(decision)[2]
 

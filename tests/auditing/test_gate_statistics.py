@@ -11,8 +11,9 @@ from scipy import integrate, stats
 from epsilometer.auditing.estimation.successes import estimate, success_bound
 from epsilometer.auditing.estimation.tail import Scored
 from epsilometer.auditing.evidence.evidence import By, Confident, Covers, Evidence, Hits, Means, Sure
-from epsilometer.auditing.evidence.limit import TAIL, Limit, Scale
+from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.evidence.status import Status
+from epsilometer.auditing.evidence.wealth import log_wealth, log_wealth_of_tail
 from epsilometer.auditing.gate_statistics import (
     Errors,
     Judged,
@@ -25,8 +26,6 @@ from epsilometer.auditing.gate_statistics import (
     least_rate_found,
     least_tail_found,
     limit_of_increase,
-    log_wealth,
-    log_wealth_of_tail,
     most_missed,
 )
 from epsilometer.core.errors import UserError
@@ -80,7 +79,7 @@ def sure_guesses(hits: float, misses: float, seed: int):
 
 
 def tail_limit(delta: float) -> dict[str, Limit | None]:
-    return {"attack, tail": Limit(delta, TAIL, "asked for")}
+    return {"attack, tail": Limit(delta, Scale.tail(2), "asked for")}
 
 
 @pytest.mark.parametrize("k", [2, 5])

@@ -25,8 +25,8 @@ from epsilometer.auditing.claims.verdicts import (
     verdict,
 )
 from epsilometer.auditing.estimation.successes import success_bound
-from epsilometer.auditing.gate import subject
 from epsilometer.auditing.schemas import ESTIMATES
+from epsilometer.auditing.subject import subject
 from epsilometer.auditing.text_audit import Pool
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample

@@ -19,9 +19,9 @@ import yaml
 import epsilometer
 from epsilometer.auditing import text_audit
 from epsilometer.auditing.external import CommandMechanism
-from epsilometer.auditing.gate import subject
 from epsilometer.auditing.one_claim import check
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, ESTIMATORS, OUTPUTS, TRIALS
+from epsilometer.auditing.subject import subject
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.units import audit_units
 from epsilometer.auditing.worst_pair import audit_worst

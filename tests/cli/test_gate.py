@@ -92,7 +92,7 @@ def test_a_mechanism_that_publishes_a_tenth_passes_by_its_loss_and_not_by_its_ta
     assert gate("--set", "share=0.0", "--max-delta-at-4", "0.01") == 0, "the tail alone may be limited"
     assert "no delta at 4 nats would have been found" in capsys.readouterr().out, "half of the guesses are wrong"
     assert gate("--max-delta-at-4", "0") == 2
-    assert "max_delta_at_4, a probability, must be in (0, 1)" in capsys.readouterr().err
+    assert "the limit of tail, a probability, must be in (0, 1)" in capsys.readouterr().err
 
 
 def test_against_what_was_accepted(project, capsys) -> None:
@@ -171,10 +171,10 @@ def test_a_baseline_of_other_attacks_is_refused(project, capsys, accepted: str, 
     ("words", "said"),
     [
         (("--max-loss", "3", "--max-increase", "0.5"), "--max-increase is over what was accepted; give --baseline"),
-        (("--accept", "--baseline", "a.json", "--max-loss", "1"), "judges nothing; leave out --max-loss"),
+        (("--accept", "--baseline", "a.json", "--max-loss", "1"), "judges nothing; leave out --limit"),
         (
             ("--accept", "--baseline", "a.json", "--max-increase", "1", "--facts", "claims"),
-            "judges nothing; leave out --max-increase, --facts",
+            "judges nothing; leave out --max-increase, --with",
         ),
         (("--max-loss", "1", "--separator", ";"), "--separator is for .csv and .tsv files; leave it out"),
     ],
@@ -291,7 +291,7 @@ def test_a_cell_against_the_baseline_of_its_project(tmp_path, monkeypatch, capsy
     ("words", "said"),
     [
         ((), "nothing is limited"),
-        (("--max-loss", "0"), "max_loss"),
+        (("--max-loss", "0"), "the limit of which_text"),
         (("--baseline", "absent.json"), "does not exist"),
         (("--cell", "a"), "give one of"),
         (("--max-loss", "900"), "no success rate exceeds"),
@@ -399,7 +399,7 @@ def test_what_survives_in_part_counts_where_it_is_asked_for(project, capsys) -> 
     assert counted.successes == whole.successes + whole.partly
     assert "in part" in counted.source
     assert run("gate", "texts.txt", "--mechanism", "constant", "--max-loss", "1", "--count-partly") == 2
-    assert "--count-partly widens --max-identifiers" in capsys.readouterr().err
+    assert "identifiers.partly is a setting of no question that is asked (which_text)" in capsys.readouterr().err
 
 
 def test_identity_fails_and_a_constant_passes(project, capsys) -> None:
@@ -459,11 +459,14 @@ def test_on_annotated_texts_no_message_quotes_one(project, capsys) -> None:
         (("--max-identifiers", "1"), "must be in (0, 1)"),
         (
             ("--max-identifiers", "0.001"),
-            "takes 2,995 texts a kind and shape to show, of 58 of them; give --budget 173710 or more",
+            "takes 2,995 texts a kind and shape to show, of 58 of them: 173,710 rewrites where 15,000 are left",
         ),
         (("--max-identifiers", "0.01", "--budget", "500"), "takes 299 texts a kind and shape to show"),
         (("--max-identifiers", "0.1", "--identifiers", "nmae"), "name"),
-        (("--identifiers", "name", "--max-loss", "1"), "--identifiers says which kinds --max-identifiers limits"),
+        (
+            ("--identifiers", "name", "--max-loss", "1"),
+            "identifiers.kinds is a setting of no question that is asked (which_text)",
+        ),
     ],
 )
 def test_bad_limits_on_identifiers(project, capsys, words: tuple[str, ...], said: str) -> None:
@@ -635,15 +638,15 @@ def test_two_attributes_that_are_published_as_their_exclusive_or_fail_jointly(pr
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--attribute", "gender"), "--attribute is limited by --max-attribute-loss"),
-        (("--max-attribute-loss", "1"), "--attribute is limited by --max-attribute-loss"),
-        (("--max-loss", "1", "--group", "author"), "--group and --kinds are for --attribute"),
-        (("--facts", "claims"), "limited by --max-linking-loss"),
-        (("--facts", "claims", "--author", "author", "--max-linking-loss", "1"), "give --facts or --author"),
-        (("--linkers", "bm25", "--max-loss", "1"), "--linkers link people of whom something is known"),
-        (("--among", "5", "--max-loss", "1"), "--among says among how many rewrites people are linked"),
+        (("--attribute", "gender"), "attribute.attribute is a setting of no question that is asked (nothing)"),
+        (("--max-attribute-loss", "1"), "the setting 'attribute' is missing"),
+        (("--max-loss", "1", "--group", "author"), "attribute.group is a setting of no question"),
+        (("--facts", "claims"), "linking.facts is a setting of no question"),
+        (("--facts", "claims", "--author", "author", "--max-linking-loss", "1"), "give facts or author"),
+        (("--linkers", "bm25", "--max-loss", "1"), "linking.attacks is a setting of no question"),
+        (("--among", "5", "--max-loss", "1"), "linking.among is a setting of no question"),
         (("--attribute", "age", "--max-attribute-loss", "1"), "age"),
-        (("--facts", "claims", "--max-linking-loss", "0"), "max_linking_loss, in nats, must be > 0"),
+        (("--facts", "claims", "--max-linking-loss", "0"), "the limit of linking, in nats, must be > 0"),
         (("--facts", "claims", "--max-linking-loss", ".01"), "a loss of 0.01 nats by linking takes"),
         (("--facts", "claims", "--max-linking-loss", "1", "--among", "500"), "at most the people with facts, 240"),
     ],
@@ -723,6 +726,6 @@ def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
             "*identifiers: name*",
             "*was right in * 0.5*",
             "*unknown limit 'identifier'; did you mean 'identifiers'*",
-            "*there is none called 'age'*",
+            "*reads the column age*",
         ]
     )

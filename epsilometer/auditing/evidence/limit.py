@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from epsilometer.auditing.estimation.successes import loss_at, success_bound
-
-Measure = Literal["loss", "delta_at_4", "identifiers", "attribute", "linking"]
 
 
 @dataclass(frozen=True)
 class Scale:
     """A figure as a function of the observed rate.
 
-    options: the number of equally likely options of an adversary whose loss in nats is the figure (TeDA eq. 10);
-    None where the rate itself is the figure: a share, or a delta. of_texts: True if a trial is a tested text.
-    partly: for identifiers, whether those that survive in part count. joined: the number of attributes.
+    measure: "loss", "delta_at_4", "identifiers", "attribute", "linking", or that of another question. options: the
+    number of equally likely options of an adversary whose loss in nats is the figure (TeDA eq. 10); None where the rate
+    itself is the figure: a share, or a delta. candidates: of a delta, the number in a trial. partly: for identifiers,
+    whether those that survive in part count. joined: the number of attributes.
     """
 
-    measure: Measure
+    measure: str
     options: int | None = None
+    candidates: int = 2
     partly: bool = False
     joined: int = 1
 
@@ -28,6 +27,11 @@ class Scale:
     def loss(cls, candidates: int) -> Scale:
         """Return the scale of the loss, in nats, of naming the source among this number of candidates."""
         return cls("loss", candidates)
+
+    @classmethod
+    def tail(cls, candidates: int) -> Scale:
+        """Return the scale of delta at 4 nats, the mean of the counts of confident guesses (`estimation/tail.py`)."""
+        return cls("delta_at_4", candidates=candidates)
 
     def rate(self, figure: float) -> float:
         """Return the rate at which the figure has this value."""
@@ -38,21 +42,18 @@ class Scale:
         return rate if self.options is None else loss_at(rate, self.options)
 
 
-TAIL = Scale("delta_at_4")
-"""Delta at 4 nats, as the mean of the counts of confident guesses (`estimation/tail.py`)."""
-
-
 @dataclass(frozen=True)
 class Limit:
-    """The largest allowed value of a figure.
+    """The largest allowed value of a figure, or the smallest.
 
-    allowed: in the scale's unit: nats, a delta or a share. source: its origin in words. of_baseline: True if
-    it is a value that was accepted earlier.
+    allowed: in the scale's unit: nats, a delta or a share. source: its origin in words. at_least: True if it is the
+    smallest allowed value. of_baseline: True if it is a value that was accepted earlier.
     """
 
     allowed: float
     scale: Scale
     source: str
+    at_least: bool = False
     of_baseline: bool = False
 
     @property

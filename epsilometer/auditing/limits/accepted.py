@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from epsilometer.auditing.estimation.successes import Estimate, estimate
-from epsilometer.auditing.limits.subject import Subject
+from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.core import json_text
 from epsilometer.core.atomic import write_text

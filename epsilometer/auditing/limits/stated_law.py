@@ -22,7 +22,7 @@ from scipy.stats import binom
 from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.estimation.posteriors import departure
 from epsilometer.auditing.estimation.successes import success_bound
-from epsilometer.auditing.limits.subject import Subject
+from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.text_audit import chosen_attacks
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.likelihood import computed

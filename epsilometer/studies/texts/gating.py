@@ -8,7 +8,7 @@ import numpy as np
 
 from epsilometer.auditing import text_audit
 from epsilometer.auditing.estimation.successes import Estimate
-from epsilometer.auditing.gate import Subject
+from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.attack import Embedded
 from epsilometer.core.errors import UserError, unknown

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from epsilometer.auditing.exact_loss.attributes import attribute_losses, drawn_pairs
-from epsilometer.auditing.gate import subject
 from epsilometer.auditing.limits.stated_law import law_p_value
+from epsilometer.auditing.subject import subject
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.laws import Laws, sample
 from epsilometer.core.mechanism import Rewrites

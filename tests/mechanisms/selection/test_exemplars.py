@@ -18,7 +18,7 @@ import epsilometer
 from epsilometer.auditing.claims.verdicts import refuse_public
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.conformance.mechanism import check_mechanism
-from epsilometer.auditing.gate import subject
+from epsilometer.auditing.subject import subject
 from epsilometer.auditing.text_audit import on_public
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise

@@ -7,14 +7,15 @@ import polars as pl
 import pytest
 
 from epsilometer.auditing.evidence.status import Status
-from epsilometer.auditing.gate import Rules, gate, subject
 from epsilometer.auditing.gate_statistics import Errors
+from epsilometer.auditing.subject import subject
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
+from epsilometer.doors.gate import Rules, gate
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from epsilometer.questions.attribute import Attribute
 from epsilometer.report.gate import Decision, lines, result
-from epsilometer.studies.anonymity.gating import AttributeLimit, kinds_named
 
 WORDS = {"f": ("gown", "purse", "scarf"), "m": ("beard", "razor", "tie")}
 NEUTRAL = ("town", "day", "book", "train", "lunch")
@@ -30,8 +31,12 @@ def texts(count: int = 600, authors: int | None = None) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def judged(rewrite, limit: AttributeLimit, budget: int = 2000):
-    return gate(subject(limit.texts, rewrite, attacks=["length"]), Rules(budget=budget), counted=[limit])
+def gender(**settings) -> Attribute:
+    return Attribute(attribute="gender", kinds=["linear"], **settings)
+
+
+def judged(rewrite, table: pl.DataFrame, allowed: float, question: Attribute | None = None):
+    return gate(subject(table, rewrite, attacks=["length"]), Rules([(question or gender(), allowed)], budget=2000))
 
 
 def only(share: float):
@@ -41,16 +46,15 @@ def only(share: float):
 
 def test_who_hides_it_passes_and_who_shows_it_is_accused() -> None:
     """Attackers who guess are right on half of 300 texts, and within .5 nats by all but one in 10^4."""
-    limit = AttributeLimit(texts(), "gender", 0.8, kinds=["linear"])
-    hidden = judged(only(0.0), limit)
+    hidden = judged(only(0.0), texts(), 0.8)
     assert (hidden.status, hidden.trials) == (Status.NOT_EXCEEDED, 600)
     assert [row.attack for row in hidden.attacks] == [
         f"gender: {name} (linear)" for name in ("static", "relabelled", "augmented", "folded", "adaptive")
     ]
-    shown = judged(only(1.0), limit)
+    shown = judged(only(1.0), texts(), 0.8)
     assert shown.status == Status.BEYOND
     assert all(row.successes == row.trials >= 250 for row in shown.attacks if "adaptive" in row.attack)
-    assert judged(only(0.4), limit).status == Status.OPEN, "right on .7 where .69 are allowed"
+    assert judged(only(0.4), texts(), 0.8).status == Status.OPEN, "right on .7 where .69 are allowed"
 
 
 def test_who_learned_from_rewrites_finds_what_the_static_one_misses() -> None:
@@ -58,7 +62,8 @@ def test_who_learned_from_rewrites_finds_what_the_static_one_misses() -> None:
     swapped = dict(zip((*WORDS["f"], *WORDS["m"]), (*WORDS["m"], *WORDS["f"]), strict=True))
     verdict = judged(
         lambda text, rng: " ".join(swapped.get(word, word) for word in text.split()),
-        AttributeLimit(texts(), "gender", 0.8, kinds=["linear"]),
+        texts(),
+        0.8,
     )
     status = {row.attack: row.status for row in verdict.attacks}
     assert status["gender: static (linear)"] == Status.NOT_EXCEEDED
@@ -67,8 +72,7 @@ def test_who_learned_from_rewrites_finds_what_the_static_one_misses() -> None:
 
 def test_of_an_author_one_text_is_tested() -> None:
     """300 authors with 4 texts: half of them teach."""
-    limit = AttributeLimit(texts(1200, authors=150), "gender", 0.9, group="author", kinds=["linear"])
-    verdict = judged(only(0.0), limit)
+    verdict = judged(only(0.0), texts(1200, authors=150), 0.9, gender(group="author"))
     assert verdict.attacks[0].trials <= 150
     assert verdict.trials == 600 + 150
 
@@ -76,18 +80,18 @@ def test_of_an_author_one_text_is_tested() -> None:
 def test_a_text_without_an_author_is_tested_for_itself() -> None:
     """600 texts, of all but 20 of which no author is named: half of them teach, the others are tested on."""
     table = texts().with_columns(author=pl.when(pl.int_range(pl.len()) >= 580).then("author"))
-    verdict = judged(only(0.0), AttributeLimit(table, "gender", 0.8, group="author", kinds=["linear"]))
+    verdict = judged(only(0.0), table, 0.8, gender(group="author"))
     assert (verdict.status, verdict.trials) == (Status.NOT_EXCEEDED, 600)
 
 
 def test_a_law_shows_it_kept_by_whoever_infers() -> None:
     """Randomised response at 1 nat on 40 texts: no two lose more, so no attacker is run; at 9 nats they are."""
     table = texts(40)
-    limit = AttributeLimit(table, "gender", 1.1, kinds=["linear"])
+    limits = [(gender(), 1.1)]
     of = subject(table, "randomized_response", 1.0, ["length"])
-    verdict = gate(of, Rules(budget=3000), counted=[limit])
+    verdict = gate(of, Rules(limits, budget=3000))
     (row,) = verdict.attacks
-    assert (verdict.status, verdict.trials, row.unrefuted) == (Status.WITHIN, 1000, 1000)
+    assert (verdict.status, verdict.trials, row.row["unrefuted"]) == (Status.WITHIN, 1000, 1000)
     assert (row.attack, row.trials) == ("gender: by its stated law", 200)
     assert row.point < 1
     _, seen, errors = lines(Decision.of(of, Errors(), verdict))
@@ -96,11 +100,11 @@ def test_a_law_shows_it_kept_by_whoever_infers() -> None:
     assert "exclusive or of 2 attributes" in errors
     (data,) = result(Decision.of(of, Errors(), verdict)).attacks
     assert data.source.endswith(", kept by its stated law, which 1,000 rewrites did not refute")
-    assert gate(of, Rules(budget=200), counted=[limit]).trials == 100, "half of the budget at most"
+    assert gate(of, Rules(limits, budget=200)).trials == 100, "half of the budget at most"
     with pytest.raises(UserError, match="texts to test on"):
-        gate(of, Rules(budget=90), counted=[limit])  # so few say too little of a law
+        gate(of, Rules(limits, budget=90))  # so few say too little of a law
     with pytest.raises(UserError, match="texts to test on"):
-        gate(subject(table, "randomized_response", 9.0, ["length"]), Rules(budget=100), counted=[limit])
+        gate(subject(table, "randomized_response", 9.0, ["length"]), Rules(limits, budget=100))
 
 
 class Verbatim(RandomizedResponse):
@@ -123,7 +127,7 @@ def test_a_law_that_rewrites_do_not_bear_out_is_no_pass(mechanism, said: str, ca
     """Attackers infer the gender of each of 200 texts, whatever the law says of 1 nat."""
     table = texts(400)
     of = subject(table, mechanism(resource=tuple(table["text"])), 1.0, ["length"])
-    verdict = gate(of, Rules(budget=2000), counted=[AttributeLimit(table, "gender", 1.1, kinds=["linear"])])
+    verdict = gate(of, Rules([(gender(), 1.1)], budget=2000))
     assert (verdict.status, verdict.trials) == (Status.BEYOND, 1000 + 400)
     assert len(verdict.attacks) == 5
     assert (
@@ -136,13 +140,13 @@ def test_a_law_that_rewrites_do_not_bear_out_is_no_pass(mechanism, said: str, ca
 def test_bad_input() -> None:
     table = texts(60)
     with pytest.raises(UserError, match=r"a loss of 0.1 nats of gender takes [\d,]+ texts to test on"):
-        judged(only(0), AttributeLimit(table, "gender", 0.1, kinds=["linear"]))
+        judged(only(0), table, 0.1)
     with pytest.raises(UserError, match="no inference exceeds a loss of 50 nats"):
-        judged(only(0), AttributeLimit(table, "gender", 50, kinds=["linear"]))
+        judged(only(0), table, 50)
     with pytest.raises(UserError, match="must be > 0, got 0"):
-        AttributeLimit(table, "gender", 0)
+        judged(only(0), table, 0)
     with pytest.raises(UserError, match="'one' has 1 values"):
-        AttributeLimit(table.with_columns(one=pl.lit("a")), "one", 1)
+        judged(only(0), table.with_columns(one=pl.lit("a")), 1, Attribute(attribute="one"))
     with pytest.raises(UserError, match="kind of classifier"):
-        kinds_named("deep")
+        judged(only(0), table, 1, Attribute(attribute="gender", kinds=["deep"]))
     assert Errors().alpha == 0.001

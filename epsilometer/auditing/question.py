@@ -1,0 +1,155 @@
+"""The contract of a question that can be asked of a release. Each question is a file in `epsilometer/questions`.
+
+A question says what it needs, observes a subject, and returns evidence. It knows neither intervals nor errors. The ways
+to ask (`epsilometer/doors`) take bounds from evidence at errors of their own, and compare them with a limit, a target,
+another subject or a baseline. So each question works in every way that `needs` and `gives` allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.evidence.evidence import Confident, Evidence, Hits
+from epsilometer.auditing.evidence.limit import Limit
+from epsilometer.auditing.gate_statistics import Errors
+from epsilometer.auditing.subject import Subject
+from epsilometer.core.component import QUESTIONS, build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import has_budget
+from epsilometer.corpora.joint import parts
+
+
+class Need(StrEnum):
+    """Requirements of a question."""
+
+    COLUMNS = "columns of the texts' file"
+    CLAIM = "a claim"
+    BUDGET = "a privacy budget that can be set"
+
+
+class Gives(StrEnum):
+    """Properties of a question's evidence.
+
+    LOW, HIGH: it bounds the figure from below, from above. OUTCOMES: it has a number for each independent trial. MORE:
+    further trials can be added until a limit is decided.
+    """
+
+    LOW = "lower bound"
+    HIGH = "upper bound"
+    OUTCOMES = "outcomes of trials"
+    MORE = "more trials"
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The evidence about one figure, and what it was counted from.
+
+    values: float [n], the outcomes of independent trials in [0, 1], in an order that depends on the trials alone; empty
+    where there are none. of_texts: for each rewritten text, whether it was named, linked or inferred rightly, or its
+    identifier survived. row: columns of a question's own.
+    """
+
+    evidence: Evidence
+    values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
+    of_texts: Sequence[tuple[str, bool]] = field(default=(), repr=False)
+    row: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the figure: that of an attack, of a kind of identifier, of a metric."""
+        return self.evidence.of
+
+
+class Question(Protocol):
+    """A question. The fields of its class are its settings.
+
+    needs, gives: as above. usual: the number of trials where nobody says how many.
+    """
+
+    needs: ClassVar[frozenset[Need]]
+    gives: ClassVar[frozenset[Gives]]
+    usual: ClassVar[int]
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns of the texts' file that it reads, beside `text`."""
+        ...
+
+    def limit(self, of: Subject, allowed: float) -> Limit:
+        """Return a limit on its figures. Raises UserError for a value that nothing could show kept or exceeded."""
+        ...
+
+    def tests(self, of: Subject) -> Sequence[str]:
+        """Return the names of its figures, which are known before anything is rewritten."""
+        ...
+
+    def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
+        """Return a number of trials that can show the limit kept, and exceeded.
+
+        budget: most rewrites. tests: the number of all limits, which share alpha. Raises UserError where no number
+        within the budget can.
+        """
+        ...
+
+    def observe(self, of: Subject, count: int) -> Sequence[Observed]:
+        """Return the evidence of this number of fresh trials, whose streams the subject's seed names.
+
+        Subjects with the same seed and texts have the same trials.
+        """
+        ...
+
+
+@runtime_checkable
+class ShownByLaw(Protocol):
+    """A question whose limit the stated law of a mechanism may show kept, before any attack runs."""
+
+    def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
+        """Return the evidence of a law that rewrites do not refute, and otherwise why it counts for nothing.
+
+        Both are None where there is no such law, or where it does not keep the limit.
+        """
+        ...
+
+
+@runtime_checkable
+class OfGuesses(Protocol):
+    """A question that counts the guesses of the game among candidate texts, batch after batch (`Gives.MORE`)."""
+
+    learns: ClassVar[bool]
+
+    def learn(self, of: Subject, guessed: Sequence[Any]) -> Sequence[Any]:
+        """Return, for each attack, what is learnt of separate trials; nothing unless it `learns`."""
+        ...
+
+    def count(self, learnt: Sequence[Any], guessed: Sequence[Any]) -> Sequence[Hits | Confident]:
+        """Return the counts of each attack in a batch. guessed: `calibration.search.Guessed`, one per attack."""
+        ...
+
+
+def question(named: str | Path | Question, settings: Mapping[str, Any] | None = None) -> Question:
+    """Return a question by its name or by the path of a file, with these settings; an object itself."""
+    if not isinstance(named, (str, Path)):
+        return named
+    built: Question = build(find(QUESTIONS, str(named), "observe"), settings or {}, f"questions.{named}")
+    return built
+
+
+def check(question: Question, of: Subject) -> None:
+    """Raise UserError where a subject lacks what a question needs."""
+    there = {*of.columns}
+    if missing := [name for name in question.columns if name not in there and not {*parts(name)} <= there]:
+        raise UserError(
+            f"{type(question).__name__} reads the column{'s' * (len(missing) > 1)} {', '.join(missing)} of the texts' "
+            f"file, which has {', '.join(of.columns)}; name another column"
+        )
+    if Need.CLAIM in question.needs and of.mechanism.guarantee(of.epsilon) is None:
+        raise UserError(f"{of.name} claims nothing, so there is no claim to test; ask which_text or worst_pair")
+    if Need.BUDGET in question.needs and not has_budget(of.mechanism):
+        raise UserError(f"{of.name} takes no privacy budget")

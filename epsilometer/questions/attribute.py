@@ -1,0 +1,226 @@
+"""Which attribute shows: what attackers who learn from rewrites infer of a label, such as an author's age.
+
+One half of the texts, drawn by author, is rewritten for attackers to learn from; the other half is for tests. One test
+text per author is kept, so that inferences are independent, and each class has equally many test texts. Attackers are
+those of `attackers` who read one rewrite: static, relabelled, augmented, folded and adaptive, of each kind of
+classifier. If all are within the limit, this says nothing about other attackers.
+
+If the mechanism states a law and the attribute has two classes, no attacker runs when the law shows that any inference
+keeps the limit (`exact_loss/attributes.py`) and rewrites do not refute that law (`limits/stated_law.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.evidence.evidence import By, Computed, Covers, Evidence, Hits
+from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.exact_loss.attributes import attribute_losses, drawn_pairs
+from epsilometer.auditing.exact_loss.measuring import applies
+from epsilometer.auditing.exact_loss.rows import ALPHA
+from epsilometer.auditing.gate_statistics import BY_LAW, Errors, enough_texts
+from epsilometer.auditing.limits.stated_law import law_p_value
+from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.subject import Subject
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.extras import installed
+from epsilometer.core.guarantees import at_budget
+from epsilometer.core.likelihood import has_law
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora.joint import parts, with_joint
+from epsilometer.models.classifier import KINDS, LINEAR, Classifier, Examples
+from epsilometer.models.classifiers.by_kind import train
+from epsilometer.runtime.progress import note
+from epsilometer.studies.anonymity.attackers import (
+    ADAPTIVE,
+    AUGMENTED,
+    CLEAN,
+    FOLDED,
+    RELABELLED,
+    STATIC,
+    Inferred,
+    Learned,
+    Learners,
+    infer,
+)
+from epsilometer.studies.anonymity.attribute_loss import even_trials
+from epsilometer.studies.anonymity.one_call import STANDARD
+from epsilometer.studies.anonymity.released import Released, halves, lone_apart
+
+_READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # each reads one rewrite
+_MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; with fewer, none
+_ALL = 1 << 20  # texts
+
+
+@component
+class Attribute:
+    """attribute: the column of the label, or columns joined (`a,b`), whose classes are equally likely to an attacker.
+    group: the column of what dependent texts share, such as their author. kinds: of classifiers, None for those that
+    are installed.
+    """
+
+    attribute: str
+    group: str | None = None
+    kinds: Sequence[str] | None = None
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.COLUMNS})
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
+    usual: ClassVar[int] = _ALL
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns of the attribute, and of the group."""
+        return [self.attribute, *([] if self.group is None else [self.group])]
+
+    def limit(self, of: Subject, allowed: float) -> Limit:
+        """Return a limit on the loss, in nats, that each attacker may show."""
+        if not allowed > 0:
+            raise UserError(f"the limit of an attribute's loss, in nats, must be > 0, got {allowed}")
+        return Limit(allowed, self._scale(of), "the largest loss of the attribute allowed")
+
+    def tests(self, of: Subject) -> Sequence[str]:
+        """Return a name for each attacker and kind of classifier."""
+        return [self._name(reader, kind) for kind in self.learners for reader in _READERS]
+
+    def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
+        """Return the number of texts: all that have the attribute, or as many as the budget has rewrites."""
+        if limit.rate > 1 - 1e-6:
+            raise UserError(f"no inference exceeds a loss of {limit.allowed:g} nats; give a lower limit")
+        _, test = self._parts(of, budget)
+        classes = self._classes(of)
+        rarest = min(test.classes_of(self.attribute).count(name) for name in classes)
+        needed = enough_texts(limit.rate, tests, errors=errors, share=1 / len(classes))
+        if rarest * len(classes) < needed:
+            raise UserError(
+                f"a loss of {limit.allowed:g} nats of {self.attribute} takes {needed:,} texts to test on, in equal "
+                f"number from each of {len(classes)} classes and by different authors, to show, and there are "
+                f"{rarest * len(classes):,}, for half of all texts teach the attackers; give more texts, a larger "
+                "budget (--budget), or a higher limit"
+            )
+        return budget
+
+    def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
+        """Return the evidence of a law that keeps the limit for every attacker (`ShownByLaw`)."""
+        rewrites = min(_MOST, budget // 2)
+        lawful = applies(of.mechanism) and has_law(of.mechanism) and errors.beta >= ALPHA / 2
+        if limit.scale.options != 2 or rewrites < _FEWEST or not lawful:
+            return None, None
+        table = self._table(of)
+        texts, of_class = table["text"].to_list(), table[self.attribute].cast(pl.String).to_list()
+        (law,) = attribute_losses(of.mechanism, texts, of_class, [of.epsilon], seed=of.design.seed)
+        if law["upper"] > limit.allowed:
+            return None, None
+        pairs = np.resize(drawn_pairs(of_class, of.design.seed)[0], (rewrites, 2))
+        p = law_p_value(of, texts, pairs, law["upper"])
+        if p is not None and p > errors.alpha:
+            bounds = Computed(0.0, law["upper"], ALPHA / 2, law["pairs"])
+            evidence = Evidence(f"{self.attribute}{BY_LAW}", By.LAW, limit.scale, bounds, covers=Covers.EVERYONE)
+            return Observed(evidence, row={"unrefuted": rewrites}), None
+        why = f"{rewrites:,} rewrites {'cannot be compared with' if p is None else 'refute'} the stated law"
+        note(f"{why}{at_budget(of.epsilon)}, which would keep the limit on {self.attribute}; attackers are run")
+        return None, why
+
+    def observe(self, of: Subject, count: int) -> Sequence[Observed]:
+        """Return the evidence of each attacker, by this number of texts at most, of which one half is for tests."""
+        learned_from, test = self._parts(of, count)
+        (rewrites,) = rewrite_all(of.mechanism, _job([*learned_from.originals, *test.originals], of), paced=True)
+        learned_from = _released(learned_from, rewrites.texts[: len(learned_from)])
+        test = _released(test, rewrites.texts[len(learned_from) :])
+        note(f"attackers of {self.attribute} learn from {len(learned_from)} rewrites and are tested on {len(test)}")
+        scale, observed = self._scale(of), []
+        for inferred in self._inferred(learned_from, test, of.design.seed):
+            trials = even_trials(inferred.truth, len(self._classes(of)), _stream(of.design.seed, "trials")).ravel()
+            right = inferred.even_guesses[trials] == inferred.truth[trials]
+            name, hits = self._name(inferred.attacker, inferred.kind), Hits(int(right.sum()), len(trials))
+            evidence = Evidence(name, By.ATTACK, scale, hits, covers=Covers.THESE)
+            texts = (test.originals[i] for i in trials.tolist())
+            of_texts = list(zip(texts, right.tolist(), strict=True))
+            observed.append(Observed(evidence, right.astype(np.float64), of_texts))
+        return observed
+
+    @property
+    def learners(self) -> Sequence[str]:
+        """The kinds of classifiers. Raises UserError for one that is unknown."""
+        if self.kinds is None:
+            return STANDARD.kinds if installed("models") else (LINEAR,)
+        for name in self.kinds:
+            if name not in KINDS:
+                raise unknown("kind of classifier", name, KINDS)
+        return self.kinds
+
+    def _name(self, attacker: str, kind: str) -> str:
+        return f"{self.attribute}: {attacker} ({kind})"
+
+    def _table(self, of: Subject) -> pl.DataFrame:
+        assert of.table is not None, "the columns are checked first"
+        return with_joint(of.table, [self.attribute])
+
+    def _classes(self, of: Subject) -> list[str]:
+        """Return the values of the attribute, over all texts that have it."""
+        return [str(name) for name in self._table(of)[self.attribute].drop_nulls().unique().sort()]
+
+    def _scale(self, of: Subject) -> Scale:
+        classes = len(self._classes(of))
+        if classes < 2:
+            raise UserError(
+                f"column {self.attribute!r} has {classes} values; an attribute that can be inferred has two or more"
+            )
+        return Scale("attribute", classes, joined=len(parts(self.attribute)))
+
+    def _parts(self, of: Subject, count: int) -> tuple[Released, Released]:
+        """Texts to learn from, and texts to test on, one per group, equally many of each class; not yet rewritten."""
+        table, seed = self._table(of).filter(pl.col(self.attribute).is_not_null()), of.design.seed
+        groups = None if self.group is None else lone_apart(table[self.group].cast(pl.String).to_list(), "texts")
+        labels = {self.attribute: table[self.attribute].cast(pl.String).to_list()}
+        texts = Released(table["text"].to_list(), table["text"].to_list(), labels, groups=groups)
+        order = _stream(seed, "order").uniforms(len(texts))[0].argsort(kind="stable")
+        texts = texts.take(order[:count])
+        half, other = halves(texts, _stream(seed, "halves"))
+        test = texts.take(other)
+        return texts.take(half), test if groups is None else test.take(_first_of_each(test.groups or []))
+
+    def _inferred(self, learned_from: Released, test: Released, seed: int) -> list[Inferred]:
+        def learn(kind: str, examples: Examples) -> Classifier:
+            return train(kind, examples, STANDARD.training, Noise.named(1, seed, "learn", 0))
+
+        every: list[Inferred] = []
+        for kind in self.learners:
+            clean = learned_from.clean(self.attribute)
+            static = Learned(learn(kind, clean), clean)
+            request = Learners(_READERS, ())
+            every += infer(
+                learned_from,
+                test,
+                self.attribute,
+                static,
+                learn=partial(learn, kind),
+                request=request,
+                noise=_stream(seed, "authors"),
+            )
+        return [inferred for inferred in every if inferred.attacker != CLEAN]
+
+
+def _job(texts: Sequence[str], of: Subject) -> Job:
+    stream = Noise.named(len(texts), of.design.seed, "gate", "attribute", of.epsilon)
+    return Job(texts, np.arange(len(texts)), [of.epsilon], [stream], tally=of.tally)
+
+
+def _released(texts: Released, rewrites: Sequence[str]) -> Released:
+    return Released(texts.originals, list(rewrites), texts.labels, groups=texts.groups)
+
+
+def _first_of_each(groups: Sequence[str]) -> NDArray[np.int64]:
+    return np.sort(np.unique(np.array(groups), return_index=True)[1])
+
+
+def _stream(seed: int, name: str) -> Noise:
+    """One stream whose name does not contain the mechanism, so all are attacked on the same texts."""
+    return Noise.named(1, seed, "gate", "attribute", name)

@@ -1,0 +1,116 @@
+"""Which identifiers survive: the share that a rewrite still holds, by kind and, for planted ones, by shape.
+
+A trial is a text with one identifier of a kind. The identifiers are those that the texts' file records or, if it
+records none, planted ones (`auditing/identifiers`). The count covers every reader: an identifier that stands in a
+rewrite needs no attack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Hits
+from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.gate_statistics import Errors, enough_texts, fewest_texts
+from epsilometer.auditing.identifiers.surviving import (
+    PLANTED,
+    Group,
+    Identified,
+    by_group,
+    outcomes,
+    precision,
+    rewritten,
+)
+from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.subject import Subject
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+
+
+@component
+class Identifiers:
+    """kinds: the kinds of identifiers, None for all. partly: whether identifiers that survive in part count, too."""
+
+    kinds: Sequence[str] | None = None
+    partly: bool = False
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
+    usual: ClassVar[int] = PLANTED
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """None: the record of identifiers is read with the texts."""
+        return ()
+
+    def limit(self, of: Subject, allowed: float) -> Limit:
+        """Return a limit on the share of each kind and shape that survives."""
+        if not 0 < allowed < 1:
+            raise UserError(
+                f"the limit of identifiers, a share, must be in (0, 1), got {allowed}: that none ever survives, or "
+                "that more than all do, no number of texts could show; 0.01 takes some 300 texts a kind at the least"
+            )
+        source = "the largest share allowed to survive" + (", as a whole or in part" if self.partly else "")
+        return Limit(allowed, Scale("identifiers", partly=self.partly), source)
+
+    def tests(self, of: Subject) -> Sequence[str]:
+        """Return a name for each kind and shape."""
+        return [_name(group) for group in self._groups(of)]
+
+    def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
+        """Return the number of texts per kind and shape."""
+        rate, groups, fewest = limit.allowed, self._groups(of), fewest_texts(limit.allowed, tests, errors=errors)
+        there = {kind: _identified(of).most(kind) for kind, _ in groups}
+        if few := [f"{kind} in {most}" for kind, most in there.items() if most is not None and most < fewest]:
+            raise UserError(
+                f"a share of {rate:g} takes {fewest:,} texts a kind to show, and the file records {', '.join(few)}; "
+                "give more texts, a higher limit, or other kinds (identifiers.kinds)"
+            )
+        if budget // len(groups) < fewest:
+            raise UserError(
+                f"a share of {rate:g} takes {fewest:,} texts a kind and shape to show, of {len(groups)} of them: "
+                f"{fewest * len(groups):,} rewrites where {budget:,} are left; give a larger budget (--budget), a higher "
+                "limit, or fewer kinds (identifiers.kinds)"
+            )
+        return min(enough_texts(rate, tests, errors=errors), budget // len(groups))
+
+    def observe(self, of: Subject, count: int) -> Sequence[Observed]:
+        """Return the evidence of each kind and shape, on this number of texts each."""
+        trials = _identified(of).trials(self.kinds, count, of.design.seed)
+        (rewrites,) = rewritten(of.mechanism, trials, [of.epsilon], of.design.seed, tally=of.tally)
+        observed = []
+        for (kind, shape), some in by_group(trials, rewrites).items():
+            outcome = outcomes(some)
+            survived = np.array(outcome.whole) | (np.array(outcome.part) & self.partly)
+            evidence = Evidence(
+                _name((kind, shape)),
+                By.COUNT,
+                Scale("identifiers", partly=self.partly),
+                Hits(int(survived.sum()), len(some)),
+                covers=Covers.EVERYONE,
+            )
+            row: dict[str, Any] = {"shape": shape, "partly": outcome.partly}
+            row["precision"] = precision(some, of.design.alpha)
+            of_texts = [(trial.original, stood) for (trial, _), stood in zip(some, survived.tolist(), strict=True)]
+            observed.append(Observed(evidence, _values(survived), of_texts, row))
+        return observed
+
+    def _groups(self, of: Subject) -> list[Group]:
+        return _identified(of).groups(self.kinds)
+
+
+def _identified(of: Subject) -> Identified:
+    return of.identified or Identified(of.pool.texts)
+
+
+def _name(group: Group) -> str:
+    kind, shape = group
+    return f"identifiers: {kind}" + ("" if shape is None else f", {shape}")
+
+
+def _values(survived: NDArray[np.bool_]) -> NDArray[np.float64]:
+    return survived.astype(np.float64)

@@ -1,0 +1,129 @@
+"""Who can be linked: whether an adversary who knows facts about people finds their rewrites (`auditing/linking/loss`).
+
+A trial is a set of people, of which an attack links a share rightly; sets are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import model_validator
+
+from epsilometer.auditing.estimation.betting import interval
+from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Means
+from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.gate_statistics import Errors
+from epsilometer.auditing.linking.loss import STANDARD, chosen_attacks, linked, rewritten
+from epsilometer.auditing.linking.people import People, draw
+from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.subject import Subject
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.linking import LinkingAttack
+
+_AMPLE = 2  # multiple of the sets that could show a limit kept, since the number of chance links varies
+
+
+@component
+class Linking:
+    """facts: the column of what is known of each person; or author: the column that says whose each text is, where a
+    person is known by all other texts. among: the number of rewrites in a set. attacks: None for all.
+    """
+
+    facts: str | None = None
+    author: str | None = None
+    among: int = STANDARD.among
+    attacks: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.COLUMNS})
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
+    usual: ClassVar[int] = STANDARD.sets
+
+    @model_validator(mode="after")
+    def _check(self) -> Linking:
+        if (self.facts is None) == (self.author is None):
+            raise ValueError("give facts or author: people are known by claims or by their other texts")
+        return self
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The column of facts, or of authors."""
+        return [name for name in (self.facts, self.author) if name is not None]
+
+    def limit(self, of: Subject, allowed: float) -> Limit:
+        """Return a limit on the loss, in nats, of each attack."""
+        if not allowed > 0:
+            raise UserError(f"the limit of linking, in nats, must be > 0, got {allowed}")
+        self.people(of).check(self.among)
+        return Limit(allowed, Scale("linking", self.among), "the largest loss by linking allowed")
+
+    def tests(self, of: Subject) -> Sequence[str]:
+        """Return a name for each attack."""
+        return [_name(attack) for attack in self._chosen()]
+
+    def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
+        """Return the number of sets; each takes as many rewrites as it has people."""
+        most = budget // self.among
+        return min(_AMPLE * _fewest(limit, self.among, most, tests, errors=errors), most)
+
+    def observe(self, of: Subject, count: int) -> Sequence[Observed]:
+        """Return the evidence of each attack on this number of sets."""
+        people, seed = self.people(of), of.design.seed
+        sets = draw(people, count, self.among, seed)
+        (rewrites,) = rewritten(of.mechanism, people, sets, [of.epsilon], seed=seed, tally=of.tally)
+        texts, observed = [people.texts[i] for i in sets.ravel().tolist()], []
+        for attack, right in linked(people, sets, rewrites, self._chosen(), seed=seed).items():
+            shares = right.mean(axis=1)
+            scale, data = Scale("linking", self.among), Means(shares.tolist(), self.among)
+            evidence = Evidence(_name(attack), By.ATTACK, scale, data, covers=Covers.THESE)
+            of_texts = list(zip(texts, right.ravel().tolist(), strict=True))
+            observed.append(Observed(evidence, shares, of_texts))
+        return observed
+
+    def people(self, of: Subject) -> People:
+        """Return the people of a subject's texts, with the facts known about them."""
+        assert of.table is not None, "the columns are checked first"
+        (column,) = self.columns
+        values = of.table[column]
+        if isinstance(values.dtype, pl.List):
+            values = values.list.join("\n")
+        return _people(tuple(of.table["text"]), tuple(values), by_author=self.author is not None)
+
+    def _chosen(self) -> dict[str, LinkingAttack]:
+        return chosen_attacks(self.attacks)
+
+
+@lru_cache(maxsize=1)
+def _people(texts: tuple[str, ...], values: tuple[str | None, ...], by_author: bool) -> People:
+    """Return the people; cached, so that what is left out is said once."""
+    return People.by_author(texts, values) if by_author else People.by_claims(texts, values)
+
+
+def _name(attack: str) -> str:
+    return f"linking: {attack}"
+
+
+def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) -> int:
+    """Return the fewest sets, in steps of a tenth, that could show the limit exceeded, and kept by an attack at chance.
+
+    Raises UserError where these are more than `most`.
+    """
+    if limit.rate > 1 - 1e-6:
+        raise UserError(f"no rate of links exceeds a loss of {limit.allowed:g} nats; give a lower limit")
+    sets = 10
+    while not (
+        interval(np.full(sets, 1 / among), 2 * errors.beta, fixed=True)[1]
+        <= limit.rate
+        < interval(np.ones(sets), 2 * errors.alpha / tests, fixed=True)[0]
+    ):
+        sets += -(-sets // 10)
+    if sets > most:
+        raise UserError(
+            f"a loss of {limit.allowed:g} nats by linking takes {sets:,} sets of {among} rewrites to show; give "
+            "a larger budget (--budget), a smaller linking.among, or a higher limit"
+        )
+    return sets

@@ -1,0 +1,91 @@
+"""What shows in the tail: delta at 4 nats by an attack's most confident guesses, which an average loss hides.
+
+A trial is one of `which_text`. Thresholds of the attack's score are learnt on separate trials (`estimation/tail.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.calibration.search import Guessed, fresh_guesses
+from epsilometer.auditing.estimation.tail import Scored, fewest_without, threshold, thresholds
+from epsilometer.auditing.evidence.evidence import By, Confident, Covers, Evidence, Hits, Sure
+from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.gate_statistics import Errors
+from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.subject import Subject
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.questions.which_text import outcomes_of_texts
+
+LEARNING = 1000  # trials on which a threshold is learnt, at most half of the budget
+
+
+@component
+class Tail:
+    """Without settings: the attacks are those of the subject."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.MORE})
+    usual: ClassVar[int] = 4000
+    learns: ClassVar[bool] = True
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+    def limit(self, of: Subject, allowed: float) -> Limit:
+        """Return a limit on delta at 4 nats, by the most confident guesses of each attack."""
+        if not 0 < allowed < 1:
+            raise UserError(f"the limit of tail, a probability, must be in (0, 1), got {allowed}")
+        return Limit(allowed, Scale.tail(of.design.k), "the largest delta at 4 nats allowed")
+
+    def tests(self, of: Subject) -> Sequence[str]:
+        """Return a name for each attack."""
+        return [f"{name}, tail" for name in of.attacks]
+
+    def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
+        """Return the number of trials that show the limit kept by an attack at chance, twice over."""
+        return min(2 * fewest_without(limit.allowed, min(1.0, errors.beta)), budget)
+
+    def observe(self, of: Subject, count: int) -> Sequence[Observed]:
+        """Return the evidence of each attack in this number of trials, of which at most one half teaches thresholds."""
+        learning = min(LEARNING, count // 2)
+        guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="tail", tally=of.tally)
+        learnt = self.learn(of, guesses(of.epsilon, 0, learning, range(len(of.attacks))))
+        every = guesses(of.epsilon, learning, count - learning, range(len(of.attacks)))
+        scale = Scale.tail(of.design.k)
+        return [
+            Observed(Evidence(name, By.ATTACK, scale, data, covers=Covers.THESE), of_texts=outcomes_of_texts(of, each))
+            for name, data, each in zip(self.tests(of), self.count(learnt, every), every, strict=True)
+        ]
+
+    def learn(self, of: Subject, guessed: Sequence[Guessed]) -> Sequence[Learnt]:
+        """Return the thresholds of each attack."""
+        scored = [Scored(each.right, each.guesses.scores) for each in guessed]
+        return [Learnt(threshold(each, of.design.k, of.design.alpha)[0], thresholds(each)) for each in scored]
+
+    def count(self, learnt: Sequence[Learnt], guessed: Sequence[Guessed]) -> Sequence[Hits | Confident]:
+        """Return the confident guesses of each attack."""
+        scored = [Scored(each.right, each.guesses.scores) for each in guessed]
+        return [of_attack.count(each) for of_attack, each in zip(learnt, scored, strict=True)]
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Thresholds of an attack's score: the one from which its guesses prove most of the tail, and a grid."""
+
+    best: float
+    grid: NDArray[np.floating]
+
+    def count(self, scored: Scored) -> Confident:
+        """Return the counts of guesses beyond the best threshold, and in each interval of the grid."""
+        intervals = scored.between(self.grid).T.tolist()
+        between = [Sure(hits, misses) for hits, misses in intervals]
+        return Confident(Sure(*scored.beyond(self.best)), between, len(scored.right))
