@@ -73,8 +73,8 @@ class Identifiers:
         if budget // len(groups) < fewest:
             raise UserError(
                 f"a share of {rate:g} takes {fewest:,} texts a kind and shape to show, of {len(groups)} of them: "
-                f"{fewest * len(groups):,} rewrites where {budget:,} are left; give a larger budget (--budget), a higher "
-                "limit, or fewer kinds (identifiers.kinds)"
+                f"{fewest * len(groups):,} rewrites where {budget:,} are left; give a larger budget (--budget), a "
+                "higher limit, or fewer kinds (identifiers.kinds)"
             )
         return min(enough_texts(rate, tests, errors=errors), budget // len(groups))
 

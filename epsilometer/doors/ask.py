@@ -1,0 +1,82 @@
+"""An audit: the bounds on the figures of any question, at each privacy budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.evidence.bounds import bounds
+from epsilometer.auditing.evidence.evidence import Covers
+from epsilometer.auditing.gate_statistics import point
+from epsilometer.auditing.question import Observed, Question, check
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.results.losses import Printed
+from epsilometer.auditing.subject import Subject
+from epsilometer.core.guarantees import stored
+
+ANSWERS = {
+    "epsilon": pl.Float64,
+    "figure": pl.String,
+    "measure": pl.String,
+    "by": pl.String,
+    "trials": pl.Int64,
+    "point": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "covers": pl.String,
+}
+
+
+class Answers(Printed):
+    """The table of `ask`."""
+
+    short = tuple(ANSWERS)
+
+
+def ask(question: Question, of: Subject, epsilons: Sequence[float] | None = None, trials: int | None = None) -> Answers:
+    """Return the bounds on the figures of a question, a row per budget and figure.
+
+    epsilons: budgets, None for that of the subject. trials: None for the question's usual number. Columns: epsilon,
+    figure (the attack, kind or metric), measure, by, trials, point (the figure at the observed rate), low and high (its
+    bounds, each wrong with probability alpha / 2 of the subject's design) and covers (whom the upper bound covers). A
+    row `strongest` follows several attacks: the one with the largest lower bound of m, each at alpha / m. Raises
+    UserError where the subject lacks what the question needs.
+    """
+    check(question, of)
+    subjects = [of] if epsilons is None else [of.at(epsilon) for epsilon in epsilons]
+    rows = []
+    for subject in subjects:
+        observed = question.observe(subject, question.usual if trials is None else trials)
+        rows += answers(observed, subject)
+        subject.tally.say()
+    return Answers(rows, schema=ANSWERS, orient="row")
+
+
+def answers(observed: Sequence[Observed], of: Subject) -> list[dict[str, Any]]:
+    """Return the rows of one budget: those of each figure, and of the strongest of several attacks."""
+    alpha = of.design.alpha
+    rows = [_row(each, of.epsilon, alpha) for each in observed]
+    by_attacks = [each for each in observed if each.evidence.covers is Covers.THESE]
+    if len(by_attacks) < 2:
+        return rows
+    shared = [_row(each, of.epsilon, alpha / len(by_attacks)) for each in by_attacks]
+    best = max(shared, key=lambda row: (row["low"], row["point"]))
+    return [*rows, best | {"figure": f"{STRONGEST}: {best['figure']}"}]
+
+
+def _row(observed: Observed, epsilon: float, alpha: float) -> dict[str, Any]:
+    evidence = observed.evidence
+    low, high = bounds(evidence.data, evidence.scale, alpha / 2, alpha / 2)
+    return {
+        "epsilon": stored(epsilon),
+        "figure": evidence.of,
+        "measure": evidence.scale.measure,
+        "by": str(evidence.by),
+        "trials": evidence.data.n,
+        "point": point(evidence),
+        "low": low,
+        "high": high,
+        "covers": str(evidence.covers),
+    }
