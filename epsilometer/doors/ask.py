@@ -32,7 +32,7 @@ ANSWERS = {
 class Answers(Printed):
     """The table of `ask`."""
 
-    short = tuple(ANSWERS)
+    short = ("epsilon", "figure", "trials", "point", "low", "high", "covers")
 
 
 def ask(question: Question, of: Subject, epsilons: Sequence[float] | None = None, trials: int | None = None) -> Answers:
@@ -41,7 +41,7 @@ def ask(question: Question, of: Subject, epsilons: Sequence[float] | None = None
     epsilons: budgets, None for that of the subject. trials: None for the question's usual number. Columns: epsilon,
     figure (the attack, kind or metric), measure, by, trials, point (the figure at the observed rate), low and high (its
     bounds, each wrong with probability alpha / 2 of the subject's design) and covers (whom the upper bound covers). A
-    row `strongest` follows several attacks: the one with the largest lower bound of m, each at alpha / m. Raises
+    row `strongest` follows m attacks: the largest of their lower and of their upper bounds, each at alpha / m. Raises
     UserError where the subject lacks what the question needs.
     """
     check(question, of)
@@ -63,7 +63,8 @@ def answers(observed: Sequence[Observed], of: Subject) -> list[dict[str, Any]]:
         return rows
     shared = [_row(each, of.epsilon, alpha / len(by_attacks)) for each in by_attacks]
     best = max(shared, key=lambda row: (row["low"], row["point"]))
-    return [*rows, best | {"figure": f"{STRONGEST}: {best['figure']}"}]
+    most = max(row["high"] for row in shared)
+    return [*rows, best | {"figure": f"{STRONGEST}: {best['figure']}", "high": most}]
 
 
 def _row(observed: Observed, epsilon: float, alpha: float) -> dict[str, Any]:
