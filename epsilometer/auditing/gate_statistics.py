@@ -58,7 +58,7 @@ from scipy.stats import binom
 
 from epsilometer.auditing.estimation.successes import Estimate, below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
-from epsilometer.auditing.evidence.bounds import status
+from epsilometer.auditing.evidence.bounds import decisive
 from epsilometer.auditing.evidence.evidence import By, Computed, Confident, Covers, Evidence, Hits, Sure
 from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.evidence.status import Status, heaviest
@@ -233,12 +233,13 @@ def _sum(seen: Hits | Confident, more: Hits | Confident) -> Hits | Confident:
     raise TypeError("an attack counts the same in every batch")
 
 
-def judge(evidence: Evidence, limit: Limit, *, tests: int, errors: Errors) -> Judged:
-    """Judge evidence from a number of trials, or of sets of them, that was fixed beforehand.
+def judge(pieces: Sequence[Evidence], limit: Limit, *, tests: int, errors: Errors) -> Judged:
+    """Judge evidence about one figure, from numbers of trials, or of sets of them, that were fixed beforehand.
 
     tests: number of limits that share alpha.
     """
-    return Judged(evidence, point(evidence), limit, status=status(evidence, limit, errors.alpha / tests, errors.beta))
+    word, evidence = decisive(pieces, limit, errors.alpha / tests, errors.beta)
+    return Judged(evidence, point(evidence), limit, status=word)
 
 
 def point(evidence: Evidence) -> float:

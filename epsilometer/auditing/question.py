@@ -141,6 +141,14 @@ def question(named: str | Path | Question, settings: Mapping[str, Any] | None = 
     return built
 
 
+def by_figure(observed: Sequence[Observed]) -> list[list[Observed]]:
+    """Return the observations of each figure, in their order: several sources may give evidence about one."""
+    groups: dict[str, list[Observed]] = {}
+    for each in observed:
+        groups.setdefault(each.name, []).append(each)
+    return list(groups.values())
+
+
 def check(question: Question, of: Subject) -> None:
     """Raise UserError where a subject lacks what a question needs."""
     there = {*of.columns}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from scipy.optimize import brentq
 
@@ -72,6 +72,17 @@ def _root(missing: Callable[[float], float]) -> float:
     if ends[0] * ends[1] > 0:
         return 0.0 if abs(ends[0]) < abs(ends[1]) else _NEAR_1
     return float(brentq(missing, 0.0, _NEAR_1, xtol=1e-9))
+
+
+def decisive(pieces: Sequence[Evidence], limit: Limit, below: float, above: float) -> tuple[Status, Evidence]:
+    """Return the status of a limit by several pieces of evidence about one figure, and the piece that decides.
+
+    Each piece has these errors. BEYOND stands whatever the others say: a lower bound was shown, and an upper bound that
+    contradicts it rests on a law or a claim. Otherwise the piece that shows the limit kept for most adversaries decides.
+    """
+    statuses = [(status(piece, limit, below, above), piece) for piece in pieces]
+    order = (Status.BEYOND, Status.WITHIN, Status.NOT_EXCEEDED, Status.OPEN)
+    return min(statuses, key=lambda pair: order.index(pair[0]))
 
 
 def passed(evidence: Evidence) -> Status:
