@@ -61,7 +61,8 @@ AUDITING = [
         "linking",
     ],
     ["calibration", "exact_loss", "failures", "gate_statistics", "subject"],
-    ["decisions", "limits", "question"],
+    ["question"],
+    ["decisions", "limits"],
     ["ceilings", "conformance", "truth", "worst_pair"],
 ]
 AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}

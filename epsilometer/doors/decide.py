@@ -3,7 +3,8 @@
 Every limit must be kept. Budgets are taken from the smallest up, and the first that is not kept ends the sequence: no
 larger one is called within. So any budget that is beyond a limit is called within with probability at most alpha / 2,
 however many budgets and limits there are (`auditing/decisions/decide.py` has the proof). A lower bound is wrong with
-probability at most alpha / 2 for each question. The number of trials is fixed beforehand.
+probability at most alpha / 2 for each question. The number of trials is fixed beforehand. Where the stated law shows a
+limit kept for every adversary, and rewrites do not refute that law, no attack runs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from epsilometer.auditing.evidence.bounds import bounds, decisive
 from epsilometer.auditing.evidence.limit import Limit
 from epsilometer.auditing.evidence.status import Status, heaviest
 from epsilometer.auditing.gate_statistics import Errors, point
-from epsilometer.auditing.question import Question, by_figure, check
+from epsilometer.auditing.question import Question, ShownByLaw, by_figure, check
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.subject import Subject
 from epsilometer.core.errors import UserError
@@ -82,14 +83,17 @@ def decide(
 def _rows(question: Question, allowed: float, of: Subject, trials: int | None) -> list[dict[str, Any]]:
     """Return the rows of one question at one budget."""
     limit, count = question.limit(of, allowed), question.usual if trials is None else trials
-    groups = by_figure(question.observe(of, count))
-    below, above = of.design.alpha / 2 / len(groups), of.design.alpha / 2
+    errors, shown = Errors(of.design.alpha / 2, of.design.alpha / 2), None
+    if isinstance(question, ShownByLaw):
+        shown, _ = question.by_law(of, limit, count, errors=errors)
+    groups = by_figure(question.observe(of, count) if shown is None else [shown])
+    below, above = errors.alpha / len(groups), errors.beta
     rows = []
     for group in groups:
         word, evidence = decisive([each.evidence for each in group], limit, below, above)
         ends = (above, below) if limit.at_least else (below, above)
         low, high = bounds(evidence.data, evidence.scale, *ends)
-        needed = _needed(question, limit, of, len(groups)) if word is Status.OPEN else None
+        needed = _needed(question, limit, of, len(groups), errors=errors) if word is Status.OPEN else None
         few = needed is not None and needed > evidence.data.n
         rows.append(
             {
@@ -108,9 +112,8 @@ def _rows(question: Question, allowed: float, of: Subject, trials: int | None) -
     return rows
 
 
-def _needed(question: Question, limit: Limit, of: Subject, tests: int) -> int | None:
+def _needed(question: Question, limit: Limit, of: Subject, tests: int, *, errors: Errors) -> int | None:
     """Return the number of trials that can show a limit kept; None where no number can."""
-    errors = Errors(of.design.alpha / 2, of.design.alpha / 2)
     try:
         return question.amount(of, limit, MOST_TRIALS, tests, errors=errors)
     except UserError:

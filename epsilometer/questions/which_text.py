@@ -15,6 +15,7 @@ from epsilometer.auditing.calibration.search import Guessed, fresh_guesses
 from epsilometer.auditing.evidence.evidence import By, Confident, Covers, Evidence, Hits
 from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.gate_statistics import Errors, fewest_rewrites
+from epsilometer.auditing.limits.average_law import average_by_law
 from epsilometer.auditing.question import Gives, Need, Observed
 from epsilometer.auditing.subject import Subject
 from epsilometer.core.component import component
@@ -62,6 +63,10 @@ class WhichText:
             evidence = Evidence(name, By.ATTACK, Scale.loss(of.design.k), hits, covers=Covers.THESE)
             observed.append(Observed(evidence, each.right.astype(np.float64), outcomes_of_texts(of, each)))
         return observed
+
+    def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
+        """Return the evidence of a law that keeps the limit for every adversary; a gate does not ask for it."""
+        return average_by_law(of, limit, budget, ("all_low", "all_high"), errors=errors)
 
     def learn(self, of: Subject, guessed: Sequence[Guessed]) -> Sequence[None]:
         """Return nothing for each attack."""

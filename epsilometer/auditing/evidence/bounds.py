@@ -78,7 +78,7 @@ def decisive(pieces: Sequence[Evidence], limit: Limit, below: float, above: floa
     """Return the status of a limit by several pieces of evidence about one figure, and the piece that decides.
 
     Each piece has these errors. BEYOND stands whatever the others say: a lower bound was shown, and an upper bound that
-    contradicts it rests on a law or a claim. Otherwise the piece that shows the limit kept for most adversaries decides.
+    contradicts it rests on a law or a claim. Otherwise a piece that covers every adversary decides before the others.
     """
     statuses = [(status(piece, limit, below, above), piece) for piece in pieces]
     order = (Status.BEYOND, Status.WITHIN, Status.NOT_EXCEEDED, Status.OPEN)
