@@ -12,8 +12,9 @@ so is a test without a message; the answer of a test that nothing could have rev
 
 `OF n` after a cell or a number says that it is a share of n texts, or a mean over n batches of values between 0 and 1.
 Without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A
-macro F1 is neither, so `OF n` gives it no interval. The result is *not testable here* unless every verdict was
-possible: some share of n texts agrees, and some share disagrees.
+macro F1 is neither, so `OF n` gives it no interval. A share that decides is a finding in either direction, because its
+interval limits how often it is wrong in either; a verdict that every share of n texts would have had is *not testable
+here*. An undecided share is *not testable here* if no share of n texts would have agreed, or none disagreed.
 
 A number without an interval needs a word: `± r` after the cell states how far it may be off by chance, where the page
 explains r (beside another cell, how far their difference may be off); `FACTOR f` states the factor; and `EXACT` states
@@ -73,7 +74,8 @@ def agreement(
     verdict = _compared((low, high), rule, beside, reach)
     if of is not None:
         possible = {_compared(_of_share(hits / of, of), rule, beside, reach) for hits in range(of + 1)}
-        return verdict if {AGREES, DISAGREES} <= possible else NOT_TESTABLE
+        tested = {AGREES, DISAGREES} <= possible if verdict == UNDECIDED else len(possible) > 1
+        return verdict if tested else NOT_TESTABLE
     if verdict != UNDECIDED:
         return verdict
     too_wide = rule == "NEAR" and high - low >= 2 * reach - (beside[1] - beside[0])

@@ -146,3 +146,21 @@ def test_the_page_of_results_has_no_figure_of_its_own() -> None:
     text = cited.VERDICT.sub("", cited.FIGURE.sub("", text))
     text = re.sub(r"`[^`]*`|\(printed[^)]*\)|\]\([^)]*\)|\d{4}-\d\d-\d\d", "", text)
     assert not re.findall(r"(?<![\w-])[.\d]*\d(?![\w-])", text)
+
+
+def test_the_page_of_results_says_of_a_claim_what_the_pages_of_claims_say() -> None:
+    """Of a figure beside a printed one, after 'Agrees', 'Disagrees', 'Undecided' or 'Not testable'."""
+    verdicts: dict[str, set[str]] = {}
+    for page in (ROOT / "docs").glob("paper-claims*.md"):
+        for claim, verdict in cited.VERDICT.findall(page.read_text()):
+            rule = cited.RULE.match(claim)
+            if rule is not None and ";" not in rule["other"]:
+                verdicts.setdefault(rule["cell"], set()).add(verdict.partition(" here")[0])
+    text = (ROOT / "docs/results.md").read_text()
+    said = []
+    for bullet in re.split(r"^(?=- |#)", text, flags=re.MULTILINE):
+        _, *parts = re.split(r"(Agrees|Disagrees|Undecided|Not testable):", bullet)
+        for word, part in zip(parts[::2], parts[1::2], strict=True):
+            said += [(word.lower(), figure) for figure, _ in cited.FIGURE.findall(part) if figure in verdicts]
+    assert len(said) >= 5
+    assert not [(word, figure) for word, figure in said if verdicts[figure] != {word}]
