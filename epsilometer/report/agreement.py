@@ -6,6 +6,8 @@ Each rule compares a cell of a table with a number, a word or another cell:
 - NEAR x BY y: agrees if no number of its interval is more than y from any of x, which may have an interval of its own;
   disagrees if every number is. An interval that is too wide to agree is *not testable here* unless it disagrees.
 - IS, IS NOT: a verdict of another test, in its words.
+- NO EFFECT AT x: the cell is the p-value of a test of the claim that nothing changes; it disagrees at x or less. A
+  larger p-value shows no absence, so the claim is undecided.
 
 A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlaps are undecided, and
 so is a test without a message; the answer of a test that nothing could have reversed is *not testable here*.
@@ -33,7 +35,7 @@ from epsilometer.core.errors import UserError
 AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE = "agrees", "disagrees", "undecided here", "not testable here"
 RULE = re.compile(
     r"^(?P<cell>.+?)(?: OF (?P<of>\d+)| ± (?P<off>[\d.]+)| FACTOR (?P<factor>[\d.]+)| (?P<exact>EXACT))? "
-    r"(?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) (?:(?P<times>[\d.]+) TIMES )?(?P<other>.+?)"
+    r"(?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS|NO EFFECT AT) (?:(?P<times>[\d.]+) TIMES )?(?P<other>.+?)"
     r"(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+))?$",
     re.DOTALL,
 )
@@ -63,6 +65,8 @@ def agreement(
         return NOT_TESTABLE
     if rule in ("IS", "IS NOT"):
         return _SILENT.get(cell) or (AGREES if (cell == other) == (rule == "IS") else DISAGREES)
+    if rule == "NO EFFECT AT":
+        return DISAGREES if interval(cell)[1] <= interval(other)[0] else UNDECIDED
     beside, reach = interval(other, other_of), interval(by or "0")[1]
     low, high = interval(cell, of)
     if low == high and of is None and not re.search(" to |±", cell):

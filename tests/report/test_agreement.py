@@ -49,6 +49,9 @@ def test_a_cell_is_an_interval(cell: str, ends: tuple[float, float]) -> None:
         (("not testable", "IS", "falls with noise"), NOT_TESTABLE),
         (("not testable", "NEAR", "0.31", "0.05"), NOT_TESTABLE),
         (("not testable", "ABOVE", "0.31"), NOT_TESTABLE),
+        (("0.0021", "NO EFFECT AT", "0.01"), DISAGREES),
+        (("0.01", "NO EFFECT AT", "0.01"), DISAGREES),
+        (("0.5", "NO EFFECT AT", "0.01"), UNDECIDED),
     ],
 )
 def test_a_rule_could_have_come_out_otherwise(claim: tuple[str, ...], verdict: str) -> None:

@@ -24,6 +24,15 @@ k = 2.
 | tem       | 5       | 0.1 to 0.2  | 1: 0.5, 10: 0.25 |
 | tem       | 11      | 1.1 to 1.2  |                  |
 | mvc, slow | –       | a \\| b      |                  |
+
+## Falls
+
+| cell | attack | p      |
+|------|--------|--------|
+| cola | rmia   | 0.004  |
+| cola | shadow | 0.03   |
+| cola | none   | –      |
+| sst2 | rmia   | 0.0001 |
 """
 PAGE = "At 5 it is <!-- figure: results/mine.md; Losses; tem, 5; loss -->9<!-- end --> nats.\n"
 
@@ -65,6 +74,8 @@ def test_the_command_that_writes_tables_fills_pages(page: Path, monkeypatch: pyt
         ("results/mine.md; Losses; mvc, slow; loss", r"a \| b"),
         ("results/mine.md; Losses; tem, 5; curve; 10", "0.25"),
         ("results/mine.md; Losses; tem, 5; curve; 1", "0.5"),
+        ("results/mine.md; Falls; cola, rmia; p; Holm, cola", "0.008"),
+        ("results/mine.md; Falls; cola, shadow; p; Holm, cola", "0.03"),
     ],
 )
 def test_rows_and_values_are_found_by_name(page: Path, reference: str, value: str) -> None:
@@ -106,6 +117,10 @@ def test_a_reference_to_nothing_is_refused(page: Path, reference: str, message: 
         ("tem, 5; loss BELOW 6 TIMES 0.1", "agrees"),
         ("tem, 5; loss BELOW 3 TIMES at least 0.1", "agrees"),
         ("tem, 5; loss FACTOR 9 ABOVE 0.05", "agrees"),  # an interval that the table gives stays
+        ("tem, 5; loss ABOVE 0.05 GIVEN results/mine.md; Losses; tem, 11; loss ABOVE 1", "agrees"),
+        ("tem, 5; loss ABOVE 0.3 GIVEN results/mine.md; Losses; tem, 11; loss ABOVE 1", "disagrees"),
+        ("tem, 5; loss ABOVE 0.05 GIVEN results/mine.md; Losses; tem, 11; loss ABOVE 2", "not testable here"),
+        ("tem, 5; loss ABOVE 0.3 GIVEN results/mine.md; Losses; tem, 11; loss ABOVE 1.15", "not testable here"),
     ],
 )
 def test_a_verdict_follows_from_the_tables(page: Path, rule: str, verdict: str) -> None:
@@ -118,6 +133,7 @@ def test_a_verdict_follows_from_the_tables(page: Path, rule: str, verdict: str) 
     [
         ("tem, 5; loss", "no rule"),
         ("mvc, slow; loss ABOVE 1", "no number"),
+        ("tem, 5; loss ABOVE 1 GIVEN results/mine.md; Losses; tem, 5; loss", "no rule"),
         ("tem, 5; curve; 1 FACTOR 0.5 ABOVE 1", "FACTOR 0.5 is below 1"),
     ],
 )
