@@ -176,6 +176,8 @@ def test_the_page_of_results_says_of_a_claim_what_the_pages_of_claims_say() -> N
     text = (ROOT / "docs/results.md").read_text()
     said = []
     for bullet in re.split(r"^(?=- |#)", text, flags=re.MULTILINE):
+        if bullet.startswith(("- **Agrees", "- **Disagrees")):
+            assert not re.search(r"dp_bart, |dp_paraphrase, ", bullet), "claims on these are not testable"
         _, *parts = re.split(r"(Agrees|Disagrees|Undecided|Not testable):", bullet)
         for word, part in zip(parts[::2], parts[1::2], strict=True):
             said += [(word.lower(), figure) for figure, _ in cited.FIGURE.findall(part) if figure in verdicts]
@@ -231,3 +233,58 @@ def test_the_fall_of_membership_attacks_is_corrected_as_the_page_says() -> None:
     of_both = dict(zip(falls, holm([*falls.values(), *rises.values()])[:6], strict=True))
     assert (of_falls["rmia"], of_falls["shadow"]) == (pytest.approx(0.0021), pytest.approx(0.0065))
     assert of_both["rmia"] < 0.01 < of_both["shadow"]
+
+
+SIGNAL = "results/atis_published.md; What rewrites look like; atis, dp_bart, "
+COPIES = " GIVEN results/teda_texts.md; What is kept at equal epsilon; dp_paraphrase, 2,500; unchanged "
+
+
+def of_teda() -> list[tuple[list[str], str]]:
+    """The rows of TeDA's own claims with a rule, each with its rule."""
+    rows = [row for row in rows_of("paper-claims-teda") if "ours to show" not in row[0] and row[1] != "not tested"]
+    return [(row, match[1]) for row in rows if (match := re.match("<!-- verdict: (.*?) -->", row[3]))]
+
+
+def test_no_claim_on_texts_of_another_noise_or_a_copier_is_decided_either_way() -> None:
+    """DP-BART without the paper's noise, and a DP-Paraphrase that copies: where they agree as where they disagree."""
+    counts = {"dp_bart": 0, "dp_paraphrase": 0}
+    for row, rule in of_teda():
+        compared, *premises = rule.split(" GIVEN ")
+        if re.search("dp_bart|DP-BART with other seeds", compared) and "internal" not in compared:
+            counts["dp_bart"] += 1
+            assert any(premise.startswith(SIGNAL) and " ABOVE 0.5 TIMES " in premise for premise in premises), row[0]
+        if "dp_paraphrase," in compared:
+            counts["dp_paraphrase"] += 1
+            assert COPIES in rule, row[0]
+        verdict, _, why = re.sub("<!--.*?-->", "", row[3]).partition(": ")
+        assert why or verdict != "not testable here" or not premises, row[0]
+    assert min(counts.values()) >= 20
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "named", "share"), [("250", "a sixth", 6), ("1,000", "an eleventh", 11), ("2,500", "a seventeenth", 17)]
+)
+def test_the_share_of_the_papers_signal_over_noise_is_that_of_the_tables(epsilon: str, named: str, share: int) -> None:
+    page = ROOT / "docs/paper-claims-teda.md"
+    of = f"{SIGNAL}{epsilon}; signal over noise"
+    printed = f"paper-printed.md; Signal over noise of DP-BART; {epsilon}; signal over noise"
+    filled = cited.filled(f"<!-- figure: {of} --><!-- end -->|<!-- figure: {printed} --><!-- end -->", page)
+    ours, papers = (float(value) for value in re.findall("-->([\\d.]+)<", filled))
+    assert round(papers / ours) == share
+    rows = [row[3] for row, rule in of_teda() if f"GIVEN {of} " in rule]
+    assert rows
+    assert all(f"DP-BART at {named} of the paper's signal over noise" in verdict for verdict in rows)
+
+
+def test_the_premise_of_unlike_candidates_is_the_papers() -> None:
+    """Section 3.2.2: unlike candidates maximise what is told apart; nine word mechanisms, and the paper's own."""
+    compared = [
+        (row, rule)
+        for row, rule in of_teda()
+        if re.fullmatch(r"(.*), temperature, -1e\+04; loss ABOVE \1, temperature, 0; loss", rule)
+    ]
+    assert all("section 3.2.2" in row[0] for row, _ in compared)
+    verdicts = [re.sub("<!--.*?-->", "", row[3]) for row, _ in compared if "factors_words" in row[3] or "MVC" in row[0]]
+    assert (len(verdicts), verdicts.count("disagrees")) == (9, 7)
+    other = [row[0] for row in rows_of("paper-claims-teda") if "temperature, 0; loss ABOVE" in row[3]]
+    assert not [claim for claim in other if "unlike" in claim]
