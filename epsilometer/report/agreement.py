@@ -21,6 +21,10 @@ here*. An undecided share is *not testable here* if no share of n texts would ha
 A number without an interval needs a word: `± r` after the cell states how far it may be off by chance, where the page
 explains r (beside another cell, how far their difference may be off); `FACTOR f` states the factor; and `EXACT` states
 that chance plays no part: a law, a bound, a complete count. `n TIMES` before the other multiplies it.
+
+`AGAINST d` at the end states an alternative that the paper denies: the truth lies d on the wrong side. Unless the rule
+would then say *disagrees* with a probability of .8 (`report.power`), the result is *not testable here*, be it an
+agreement or a disagreement.
 """
 
 from __future__ import annotations
@@ -31,12 +35,13 @@ import re
 from scipy.special import betaincinv
 
 from epsilometer.core.errors import UserError
+from epsilometer.report.power import LEAST, power, power_of_share
 
 AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE = "agrees", "disagrees", "undecided here", "not testable here"
 RULE = re.compile(
     r"^(?P<cell>.+?)(?: OF (?P<of>\d+)| ± (?P<off>[\d.]+)| FACTOR (?P<factor>[\d.]+)| (?P<exact>EXACT))? "
     r"(?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS|NO EFFECT AT) (?:(?P<times>[\d.]+) TIMES )?(?P<other>.+?)"
-    r"(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+))?$",
+    r"(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+?))?(?: AGAINST (?P<against>[\d.]+))?$",
     re.DOTALL,
 )
 _NUMBER = r"-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
@@ -84,6 +89,30 @@ def agreement(
         return verdict
     too_wide = rule == "NEAR" and high - low >= 2 * reach - (beside[1] - beside[0])
     return NOT_TESTABLE if too_wide else verdict
+
+
+def decided(
+    cell: str, rule: str, other: str, by: str | None, *, against: float, of: int | None = None, off: float = 0
+) -> bool:
+    """Returns True if the rule would disagree with probability `LEAST` were the truth `against` on the wrong side.
+
+    other: with its own interval, if it is a share; else as for `agreement`.
+    """
+    (least, most), reach = interval(other), interval(by or "0")[1]
+    low, high = interval(cell, of)
+    if low == high:
+        low, high = low - off, high + off
+    if of is not None:
+        truths = {"ABOVE": (least - against,), "BELOW": (most + against,)}.get(
+            rule, (least - reach - against, most + reach + against)
+        )
+
+        def disagrees(hits: int) -> bool:
+            return _compared(_of_share(hits / of, of), rule, (least, most), reach) == DISAGREES
+
+        return power_of_share(of, disagrees, truths) >= LEAST
+    losses = all(re.match(rf"(?:{_NUMBER} to|at least) {_NUMBER}$", figure) for figure in (cell, other))
+    return power((low, high), rule, (least, most), against, losses=losses) >= LEAST
 
 
 def _compared(ends: tuple[float, float], rule: str, other: tuple[float, float], reach: float) -> str:

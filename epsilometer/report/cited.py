@@ -27,7 +27,7 @@ from pathlib import Path
 from epsilometer.auditing.results.comparison import holm
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.report.agreement import AGREES, NOT_TESTABLE, RULE, agreement, interval, multiplied, off_by
+from epsilometer.report.agreement import AGREES, NOT_TESTABLE, RULE, agreement, decided, interval, multiplied, off_by
 from epsilometer.report.tally import tallied
 
 FIGURE = re.compile(r"<!-- figure: (.*?) -->(.*?)<!-- end -->", re.DOTALL)
@@ -77,7 +77,14 @@ def _verdict(claim: str, page: Path) -> str:
         if rule["times"]:
             other = multiplied(other, float(rule["times"]))
         off = 0 if rule["exact"] else float(rule["off"]) if rule["off"] else None
-        return agreement(cell, rule["rule"], other, rule["by"], of=of, other_of=other_of, off=off)
+        verdict = agreement(cell, rule["rule"], other, rule["by"], of=of, other_of=other_of, off=off)
+        if rule["against"] is None or verdict == NOT_TESTABLE:
+            return verdict
+        if other_of:
+            other = "{} to {}".format(*interval(other, other_of))
+        against = float(rule["against"])
+        testable = decided(cell, rule["rule"], other, rule["by"], against=against, of=of, off=off or 0)
+        return verdict if testable else NOT_TESTABLE
     except UserError as error:
         raise _wrong(page, claim, str(error)) from None
 

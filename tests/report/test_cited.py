@@ -241,8 +241,35 @@ COPIES = " GIVEN results/teda_texts.md; What is kept at equal epsilon; dp_paraph
 
 def of_teda() -> list[tuple[list[str], str]]:
     """The rows of TeDA's own claims with a rule, each with its rule."""
-    rows = [row for row in rows_of("paper-claims-teda") if "ours to show" not in row[0] and row[1] != "not tested"]
-    return [(row, match[1]) for row in rows if (match := re.match("<!-- verdict: (.*?) -->", row[3]))]
+    return of_paper("paper-claims-teda")
+
+
+def of_paper(page: str) -> list[tuple[list[str], str]]:
+    rows = [row for row in rows_of(page) if "ours to show" not in row[0] and row[1] != "not tested"]
+    return [(row, match[1]) for row in rows if (match := re.search("<!-- verdict: (.*?) -->", row[3]))]
+
+
+@pytest.mark.parametrize("page", ["paper-claims", "paper-claims-teda", "paper-claims-rewriting"])
+def test_every_rule_of_a_papers_claim_states_an_alternative(page: str) -> None:
+    """Unless chance has no part in it, or it tests by p-values of its own, or holds by construction anyway."""
+    without = [
+        row[0]
+        for row, rule in of_paper(page)
+        if " AGAINST " not in rule
+        and not row[3].startswith("by construction")
+        and not re.search(" EXACT | FACTOR | IS | IS NOT | NO EFFECT AT |; loss distribution NEAR ", rule)
+    ]
+    assert not without
+
+
+def test_what_latents_or_more_trials_must_show_is_no_finding() -> None:
+    """Guesses by latents are right with probability Φ(m / sigma), and DP-Prompt at its ceiling is as a copier."""
+    for row, rule in of_paper("paper-claims-teda"):
+        pair = re.fullmatch(
+            r"(?:[^;]*; ){2}([^;]*); (\S+) (?:ABOVE|BELOW) (?:[^;]*; ){2}([^;]*); (\S+)(?: AGAINST.*)?", rule
+        )
+        if pair and pair[2] == pair[4] == "internal":
+            assert row[3].startswith("by construction: "), row[0]
 
 
 def test_no_claim_on_texts_of_another_noise_or_a_copier_is_decided_either_way() -> None:
@@ -281,10 +308,11 @@ def test_the_premise_of_unlike_candidates_is_the_papers() -> None:
     compared = [
         (row, rule)
         for row, rule in of_teda()
-        if re.fullmatch(r"(.*), temperature, -1e\+04; loss ABOVE \1, temperature, 0; loss", rule)
+        if re.fullmatch(r"(.*), temperature, -1e\+04; loss ABOVE \1, temperature, 0; loss AGAINST 1", rule)
     ]
     assert all("section 3.2.2" in row[0] for row, _ in compared)
     verdicts = [re.sub("<!--.*?-->", "", row[3]) for row, _ in compared if "factors_words" in row[3] or "MVC" in row[0]]
-    assert (len(verdicts), verdicts.count("disagrees")) == (9, 7)
+    of_chance = "not testable here: a difference of 1 nat would be missed"  # of 300 trials, under MVC
+    assert [verdicts.count(word) for word in ("disagrees", of_chance, "agrees", "undecided here")] == [6, 1, 1, 1]
     other = [row[0] for row in rows_of("paper-claims-teda") if "temperature, 0; loss ABOVE" in row[3]]
     assert not [claim for claim in other if "unlike" in claim]
