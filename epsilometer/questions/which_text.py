@@ -55,7 +55,9 @@ class WhichText:
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
         """Return the evidence of each attack in this number of trials."""
-        guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="which text", tally=of.tally)
+        guesses = fresh_guesses(
+            of.pool, of.mechanism, of.attacks, of.design, stream="which text", tally=of.tally, paired=True
+        )
         every = guesses(of.epsilon, 0, count, range(len(of.attacks)))
         observed = []
         for name, each in zip(of.attacks, every, strict=True):
