@@ -144,8 +144,8 @@ class Game:
     def measure(self) -> Callable[..., pl.DataFrame]:
         """The audit that is asked for, with this number of trials or its own."""
         from epsilometer.auditing.text_audit import audit as audit_texts
-        from epsilometer.auditing.units import audit_units
-        from epsilometer.auditing.worst_pair import audit_worst
+        from epsilometer.questions.which_unit import audit_units
+        from epsilometer.questions.worst_pair import audit_worst
 
         measure = audit_units if self.units else audit_worst if self.worst else audit_texts
         return measure if self.trials is None else partial(measure, trials=self.trials)

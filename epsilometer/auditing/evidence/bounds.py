@@ -10,7 +10,7 @@ import numpy as np
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.estimation.tail import lower_bounds, upper_bounds
-from epsilometer.auditing.evidence.evidence import Computed, Confident, Covers, Data, Evidence, Hits
+from epsilometer.auditing.evidence.evidence import AtLeast, Computed, Confident, Covers, Data, Evidence, Hits
 from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.evidence.status import Status
 
@@ -19,12 +19,15 @@ def bounds(data: Data, scale: Scale, below: float, above: float) -> tuple[float,
     """Return a lower and an upper bound of the figure, in the scale's unit.
 
     below, above: the probabilities with which they may be wrong. The number of trials was fixed beforehand. A
-    computation that is wrong more often gives no bound: 0, or infinity.
+    computation that is wrong more often gives no bound: 0, or infinity. Trials of one case among several give no upper
+    bound: infinity.
     """
     if isinstance(data, Computed):
         return data.low if data.error <= below else 0.0, data.high if data.error <= above else math.inf
     if isinstance(data, Confident):
         return _tail_bounds(data, scale.candidates, below, above)
+    if isinstance(data, AtLeast):
+        return scale.figure(clopper_pearson(data.right, data.n, 2 * below)[0]), math.inf
     if isinstance(data, Hits):
         low, high = clopper_pearson(data.right, data.n, 2 * below)[0], clopper_pearson(data.right, data.n, 2 * above)[1]
     else:
