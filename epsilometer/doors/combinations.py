@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from epsilometer.auditing.question import Gives, Need, Question
+from epsilometer.auditing.question import Gives, Need
 from epsilometer.core.component import QUESTIONS, find, names
 
 DOORS: Mapping[str, frozenset[Gives]] = {
@@ -21,8 +22,8 @@ DOORS: Mapping[str, frozenset[Gives]] = {
 FIXED = (Need.CLAIM,)  # a figure of 0 or 1 that no budget meets in between
 
 
-def opens(question: type[Question], door: str) -> bool:
-    """Return True if a question can be asked in this way."""
+def opens(question: Any, door: str) -> bool:
+    """Return True if a question, by its class or an object, can be asked in this way."""
     fixed = door == "calibrate" and any(need in question.needs for need in FIXED)
     return DOORS[door] <= question.gives and not fixed
 
