@@ -82,8 +82,8 @@ def calibrate(
     target: Annotated[
         float,
         typer.Option(
-            help="The loss to meet, in nats; of --measure delta a probability, of rouge_l a mean, of another --question "
-            "its figure."
+            help="The loss to meet, in nats; of --measure delta a probability, of rouge_l a mean; of another "
+            "--question its figure."
         ),
     ],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
