@@ -19,7 +19,7 @@ With = Annotated[
     typer.Option(
         "--with",
         metavar="QUESTION.KEY=VALUE",
-        help="A setting of a question, as linking.author=COLUMN (`epsilometer questions`).",
+        help="A setting of a question, as linking.author=COLUMN (`epsilometer list questions`).",
     ),
 ]
 
@@ -65,6 +65,13 @@ def questions(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[
             )
         settings[name][setting] = value
     return [question(name, of) for name, of in settings.items()]
+
+
+def of_one(name: str, with_settings: Sequence[str]) -> Question:
+    """Return a question with its settings, whose keys may go without its name."""
+    named = [entry if "." in entry.partition("=")[0] else f"{name}.{entry}" for entry in with_settings]
+    (question,) = questions([name], named)
+    return question
 
 
 def columns(asked_for: Sequence[Question]) -> list[str]:

@@ -14,9 +14,13 @@ import numpy as np
 from epsilometer.auditing.calibration.search import Guessed, fresh_guesses
 from epsilometer.auditing.evidence.evidence import By, Confident, Covers, Evidence, Hits
 from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.external import audit_recorded
 from epsilometer.auditing.gate_statistics import Errors, fewest_rewrites
-from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.question import Gives, Need, Observed, Request, Table
+from epsilometer.auditing.results.losses import SHORT
+from epsilometer.auditing.schemas import AUDIT
 from epsilometer.auditing.subject import Subject
+from epsilometer.auditing.text_audit import audit
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 
@@ -70,6 +74,22 @@ class WhichText:
     def count(self, learnt: Sequence[None], guessed: Sequence[Guessed]) -> Sequence[Hits | Confident]:
         """Return the number of right guesses of each attack."""
         return [Hits(int(np.count_nonzero(each.right)), len(each.right)) for each in guessed]
+
+    def table(self, request: Request) -> Table:
+        """Return a row per epsilon and attack, as `epsilometer.audit` and, of recorded rewrites, `audit_recorded`."""
+        columns, design = request.shown(AUDIT, SHORT), request.design
+        if request.rewrites is not None:
+            return Table.of(audit_recorded(request.rewrites, request.attacks, request.trials, design), columns)
+        losses = audit(
+            request.originals,
+            request.rewriter,
+            request.epsilons,
+            request.attacks,
+            trials=self.usual if request.trials is None else request.trials,
+            settings=request.settings,
+            design=design,
+        )
+        return Table.of(losses, columns)
 
 
 def outcomes_of_texts(of: Subject, guessed: Guessed) -> list[tuple[str, bool]]:
