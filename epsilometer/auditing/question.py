@@ -165,12 +165,18 @@ class Request:
             raise UserError("this question chooses which texts are rewritten; give a mechanism, not recorded rewrites")
         return self.mechanism
 
-    @property
-    def originals(self) -> list[str]:
-        """The texts as a list."""
-        assert self.texts is not None, "without recorded rewrites there are texts"
-        texts: list[str] = self.texts["text"].to_list()
-        return texts
+    def measured(
+        self, measure: Callable[..., pl.DataFrame], usual: int, schema: Mapping[str, Any], short: Sequence[str]
+    ) -> Table:
+        """Return the table of an audit with the parameters of `epsilometer.audit`.
+
+        usual: the number of trials by default. schema, short: the columns that it returns, and that are printed.
+        """
+        columns, rewriter = self.shown(schema, short), self.rewriter
+        assert self.texts is not None, "a mechanism rewrites texts"
+        texts, trials = self.texts["text"].to_list(), usual if self.trials is None else self.trials
+        of = {"trials": trials, "settings": self.settings, "design": self.design}
+        return Table.of(measure(texts, rewriter, self.epsilons, self.attacks, **of), columns)
 
     def shown(self, schema: Mapping[str, Any], short: Sequence[str]) -> Sequence[str]:
         """Return the columns to print: the requested ones of the schema, or the short list."""

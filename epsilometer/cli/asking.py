@@ -47,7 +47,7 @@ class LimitOptions:
                 raise UserError(f"--limit takes QUESTION=VALUE, got {entry!r}")
             if name in values:
                 raise UserError(f"--limit names {name} twice; give one limit of each question")
-            values[name] = number(value, f"the limit of {name} must be a number")
+            values[name] = number(value, f"--limit {name} must be a number in plain digits")
         return list(zip(questions(values, self.with_settings), values.values(), strict=True))
 
 

@@ -54,5 +54,5 @@ def audit(
     if fpr is not None and not as_json and guessing.columns is None:
         request = replace(request, columns=",".join((*SHORT, "tpr", "tpr_low")))
     losses = answer(question, request, as_json)
-    if out.out and isinstance(losses, Losses):
-        out.write(losses.by_text, str(source.label), request.originals)
+    if out.out and isinstance(losses, Losses) and request.texts is not None:
+        out.write(losses.by_text, str(source.label), request.texts["text"].to_list())

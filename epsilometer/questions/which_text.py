@@ -77,19 +77,10 @@ class WhichText:
 
     def table(self, request: Request) -> Table:
         """Return a row per epsilon and attack, as `epsilometer.audit` and, of recorded rewrites, `audit_recorded`."""
-        columns, design = request.shown(AUDIT, SHORT), request.design
-        if request.rewrites is not None:
-            return Table.of(audit_recorded(request.rewrites, request.attacks, request.trials, design), columns)
-        losses = audit(
-            request.originals,
-            request.rewriter,
-            request.epsilons,
-            request.attacks,
-            trials=self.usual if request.trials is None else request.trials,
-            settings=request.settings,
-            design=design,
-        )
-        return Table.of(losses, columns)
+        if request.rewrites is None:
+            return request.measured(audit, self.usual, AUDIT, SHORT)
+        columns = request.shown(AUDIT, SHORT)
+        return Table.of(audit_recorded(request.rewrites, request.attacks, request.trials, request.design), columns)
 
 
 def outcomes_of_texts(of: Subject, guessed: Guessed) -> list[tuple[str, bool]]:
