@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from epsilometer.doors.ask import ask
     from epsilometer.doors.gate import Rules, gate
     from epsilometer.pipeline.calibrating import calibrate
+    from epsilometer.pipeline.comparing import compare
     from epsilometer.report.tracking import track
     from epsilometer.studies.anonymity.one_call import AnonymityDesign, anonymity
     from epsilometer.studies.texts.calibrating.losses import Search
-    from epsilometer.studies.texts.comparing import compare
 
 __all__ = [
     "AnonymityDesign",
@@ -115,7 +115,7 @@ _MODULES = {
     "ceiling": "auditing.ceilings.ceiling",
     "ceiling_of_pairs": "auditing.ceilings.ceiling",
     "choose": "core.attack",
-    "compare": "studies.texts.comparing",
+    "compare": "pipeline.comparing",
     "component": "core.component",
     "exact_curves": "auditing.exact_loss.from_texts",
     "exact_loss": "auditing.exact_loss.from_texts",

@@ -36,7 +36,10 @@ A limit on an **attribute** is judged the same way: test texts come in equal num
 author, each with one fresh rewrite. The right inferences of an attacker trained on other rewrites are no more spread
 than a binomial of their mean rate (Hoeffding 1956), which a limit in nats bounds (TeDA eq.
 10). A limit on **linking** is judged on independent sets of rewrites: the share of a set that is linked rightly is a
-number in [0, 1], whose mean has an interval by betting (`estimation/betting.py`).
+number in [0, 1], whose mean has an interval by betting (`estimation/betting.py`). So have the share of a text's words
+that are guessed rightly (**which_unit**) and a metric of a text and its rewrite (**similarity**), whose limit is the
+smallest mean allowed. A **worst pair** that attacks found has a lower bound alone, so that only a law shows its limit
+kept. A **claim** is exceeded where its p-value under an attack's guesses, or the law itself, refutes it.
 
 An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 a look) tells candidates
 apart and yet keeps every limit: it is open. A baseline's loss is known up to its interval: an increase is compared
@@ -52,14 +55,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betaincinv
 from scipy.stats import binom
 
+from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import Estimate, below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
-from epsilometer.auditing.evidence.bounds import status
-from epsilometer.auditing.evidence.evidence import By, Computed, Confident, Covers, Evidence, Hits, Sure
+from epsilometer.auditing.evidence.bounds import decisive
+from epsilometer.auditing.evidence.evidence import By, Computed, Confident, Covers, Evidence, Hits, Means, Sure
 from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.evidence.status import Status, heaviest
 from epsilometer.auditing.evidence.wealth import log_wealth, log_wealth_of_tail, wealth
@@ -69,6 +74,8 @@ from epsilometer.core.errors import UserError
 
 MANY = 10_000_000_000  # rewrites, more than anybody makes
 BY_LAW = ": by its stated law"  # after an attribute whose limit that law shows kept
+_NOTABLE = 0.05  # largest p-value whose finding is printed as a point
+_MOST_SETS = 1_000_000
 _FIRST = 200  # trials before the first look
 _GROWTH = 4  # a batch is a quarter of all trials before: looks are few, and at most a quarter is wasted
 
@@ -233,19 +240,25 @@ def _sum(seen: Hits | Confident, more: Hits | Confident) -> Hits | Confident:
     raise TypeError("an attack counts the same in every batch")
 
 
-def judge(evidence: Evidence, limit: Limit, *, tests: int, errors: Errors) -> Judged:
-    """Judge evidence from a number of trials, or of sets of them, that was fixed beforehand.
+def judge(pieces: Sequence[Evidence], limit: Limit, *, tests: int, errors: Errors) -> Judged:
+    """Judge evidence about one figure, from numbers of trials, or of sets of them, that were fixed beforehand.
 
     tests: number of limits that share alpha.
     """
-    return Judged(evidence, point(evidence), limit, status=status(evidence, limit, errors.alpha / tests, errors.beta))
+    word, evidence = decisive(pieces, limit, errors.alpha / tests, errors.beta)
+    return Judged(evidence, point(evidence), limit, status=word)
 
 
 def point(evidence: Evidence) -> float:
-    """Return the figure at the observed rate, which is not a bound; of a computation its upper end."""
+    """Return the figure at the observed rate, which is not a bound.
+
+    Of a computation it is the upper end. Where this is infinite, it is the lower end, or 0 for a p-value above 0.05.
+    """
     data = evidence.data
     if isinstance(data, Computed):
-        return data.high
+        return data.high if math.isfinite(data.high) else data.low if data.error <= _NOTABLE else 0.0
+    if isinstance(data, Means) and data.each == 1:
+        return evidence.scale.figure(data.mean)
     if isinstance(data, Confident):
         return difference(*data.beyond, data.n, evidence.scale.candidates)
     return evidence.scale.figure(data.right / data.n)
@@ -265,6 +278,24 @@ def enough_texts(rate: float, tests: int, *, errors: Errors, share: float | None
     while binom.cdf(_most_survivors(texts, rate, errors), texts, share) < 1 - errors.beta:
         texts += -(-texts // 10)
     return texts
+
+
+def fewest_sets(rate: float, tests: int, *, expected: float, spread: float, errors: Errors) -> int | None:
+    """Return the fewest sets, in steps of a tenth, that could show a mean within the rate, and one beyond it.
+
+    expected, spread: the mean and the standard deviation of the shares that are within the rate; all shares are 1 of
+    those beyond it. None where it takes more than a million sets.
+    """
+    sets = 10
+    while sets <= _MOST_SETS:
+        within = expected + spread * np.resize([1.0, -1.0], sets)
+        if (
+            interval(within, 2 * errors.beta, fixed=True)[1] <= rate
+            and interval(np.ones(sets), 2 * errors.alpha / tests, fixed=True)[0] > rate
+        ):
+            return sets
+        sets += -(-sets // 10)
+    return None
 
 
 def least_rate_found(texts: int, rate: float, tests: int, *, errors: Errors) -> float:

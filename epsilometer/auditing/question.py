@@ -138,7 +138,7 @@ class OfGuesses(Protocol):
 
 
 @dataclass(frozen=True)
-class Request:
+class TableRequest:
     """A question's own table, as a user requests it.
 
     texts: a table with the columns `text` and those that the question reads. mechanism, settings, epsilons, attacks,
@@ -214,7 +214,7 @@ class Table:
 class Tabled(Protocol):
     """A question whose audit has a table of its own, with more columns than `doors.ask` prints of every question."""
 
-    def table(self, request: Request) -> Table | None:
+    def table(self, request: TableRequest) -> Table | None:
         """Return the table; None where the one of every question shows what is requested.
 
         Raises UserError for values outside their range, before any model loads.
@@ -228,6 +228,14 @@ def question(named: str | Path | Question, settings: Mapping[str, Any] | None = 
         return named
     built: Question = build(find(QUESTIONS, str(named), "observe"), settings or {}, f"questions.{named}")
     return built
+
+
+def by_figure(observed: Sequence[Observed]) -> list[list[Observed]]:
+    """Return the observations of each figure, in their order: several sources may give evidence about one."""
+    groups: dict[str, list[Observed]] = {}
+    for each in observed:
+        groups.setdefault(each.name, []).append(each)
+    return list(groups.values())
 
 
 def check(question: Question, of: Subject) -> None:

@@ -37,7 +37,7 @@ from epsilometer.runtime.withholding import withheld
 if TYPE_CHECKING:
     import polars as pl
 
-    from epsilometer.auditing.question import Question, Request, Table
+    from epsilometer.auditing.question import Question, Table, TableRequest
     from epsilometer.auditing.trials.design import Design
 
 
@@ -70,13 +70,13 @@ class RewriteSource(Rewriting):
 
     def request(
         self, question: Question, reading: TextOptions, drawing: Drawing, guessing: Guessing, design: Design
-    ) -> Request:
+    ) -> TableRequest:
         """Return the request of a question's table. Raises UserError for unreadable files, and values out of range."""
         from epsilometer.auditing.external import recorded
-        from epsilometer.auditing.question import Request
+        from epsilometer.auditing.question import TableRequest
 
         rewrites = None if self.rewrites is None else recorded(self.rewrites, reading.files.layout)
-        return Request(
+        return TableRequest(
             None if self.file is None else reading.table(self.file, question.columns),
             None if rewrites is not None else self.rewriter,
             self.chosen,
@@ -177,7 +177,7 @@ def ask(
     answer(of, request, as_json)
 
 
-def answer(question: Question, request: Request, as_json: bool) -> pl.DataFrame:
+def answer(question: Question, request: TableRequest, as_json: bool) -> pl.DataFrame:
     """Print the table of a question, its own where it has one, and return all that was measured."""
     with told_if_dry(), withheld():
         table = _table(question, request)
@@ -192,7 +192,7 @@ def answer(question: Question, request: Request, as_json: bool) -> pl.DataFrame:
     return table.data
 
 
-def _table(question: Question, request: Request) -> Table:
+def _table(question: Question, request: TableRequest) -> Table:
     from epsilometer.auditing.question import Table, Tabled
     from epsilometer.auditing.subject import subject
     from epsilometer.doors.ask import ANSWERS, Answers
@@ -209,7 +209,7 @@ def _table(question: Question, request: Request) -> Table:
     return Table.of(ask_question(question, of, epsilons, request.trials), columns)
 
 
-def _named_columns(request: Request, table: Table) -> Sequence[str] | None:
+def _named_columns(request: TableRequest, table: Table) -> Sequence[str] | None:
     from epsilometer.auditing.results.losses import chosen
 
     return None if request.columns is None else chosen(request.columns, table.data.columns, ())

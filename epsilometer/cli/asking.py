@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epsilometer.cli.options import number, read_settings, shipped
+from epsilometer.cli.options import TextOptions, number, read_settings, shipped
 from epsilometer.core.errors import UserError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from epsilometer.auditing.question import Question
 
 With = Annotated[
@@ -49,6 +52,31 @@ class LimitOptions:
                 raise UserError(f"--limit names {name} twice; give one limit of each question")
             values[name] = number(value, f"--limit {name} must be a number in plain digits")
         return list(zip(questions(values, self.with_settings), values.values(), strict=True))
+
+
+@dataclass(frozen=True)
+class QuestionOptions:
+    """A question, and its settings."""
+
+    question: Annotated[
+        str,
+        typer.Option(
+            metavar="QUESTION", help=f"The question whose figures count: {shipped('questions')}, or a .py file."
+        ),
+    ] = "which_text"
+    with_settings: With = field(default_factory=list)
+
+    @property
+    def chosen(self) -> Question:
+        """The question. Raises UserError for settings of others."""
+        return questions([self.question], self.with_settings)[0]
+
+    def texts(self, file: Path, reading: TextOptions) -> list[str] | pl.DataFrame:
+        """Return the texts of a file; for a question other than which_text with the columns that it reads."""
+        from epsilometer.questions.which_text import WhichText
+
+        question = self.chosen
+        return reading.distinct(file) if isinstance(question, WhichText) else reading.table(file, columns([question]))
 
 
 def questions(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]) -> list[Question]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from epsilometer.cli.asking import QuestionOptions
 from epsilometer.cli.options import (
     TEXTS,
     Json,
@@ -161,22 +162,29 @@ def compare(
     first: Annotated[str, typer.Argument(help="A mechanism and its epsilon, tem=11; presidio, which takes none.")],
     second: Annotated[str, typer.Argument(help="Another, attacked on the same trials: mvc=70.")],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The last audit's trials else.")] = None,
-    trials: Annotated[int, typer.Option(help="On texts of your own.")] = 2000,
+    trials: Annotated[
+        int | None, typer.Option(help="On texts of your own: 2,000 of which_text by default, else the usual number.")
+    ] = None,
     *,
+    asked_for: QuestionOptions,
     reading: TextOptions,
     as_json: Json = False,
 ) -> None:
     """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction."""
+    from epsilometer.doors.compare import compare_on
     from epsilometer.pipeline.params import read
-    from epsilometer.studies.texts import comparing
+    from epsilometer.questions.which_text import WhichText
+    from epsilometer.studies.texts.comparing import compare_cells
 
-    left, right = mechanism_at(first), mechanism_at(second)
+    left, right, question = mechanism_at(first), mechanism_at(second), asked_for.chosen
     if file is None:
+        if not isinstance(question, WhichText):
+            raise UserError("the last audit compares by which_text; give a FILE to compare by another question")
         params = read()
         with withheld():
-            rows = comparing.compare_cells(params, left, right, params.audit.alpha)
+            rows = compare_cells(params, left, right, params.audit.alpha)
     else:
-        texts = reading.distinct(file)
+        texts = asked_for.texts(file, reading)
         with withheld():
-            rows = comparing.compare_texts(texts, left, right, trials, name=file.name)
+            rows = compare_on(texts, left, right, trials, question=question, name=file.name)
     show(rows, as_json)

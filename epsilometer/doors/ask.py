@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.evidence.bounds import bounds
-from epsilometer.auditing.evidence.evidence import Covers
+from epsilometer.auditing.evidence.evidence import By
 from epsilometer.auditing.gate_statistics import point
 from epsilometer.auditing.question import Observed, Question, check
 from epsilometer.auditing.question import question as by_name
@@ -66,7 +66,7 @@ def answers(observed: Sequence[Observed], of: Subject) -> list[dict[str, Any]]:
     """Return the rows of one budget: those of each figure, and of the strongest of several attacks."""
     alpha = of.design.alpha
     rows = [_row(each, of.epsilon, alpha) for each in observed]
-    by_attacks = [each for each in observed if each.evidence.covers is Covers.THESE]
+    by_attacks = [each for each in observed if each.evidence.by is By.ATTACK]
     if len(by_attacks) < 2:
         return rows
     shared = [_row(each, of.epsilon, alpha / len(by_attacks)) for each in by_attacks]

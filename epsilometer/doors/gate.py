@@ -21,7 +21,7 @@ from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.gate_statistics import STANDARD as STANDARD_ERRORS
 from epsilometer.auditing.gate_statistics import Errors, Judged, Verdict, decide, judge, limit_of_increase
 from epsilometer.auditing.limits.accepted import Accepted, Count, chosen_settings
-from epsilometer.auditing.question import OfGuesses, Question, ShownByLaw, check
+from epsilometer.auditing.question import OfGuesses, Question, ShownByLaw, by_figure, check
 from epsilometer.auditing.results.scope import Scope
 from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.trials.answers import Answers, Tally
@@ -123,13 +123,15 @@ def judged_once(
     if isinstance(question, ShownByLaw):
         shown, why = question.by_law(of, limit, budget, errors=errors)
         if shown is not None:
-            return [replace(judge(shown.evidence, limit, tests=tests, errors=errors), row=shown.row)]
+            return [replace(judge([shown.evidence], limit, tests=tests, errors=errors), row=shown.row)]
         limit = limit if why is None else replace(limit, source=f"{limit.source}; {why}")
     count = question.amount(of, limit, budget - (of.tally.total.rewrites - before), tests, errors=errors)
-    return [
-        replace(judge(each.evidence, limit, tests=tests, errors=errors), row=each.row, of_texts=each.of_texts)
-        for each in question.observe(of, count)
-    ]
+    judged = []
+    for group in by_figure(question.observe(of, count)):
+        of_figure = judge([each.evidence for each in group], limit, tests=tests, errors=errors)
+        shown = next(each for each in group if each.evidence is of_figure.evidence)
+        judged.append(replace(of_figure, row=shown.row, of_texts=shown.of_texts))
+    return judged
 
 
 def _answered(verdict: Verdict, of: Subject, rules: Rules, *, query_access: bool | None) -> Verdict:

@@ -28,7 +28,7 @@ from epsilometer.auditing.exact_loss.measuring import applies
 from epsilometer.auditing.exact_loss.rows import ALPHA
 from epsilometer.auditing.gate_statistics import BY_LAW, Errors, enough_texts
 from epsilometer.auditing.limits.stated_law import law_p_value
-from epsilometer.auditing.question import Gives, Need, Observed, Part, Request, Table
+from epsilometer.auditing.question import Gives, Need, Observed, Part, Table, TableRequest
 from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.component import component
@@ -169,7 +169,7 @@ class Attribute:
         """The kinds of classifiers."""
         return self.kinds or (STANDARD.kinds if installed("models") else (LINEAR,))
 
-    def table(self, request: Request) -> Table | None:
+    def table(self, request: TableRequest) -> Table | None:
         """Return a row per epsilon and attacker of recorded rewrites (`recorded_anonymity`); None of fresh ones.
 
         Printed are a row per victim and, below them, a row per attacker.

@@ -26,7 +26,7 @@ from epsilometer.auditing.identifiers.surviving import (
     rewritten,
     surviving_identifiers,
 )
-from epsilometer.auditing.question import Gives, Need, Observed, Request, Table
+from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
 from epsilometer.auditing.schemas import SURVIVING
 from epsilometer.auditing.subject import Subject
 from epsilometer.core.component import component
@@ -101,7 +101,7 @@ class Identifiers:
             observed.append(Observed(evidence, _values(survived), of_texts, row))
         return observed
 
-    def table(self, request: Request) -> Table | None:
+    def table(self, request: TableRequest) -> Table | None:
         """Return a row per epsilon, kind and shape, as `epsilometer.surviving_identifiers`.
 
         None where partial survival counts, since this table lists it beside survival as a whole.

@@ -27,7 +27,7 @@ from epsilometer.auditing.linking.loss import (
     rewritten,
 )
 from epsilometer.auditing.linking.people import People, draw
-from epsilometer.auditing.question import Gives, Need, Observed, Request, Table
+from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
 from epsilometer.auditing.schemas import LINKS
 from epsilometer.auditing.subject import Subject
 from epsilometer.core.component import component
@@ -94,7 +94,7 @@ class Linking:
             observed.append(Observed(evidence, shares, of_texts))
         return observed
 
-    def table(self, request: Request) -> Table:
+    def table(self, request: TableRequest) -> Table:
         """Return a row per epsilon and attack, as `epsilometer.linking_loss`; also of recorded rewrites."""
         request.check_unused("attacks")
         columns, people = request.shown(LINKS, _SHOWN), self.people(request.texts)

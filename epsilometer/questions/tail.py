@@ -17,6 +17,7 @@ from epsilometer.auditing.estimation.tail import Scored, fewest_without, thresho
 from epsilometer.auditing.evidence.evidence import By, Confident, Covers, Evidence, Hits, Sure
 from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.gate_statistics import Errors
+from epsilometer.auditing.limits.average_law import average_by_law
 from epsilometer.auditing.question import Gives, Need, Observed
 from epsilometer.auditing.subject import Subject
 from epsilometer.core.component import component
@@ -65,6 +66,10 @@ class Tail:
             Observed(Evidence(name, By.ATTACK, scale, data, covers=Covers.THESE), of_texts=outcomes_of_texts(of, each))
             for name, data, each in zip(self.tests(of), self.count(learnt, every), every, strict=True)
         ]
+
+    def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
+        """Return the evidence of a law that keeps the limit for every adversary; a gate does not ask for it."""
+        return average_by_law(of, limit, budget, ("all_delta_at_4_low", "all_delta_at_4"), errors=errors)
 
     def learn(self, of: Subject, guessed: Sequence[Guessed]) -> Sequence[Learnt]:
         """Return the thresholds of each attack."""

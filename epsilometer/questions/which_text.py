@@ -16,7 +16,8 @@ from epsilometer.auditing.evidence.evidence import By, Confident, Covers, Eviden
 from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.external import audit_recorded
 from epsilometer.auditing.gate_statistics import Errors, fewest_rewrites
-from epsilometer.auditing.question import Gives, Need, Observed, Request, Table
+from epsilometer.auditing.limits.average_law import average_by_law
+from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
 from epsilometer.auditing.results.losses import SHORT
 from epsilometer.auditing.schemas import AUDIT
 from epsilometer.auditing.subject import Subject
@@ -58,7 +59,9 @@ class WhichText:
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
         """Return the evidence of each attack in this number of trials."""
-        guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="which text", tally=of.tally)
+        guesses = fresh_guesses(
+            of.pool, of.mechanism, of.attacks, of.design, stream="which text", tally=of.tally, paired=True
+        )
         every = guesses(of.epsilon, 0, count, range(len(of.attacks)))
         observed = []
         for name, each in zip(of.attacks, every, strict=True):
@@ -66,6 +69,10 @@ class WhichText:
             evidence = Evidence(name, By.ATTACK, Scale.loss(of.design.k), hits, covers=Covers.THESE)
             observed.append(Observed(evidence, each.right.astype(np.float64), outcomes_of_texts(of, each)))
         return observed
+
+    def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
+        """Return the evidence of a law that keeps the limit for every adversary; a gate does not ask for it."""
+        return average_by_law(of, limit, budget, ("all_low", "all_high"), errors=errors)
 
     def learn(self, of: Subject, guessed: Sequence[Guessed]) -> Sequence[None]:
         """Return nothing for each attack."""
@@ -75,7 +82,7 @@ class WhichText:
         """Return the number of right guesses of each attack."""
         return [Hits(int(np.count_nonzero(each.right)), len(each.right)) for each in guessed]
 
-    def table(self, request: Request) -> Table:
+    def table(self, request: TableRequest) -> Table:
         """Return a row per epsilon and attack, as `epsilometer.audit` and, of recorded rewrites, `audit_recorded`."""
         if request.rewrites is None:
             return request.measured(audit, self.usual, AUDIT, SHORT)

@@ -6,18 +6,25 @@ Each rule compares a cell of a table with a number, a word or another cell:
 - NEAR x BY y: agrees if no number of its interval is more than y from any of x, which may have an interval of its own;
   disagrees if every number is. An interval that is too wide to agree is *not testable here* unless it disagrees.
 - IS, IS NOT: a verdict of another test, in its words.
+- NO EFFECT AT x: the cell is the p-value of a test of the claim that nothing changes; it disagrees at x or less. A
+  larger p-value shows no absence, so the claim is undecided.
 
 A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlaps are undecided, and
 so is a test without a message; the answer of a test that nothing could have reversed is *not testable here*.
 
 `OF n` after a cell or a number says that it is a share of n texts, or a mean over n batches of values between 0 and 1.
 Without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A
-macro F1 is neither, so `OF n` gives it no interval. The result is *not testable here* unless every verdict was
-possible: some share of n texts agrees, and some share disagrees.
+macro F1 is neither, so `OF n` gives it no interval. A share that decides is a finding in either direction, because its
+interval limits how often it is wrong in either; a verdict that every share of n texts would have had is *not testable
+here*. An undecided share is *not testable here* if no share of n texts would have agreed, or none disagreed.
 
 A number without an interval needs a word: `± r` after the cell states how far it may be off by chance, where the page
 explains r (beside another cell, how far their difference may be off); `FACTOR f` states the factor; and `EXACT` states
 that chance plays no part: a law, a bound, a complete count. `n TIMES` before the other multiplies it.
+
+`AGAINST d` at the end states an alternative that the paper denies: the truth lies d on the wrong side. Unless the rule
+would then say *disagrees* with a probability of .8 (`report.power`), the result is *not testable here*, be it an
+agreement or a disagreement.
 """
 
 from __future__ import annotations
@@ -28,12 +35,13 @@ import re
 from scipy.special import betaincinv
 
 from epsilometer.core.errors import UserError
+from epsilometer.report.power import LEAST, power, power_of_share
 
 AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE = "agrees", "disagrees", "undecided here", "not testable here"
 RULE = re.compile(
     r"^(?P<cell>.+?)(?: OF (?P<of>\d+)| ± (?P<off>[\d.]+)| FACTOR (?P<factor>[\d.]+)| (?P<exact>EXACT))? "
-    r"(?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) (?:(?P<times>[\d.]+) TIMES )?(?P<other>.+?)"
-    r"(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+))?$",
+    r"(?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS|NO EFFECT AT) (?:(?P<times>[\d.]+) TIMES )?(?P<other>.+?)"
+    r"(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+?))?(?: AGAINST (?P<against>[\d.]+))?$",
     re.DOTALL,
 )
 _NUMBER = r"-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
@@ -62,6 +70,8 @@ def agreement(
         return NOT_TESTABLE
     if rule in ("IS", "IS NOT"):
         return _SILENT.get(cell) or (AGREES if (cell == other) == (rule == "IS") else DISAGREES)
+    if rule == "NO EFFECT AT":
+        return DISAGREES if interval(cell)[1] <= interval(other)[0] else UNDECIDED
     beside, reach = interval(other, other_of), interval(by or "0")[1]
     low, high = interval(cell, of)
     if low == high and of is None and not re.search(" to |±", cell):
@@ -73,11 +83,36 @@ def agreement(
     verdict = _compared((low, high), rule, beside, reach)
     if of is not None:
         possible = {_compared(_of_share(hits / of, of), rule, beside, reach) for hits in range(of + 1)}
-        return verdict if {AGREES, DISAGREES} <= possible else NOT_TESTABLE
+        tested = {AGREES, DISAGREES} <= possible if verdict == UNDECIDED else len(possible) > 1
+        return verdict if tested else NOT_TESTABLE
     if verdict != UNDECIDED:
         return verdict
     too_wide = rule == "NEAR" and high - low >= 2 * reach - (beside[1] - beside[0])
     return NOT_TESTABLE if too_wide else verdict
+
+
+def decided(
+    cell: str, rule: str, other: str, by: str | None, *, against: float, of: int | None = None, off: float = 0
+) -> bool:
+    """Returns True if the rule would disagree with probability `LEAST` were the truth `against` on the wrong side.
+
+    other: with its own interval, if it is a share; else as for `agreement`.
+    """
+    (least, most), reach = interval(other), interval(by or "0")[1]
+    low, high = interval(cell, of)
+    if low == high:
+        low, high = low - off, high + off
+    if of is not None:
+        truths = {"ABOVE": (least - against,), "BELOW": (most + against,)}.get(
+            rule, (least - reach - against, most + reach + against)
+        )
+
+        def disagrees(hits: int) -> bool:
+            return _compared(_of_share(hits / of, of), rule, (least, most), reach) == DISAGREES
+
+        return power_of_share(of, disagrees, truths) >= LEAST
+    losses = all(re.match(rf"(?:{_NUMBER} to|at least) {_NUMBER}$", figure) for figure in (cell, other))
+    return power((low, high), rule, (least, most), against, losses=losses) >= LEAST
 
 
 def _compared(ends: tuple[float, float], rule: str, other: tuple[float, float], reach: float) -> str:

@@ -49,7 +49,7 @@ SHARE, CLASSES, PEOPLE = Scale("identifiers"), Scale("attribute", 2), Scale("lin
 
 def judged(data: Hits | Means, limit: Limit, tests: int, errors: Errors) -> Judged:
     covers = Covers.EVERYONE if limit.scale == SHARE else Covers.THESE
-    return judge(Evidence("a", By.ATTACK, limit.scale, data, covers=covers), limit, tests=tests, errors=errors)
+    return judge([Evidence("a", By.ATTACK, limit.scale, data, covers=covers)], limit, tests=tests, errors=errors)
 
 
 @pytest.mark.parametrize("above", [True, False])

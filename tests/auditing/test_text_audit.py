@@ -30,8 +30,6 @@ from epsilometer.auditing.subject import subject
 from epsilometer.auditing.text_audit import Pool
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample
-from epsilometer.auditing.units import audit_units
-from epsilometer.auditing.worst_pair import audit_worst
 from epsilometer.core.attack import Attack, Context
 from epsilometer.core.component import IDENTIFICATION, names
 from epsilometer.core.errors import UserError
@@ -40,6 +38,8 @@ from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from epsilometer.questions.which_unit import audit_units
+from epsilometer.questions.worst_pair import audit_worst
 from tests.support.broken.halved import Halved
 from tests.support.broken.noise_reused import NoiseReused
 from tests.support.broken.rare_words_pass import RareWordsPass

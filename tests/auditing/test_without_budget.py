@@ -23,8 +23,6 @@ from epsilometer.auditing.one_claim import check
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, ESTIMATORS, OUTPUTS, TRIALS
 from epsilometer.auditing.subject import subject
 from epsilometer.auditing.trials.design import Design
-from epsilometer.auditing.units import audit_units
-from epsilometer.auditing.worst_pair import audit_worst
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET, budget_name, restored, stored
@@ -35,6 +33,8 @@ from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.pipeline.calibrating import calibrate_cells
 from epsilometer.pipeline.measured import accept
 from epsilometer.pipeline.params import read
+from epsilometer.questions.which_unit import audit_units
+from epsilometer.questions.worst_pair import audit_worst
 from epsilometer.reaudit import baseline, history
 from epsilometer.studies.anonymity.tables import privatized_path
 from epsilometer.studies.texts import cells

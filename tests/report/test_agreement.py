@@ -49,6 +49,9 @@ def test_a_cell_is_an_interval(cell: str, ends: tuple[float, float]) -> None:
         (("not testable", "IS", "falls with noise"), NOT_TESTABLE),
         (("not testable", "NEAR", "0.31", "0.05"), NOT_TESTABLE),
         (("not testable", "ABOVE", "0.31"), NOT_TESTABLE),
+        (("0.0021", "NO EFFECT AT", "0.01"), DISAGREES),
+        (("0.01", "NO EFFECT AT", "0.01"), DISAGREES),
+        (("0.5", "NO EFFECT AT", "0.01"), UNDECIDED),
     ],
 )
 def test_a_rule_could_have_come_out_otherwise(claim: tuple[str, ...], verdict: str) -> None:
@@ -92,7 +95,12 @@ def test_a_share_of_few_texts_has_an_interval() -> None:
     ("claim", "of", "other_of", "verdict"),
     [
         (("0.000 (0.000 to 0.255)", "NEAR", "0.273", "0.05"), 18, 1312, NOT_TESTABLE),
-        (("0.9", "NEAR", "0.273", "0.05"), 18, 1312, NOT_TESTABLE),  # so few could not have agreed
+        (("0.4", "NEAR", "0.273", "0.05"), 18, 1312, NOT_TESTABLE),  # so few could not have agreed
+        (("0.9", "NEAR", "0.273", "0.05"), 18, 1312, DISAGREES),  # nor need they, to exclude what is printed
+        (("0.021 (0.005 to 0.062)", "NEAR", "0.166", "0.05"), 193, 1312, DISAGREES),
+        (("0.1", "BELOW", "0.999"), 32, None, AGREES),  # though no share of so few disagrees
+        (("0.5", "BELOW", "2"), 32, None, NOT_TESTABLE),  # every share does
+        (("0.5", "ABOVE", "1"), 32, None, NOT_TESTABLE),  # none does, none could
         (("0.9", "NEAR", "0.273", "0.1"), 10_000, 1312, DISAGREES),
         (("0.25", "NEAR", "0.273", "0.1"), 10_000, 1312, AGREES),
         (("0.3", "NEAR", "0.273", "0.1"), 400, 1312, UNDECIDED),
@@ -101,12 +109,13 @@ def test_a_share_of_few_texts_has_an_interval() -> None:
         (("0.6", "ABOVE", "0.2627"), 40, 118, AGREES),
         (("0.1", "ABOVE", "0.5"), 40, 118, DISAGREES),
         (("0.000", "ABOVE", "0.006"), 4, 4, NOT_TESTABLE),
-        (("0.991", "BELOW", "0.05"), 4, None, NOT_TESTABLE),
+        (("0.25", "BELOW", "0.05"), 4, None, NOT_TESTABLE),
+        (("0.991", "BELOW", "0.05"), 4, None, DISAGREES),
         (("0.807", "BELOW", "0.5"), 32, None, DISAGREES),
     ],
 )
 def test_what_few_texts_could_not_have_shown_is_no_finding(
     claim: tuple[str, ...], of: int, other_of: int | None, verdict: str
 ) -> None:
-    """Where no outcome of so few would have agreed, or none disagreed, nothing was tested."""
+    """Where neither verdict is given and one of them could not be, nothing was tested. Both directions alike."""
     assert agreement(*claim, of=of, other_of=other_of) == verdict

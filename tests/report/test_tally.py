@@ -19,6 +19,7 @@ what stood here before
 |---|---|---|---|
 | It leaks | so | 1 \\| 2 | <!-- verdict: results/mine.md; Losses; tem, 5; loss ABOVE 1 -->agrees<!-- end --> |
 | It leaks more | so | 1 | not testable here: another model |
+| It falls | so | 1 | by construction: <!-- verdict: results/mine.md; L; tem; loss BELOW 1 -->disagrees<!-- end --> |
 | So it does at 10 (ours to show) | .5 | 1 | agrees |
 | Nor does it at 1 | not tested | 1 | undecided here |
 
@@ -31,14 +32,16 @@ what stood here before
 | claim | printed | here | verdict |
 |---|---|---|---|
 | It rises | so | 1 | disagrees |
+| It learns | so | 1 | <!-- verdict: results/mine.md; What heads score; tem; mcc ABOVE 1 -->agrees<!-- end --> |
+| It claims | so | 1 | <!-- verdict: results/mine.md; Losses; tem, 5; loss EXACT ABOVE 1 -->agrees<!-- end --> |
 """
 COUNTS = """<!-- tally -->
 | section | of the paper | {verdicts} | ours | ours that agree |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| Texts | 2 | 1 | 0 | 0 | 1 | 0 | 2 | 1 |
-| Words | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |
-| all | 3 | 1 | 1 | 0 | 1 | 0 | 2 | 1 |
-<!-- end -->""".format(verdicts="agrees | disagrees | undecided here | not testable here | by construction")
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| Texts | 3 | 1 | 0 | 0.01 | 0 | 1 | 1 | 2 | 1 |
+| Words | 3 | 2 | 1 | 0.05 | 0 | 0 | 0 | 0 | 0 |
+| all | 6 | 3 | 1 | 0.06 | 0 | 1 | 1 | 2 | 1 |
+<!-- end -->""".format(verdicts="agrees | disagrees | by chance | undecided here | not testable here | by construction")
 
 
 def test_claims_of_a_paper_and_ours_are_counted_apart_by_section() -> None:
@@ -52,7 +55,7 @@ def test_a_page_without_the_two_comments_stays() -> None:
 
 
 def test_tables_without_verdicts_have_no_claims() -> None:
-    assert list(claims(PAGE))[-1] == Claim("Words", ours=False, verdict="disagrees")
+    assert list(claims(PAGE))[-1] == Claim("Words", ours=False, verdict="agrees", error=0)
 
 
 def test_a_word_that_is_no_verdict_is_refused() -> None:

@@ -52,12 +52,20 @@ def fresh_batches(
 
 
 def fresh_guesses(
-    pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str, tally: Tally
+    pool: Pool,
+    mechanism: Mechanism,
+    attacks: Mapping[str, Attack],
+    design: Design,
+    *,
+    stream: str,
+    tally: Tally,
+    paired: bool = False,
 ) -> Guessing:
     """Return a function that draws new candidate sets, sources and noise for each batch, and runs these attacks on it.
 
     stream: the name of the random stream, with the design's seed, the epsilon and the number of the first trial. tally:
-    counts the rewrites. Raises UserError where some texts are among those that the mechanism counts as public.
+    counts the rewrites. paired: True for the same candidate sets and sources at each epsilon. Raises UserError where
+    some texts are among those that the mechanism counts as public.
     """
     refuse_public(mechanism, pool.texts)
     if pool.embedded is None and design.temperature:
@@ -67,7 +75,7 @@ def fresh_guesses(
 
     def fresh(epsilon: float, first: int, count: int, numbers: Sequence[int]) -> list[Guessed]:
         name = (design.seed, stream, epsilon, first)
-        seed = "/".join(map(str, name))
+        seed = "/".join(map(str, (design.seed, stream, first) if paired else name))
         sampled = sample(vectors, count, design.k, design.temperature, seed=seed, groups=pool.groups)
         job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")], tally=tally)
         chosen = dict(applied[i] for i in numbers)

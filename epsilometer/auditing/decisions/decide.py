@@ -27,8 +27,9 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.decisions.evidence import LimitEvidence, Tables, cells, evidence
+from epsilometer.auditing.decisions.evidence import Assessed, Tables, cells, evidence
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, IDENTIFIERS, Limits
+from epsilometer.auditing.evidence.combined import Bound
 from epsilometer.auditing.evidence.status import Status, heaviest
 from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
 from epsilometer.auditing.schemas import DECISIONS
@@ -69,7 +70,7 @@ def decide(
 
 
 def decision(
-    every: Sequence[LimitEvidence], smaller_are_within: bool = True, untested: Sequence[str] = ()
+    every: Sequence[Assessed], smaller_are_within: bool = True, untested: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """Return the rows of `DECISIONS` of one cell, without its name: one for each limit, and `all` as the last.
 
@@ -105,30 +106,22 @@ def _spelled(label: str) -> str:
     return label.replace("_", " ")
 
 
-def _row(each: LimitEvidence) -> dict[str, Any]:
-    word = _status(each)
+def _row(each: Assessed) -> dict[str, Any]:
+    word, crossed = each.status, each.bounds.crossed
     settled = word in (Status.BEYOND, Status.WITHIN)
     return {
         "limit": each.limit,
         "allowed": each.allowed,
-        **_end("low", each.low),
-        **_end("high", each.high),
+        **_end("low", each.bounds.low),
+        **_end("high", each.bounds.high),
         "decision": word,
-        "why": each.contradicted or (None if settled else each.why),
+        "why": crossed[0] if crossed is not None else (None if settled else each.why),
         "needed": None if settled else each.needed,
         "settles": None if settled else each.settles,
     }
 
 
-def _status(each: LimitEvidence) -> Status:
-    if each.exceeds:
-        return Status.BEYOND
-    if each.stays:
-        return Status.WITHIN
-    return Status.NOT_EXCEEDED if each.shown else Status.OPEN
-
-
-def _end(name: str, end: tuple[float, str] | None) -> dict[str, Any]:
+def _end(name: str, end: Bound | None) -> dict[str, Any]:
     value, by = end or (None, None)
     return {name: value, f"{name}_by": by}
 

@@ -21,7 +21,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import polars as pl
@@ -30,15 +29,16 @@ from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS,
 from epsilometer.auditing.estimation.betting import fewest_alike
 from epsilometer.auditing.estimation.successes import below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import fewest_trials, fewest_without
+from epsilometer.auditing.evidence.combined import Combined, combine
+from epsilometer.auditing.evidence.evidence import By, Computed, Covers, Evidence
+from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
 from epsilometer.auditing.exact_loss.rows import ALL, ALPHA, largest_tail
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.worth import leakage
 from epsilometer.auditing.worth.releases import STANDING
-from epsilometer.core.errors import LawError
 
-ATTACKS, LAW, LATENTS, COUNT = "attacks", "law", "law of latents", "count"
-RELEASES = "all releases"
 NO_LAW = "no law of what is released is known"
 NARROW = f"intervals over all pairs of texts are at {1 - ALPHA:.0%}, and audit.alpha is smaller"
 DEPARTED = "the rewrites do not follow the stated law"
@@ -47,69 +47,43 @@ TURNED: dict[str, Any] = {
     "why": "an attack is right less often than by chance: it tells the candidates apart and names the wrong one",
     "settles": "that attack with its score inverted",
 }
-End = tuple[float, str]  # a bound, and its source
 _CELL = ["dataset", "mechanism", "epsilon"]
 _MOST = 10_000_000  # largest useful number of trials, pairs or texts
-_SAME = 1e-9  # largest floating-point difference between two computations of one figure
 
 
 @dataclass(frozen=True)
-class LimitEvidence:
-    """Bounds on one limited figure of a cell.
+class Assessed:
+    """One limited figure of a cell: its bounds, and what would settle an open limit.
 
-    low, high: bounds, each with its source; None where nothing is known. shown: for a black box, True if its trials
-    show that the strongest attack, or the most confident guesses, do not exceed the limit. why, needed, settles: as in
-    the schema `DECISIONS`. contradicted: the upper bound that was dropped because a lower bound of other evidence is
-    above it.
+    shown: for a black box, True if its trials show that the strongest attack, or the most confident guesses, do not
+    exceed the limit. why, needed, settles: as in the schema `DECISIONS`.
     """
 
     limit: str
     allowed: float
-    low: tuple[float, str] | None = None
-    high: tuple[float, str] | None = None
+    bounds: Combined = field(default_factory=Combined)
     shown: bool = False
     why: str | None = None
     needed: int | None = None
     settles: str | None = None
-    contradicted: str | None = None
 
     @property
-    def exceeds(self) -> bool:
-        """True if the lower bound is above the limit."""
-        return self.low is not None and self.low[0] > self.allowed + _SAME
-
-    @property
-    def stays(self) -> bool:
-        """True if the upper bound is at most the limit."""
-        return self.high is not None and self.high[0] <= self.allowed + _SAME
+    def status(self) -> Status:
+        """The status of the limit."""
+        word = self.bounds.status(Limit(self.allowed, Scale(self.limit), ""))
+        return Status.NOT_EXCEEDED if word is Status.OPEN and self.shown else word
 
     @property
     def decided(self) -> bool:
         """True if no other evidence about this limit is needed."""
-        return self.exceeds or self.stays or self.contradicted is not None
+        return self.status is not Status.OPEN or self.bounds.crossed is not None
 
     @classmethod
-    def between(cls, limit: str, allowed: float, lows: Sequence[End], highs: Sequence[End]) -> LimitEvidence:
-        """Combine bounds: the largest lower one, and the smallest upper one that no other evidence contradicts.
-
-        Raises LawError where a lower and an upper bound of the same source cross.
-        """
-        lows, highs = sorted(lows), sorted(highs)
-        for (value, by), (end, of) in product(lows, highs):
-            if by == of and _above(value, end):
-                raise LawError(
-                    f"{limit} is at least {value:.6g} and at most {end:.6g}, both by {by}; check that the mechanism's "
-                    "laws and claim are right, and else report this"
-                )
-        low = lows[-1] if lows else None
-        crossed = [high for high in highs if low is not None and _above(low[0], high[0])]
-        if low is None or not crossed:
-            return cls(limit, allowed, low, highs[0] if highs else None)
-        (value, by), (end, of) = low, crossed[0]
-        why = f"a contradiction: at least {value:.4g} by {by}, at most {end:.4g} by {of}, which is dropped"
-        others = [high for high in highs if high not in crossed]
-        settles = FOLLOWED if of in (LAW, LATENTS) else None
-        return cls(limit, allowed, low, next(iter(others), None), settles=settles, contradicted=why)
+    def of(cls, limit: str, allowed: float, pieces: Sequence[Evidence], alpha: float) -> Assessed:
+        """Combine evidence at the audit's alpha. Raises LawError where bounds of the same source cross."""
+        both = combine(pieces, below=alpha, above=alpha)
+        lawful = both.crossed is not None and both.crossed[1] in (By.LAW, By.LATENTS)
+        return cls(limit, allowed, both, settles=FOLLOWED if lawful else None)
 
 
 @dataclass(frozen=True)
@@ -202,7 +176,7 @@ def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Audite
         )
 
 
-def evidence(cell: AuditedCell, limits: Limits, attributes: Iterable[str]) -> Iterator[LimitEvidence]:
+def evidence(cell: AuditedCell, limits: Limits, attributes: Iterable[str]) -> Iterator[Assessed]:
     """Yield the evidence on each limit; attributes: the labels of the data set to hide."""
     yield of_loss(cell, limits.loss)
     yield of_tail(cell, limits.delta_at_4)
@@ -210,12 +184,12 @@ def evidence(cell: AuditedCell, limits: Limits, attributes: Iterable[str]) -> It
     yield from (of_attribute(cell, label, limits.attribute) for label in attributes)
 
 
-def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
+def of_loss(cell: AuditedCell, allowed: float) -> Assessed:
     """Return the evidence on the average loss of guessing the source among the candidates of a trial."""
     best, law = cell.best, cell.lawful
-    lows, highs = _ends(law, "all_low", "all_high")
-    lows += [(best["loss"], ATTACKS)] if best["ceiling"] > 0 else []
-    both = LimitEvidence.between(LOSS, allowed, lows, highs)
+    pieces = _of_law(LOSS, law, "all_low", "all_high")
+    pieces += [_piece(LOSS, By.ATTACK, low=best["loss"])] if best["ceiling"] > 0 else []
+    both = Assessed.of(LOSS, allowed, pieces, cell.alpha)
     if both.decided:
         return both
     between = partial(replace, both)
@@ -232,42 +206,44 @@ def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
     return between(why=why, **_trials(best, allowed, best["success_rate"]))
 
 
-def of_tail(cell: AuditedCell, allowed: float) -> LimitEvidence:
+def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
     """Return the evidence on delta at 4 nats, the mean over pairs: the leak in few outputs, which an average hides."""
     best, law = cell.best, cell.lawful
-    lows, highs = _ends(law, "all_delta_at_4_low", "all_delta_at_4")
-    lows += [] if best["delta_at_4_low"] is None else [(best["delta_at_4_low"], ATTACKS)]
-    both = LimitEvidence.between(DELTA, allowed, lows, highs)
+    pieces = _of_law(DELTA, law, "all_delta_at_4_low", "all_delta_at_4")
+    pieces += [] if best["delta_at_4_low"] is None else [_piece(DELTA, By.ATTACK, low=best["delta_at_4_low"])]
+    both = Assessed.of(DELTA, allowed, pieces, cell.alpha)
     if both.decided:
         return both
-    low, high = both.low, both.high
+    between, high = partial(replace, both), both.bounds.high
     if law is not None and cell.alpha >= ALPHA:
         mean, end = law["delta_at_4"] or 0.0, 1.0 if high is None else high[0]
-        needed = _more_pairs(law, 1 - mean, 1 - end, 1 - allowed)
-        return LimitEvidence(DELTA, allowed, low, high, why=_OPEN, needed=needed, settles=_PAIRS)
+        return between(why=_OPEN, needed=_more_pairs(law, 1 - mean, 1 - end, 1 - allowed), settles=_PAIRS)
+    between = partial(replace, both, bounds=replace(both.bounds, high=None))
     if best["trials"] < (needed := fewest_trials(allowed, best["candidates"], cell.alpha)):
-        why = "no guess of so few trials could show it"
-        return LimitEvidence(DELTA, allowed, low, why=why, needed=_counted(needed), settles=_TRIALS)
+        return between(why="no guess of so few trials could show it", needed=_counted(needed), settles=_TRIALS)
     if cell.turned:
-        return LimitEvidence(DELTA, allowed, low, **TURNED)
+        return between(**TURNED)
     if (most := best["delta_at_4_high"]) is not None and most <= allowed:
-        return LimitEvidence(DELTA, allowed, low, shown=True, **cell.no_law)
-    why, needed = "the surest guesses may lie on either side", fewest_without(allowed, cell.alpha)
+        return between(shown=True, **cell.no_law)
+    needed = fewest_without(allowed, cell.alpha)
     more = _counted(needed) if best["trials"] < needed else None
-    return LimitEvidence(DELTA, allowed, low, why=why, needed=more, settles=_TRIALS)
+    return between(why="the surest guesses may lie on either side", needed=more, settles=_TRIALS)
 
 
 def of_kind(
     row: Mapping[str, Any], allowed: float, alpha: float, standing: Mapping[str, Any] | None = None
-) -> LimitEvidence:
+) -> Assessed:
     """Return the evidence on the share of a kind that survives. row: of `LEAKAGE`; standing: of `STANDING`, if any."""
-    limit, low, highs = f"{IDENTIFIERS}: {row['kind']}", (row["low"], COUNT), [(row["high"], COUNT)]
-    if standing is not None and standing["recorded"] == standing["identifiers"]:
-        highs.append((standing["standing"] / standing["identifiers"], RELEASES))
+    limit = f"{IDENTIFIERS}: {row['kind']}"
     if row["recorded"] < row["identifiers"]:  # by patterns: a masker with the same patterns leaves none of them
-        why = "they were found by patterns, and not recorded"
-        return LimitEvidence(limit, allowed, low, why=why, settles="texts with recorded ones")
-    both = LimitEvidence.between(limit, allowed, [low], highs)
+        why, settles = "they were found by patterns, and not recorded", "texts with recorded ones"
+        return replace(
+            Assessed.of(limit, allowed, [_piece(limit, By.COUNT, low=row["low"])], alpha), why=why, settles=settles
+        )
+    pieces = [_piece(limit, By.COUNT, low=row["low"], high=row["high"])]
+    if standing is not None and standing["recorded"] == standing["identifiers"]:
+        pieces.append(_piece(limit, By.RELEASES, high=standing["standing"] / standing["identifiers"]))
+    both = Assessed.of(limit, allowed, pieces, alpha)
     if both.decided:
         return both
     share, needed = row["share"], None
@@ -276,23 +252,22 @@ def of_kind(
     return replace(both, why=_OPEN, needed=needed, settles="texts with such identifiers")
 
 
-def of_attribute(cell: AuditedCell, label: str, allowed: float) -> LimitEvidence:
+def of_attribute(cell: AuditedCell, label: str, allowed: float) -> Assessed:
     """Return the evidence on the loss of an attribute, which a law bounds from above; attackers decide nothing."""
-    limit, ends, row, law = f"{ATTRIBUTE}: {label}", [], cell.attributes.get(label), cell.lawful
+    limit, row, law = f"{ATTRIBUTE}: {label}", cell.attributes.get(label), cell.lawful
+    pieces = []
     if law is not None and row is not None and cell.alpha >= ALPHA:
-        ends.append((row["upper"], _by(law)))
+        pieces.append(_piece(limit, _by(law), high=row["upper"]))
     if law is not None and law["relative_method"] == ALL_PAIRS:
-        ends.append((law["relative_epsilon"], _by(law)))
-    both = LimitEvidence(limit, allowed, high=min(ends, default=None))
-    if both.stays:
+        pieces.append(_piece(limit, _by(law), high=law["relative_epsilon"]))
+    both = Assessed.of(limit, allowed, pieces, cell.alpha)
+    if both.decided:
         return both
-    if ends:
-        why, settles = "a law bounds it from above alone", "a smaller budget"
-    elif cell.lawful is None:
-        why, settles = cell.no_law["why"], cell.no_law["settles"]
-    else:
-        why, settles = "by the law it was not computed", None
-    return LimitEvidence(limit, allowed, high=both.high, why=why, settles=settles)
+    if pieces:
+        return replace(both, why="a law bounds it from above alone", settles="a smaller budget")
+    if law is None:
+        return replace(both, **cell.no_law)
+    return replace(both, why="by the law it was not computed")
 
 
 _OPEN = "the limit lies between both ends"
@@ -317,19 +292,22 @@ def _more_pairs(law: Mapping[str, Any], mean: float, end: float, limit: float) -
     return _counted(max(at_least, law["compared"] * ((mean - end) / (mean - limit)) ** 2))
 
 
-def _ends(law: Mapping[str, Any] | None, low: str, high: str) -> tuple[list[End], list[End]]:
-    """Return the lower and upper bounds in two columns of a law. A law of latents bounds the text from above alone."""
-    lows = [] if law is None or law[low] is None or not law["released"] else [(law[low], LAW)]
-    return lows, [] if law is None or law[high] is None else [(law[high], _by(law))]
+def _of_law(limit: str, law: Mapping[str, Any] | None, low: str, high: str) -> list[Evidence]:
+    """Return the bounds in two columns of a law. A law of latents bounds the text from above alone."""
+    if law is None:
+        return []
+    least = law[low] if law["released"] else None
+    return [_piece(limit, _by(law), low=least, high=law[high])]
 
 
-def _above(value: float, end: float) -> bool:
-    """Compare a lower with an upper bound, up to floating point."""
-    return value > end + _SAME * max(1.0, abs(end))
+def _piece(limit: str, by: By, *, low: float | None = None, high: float | None = None) -> Evidence:
+    """Return evidence whose bounds were computed at the audit's alpha; None for a bound that it does not give."""
+    data = Computed(-math.inf if low is None else low, math.inf if high is None else high, 0.0)
+    return Evidence(limit, by, Scale(limit), data, covers=Covers.EVERYONE)
 
 
-def _by(law: Mapping[str, Any]) -> str:
-    return LAW if law["released"] else LATENTS
+def _by(law: Mapping[str, Any]) -> By:
+    return By.LAW if law["released"] else By.LATENTS
 
 
 def _overlap(loss: float) -> float:

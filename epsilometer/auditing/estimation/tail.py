@@ -165,18 +165,33 @@ def difference(hits: int, misses: int, trials: int, candidates: int) -> float:
     return (hits - WEIGHT * misses / (candidates - 1)) / trials
 
 
+def lower_bounds(
+    hits: NDArray[np.integer], misses: NDArray[np.integer], trials: int, candidates: int, *, error: float
+) -> Floats:
+    """Return lower bounds of a - e^4 b / (k - 1), each wrong with this probability: either rate at half of it.
+
+    hits, misses: counts [...] of right and of wrong guesses with at least a score that these trials did not choose.
+    """
+    return _least(hits, trials, error / 2) - WEIGHT * _most(misses, trials, error / 2) / (candidates - 1)
+
+
+def upper_bounds(
+    hits: NDArray[np.integer], misses: NDArray[np.integer], trials: int, candidates: int, *, error: float
+) -> Floats:
+    """Return upper bounds of the same, each wrong with this probability."""
+    return _most(hits, trials, error / 2) - WEIGHT * _least(misses, trials, error / 2) / (candidates - 1)
+
+
 def _proved(
     hits: NDArray[np.integer], misses: NDArray[np.integer], trials: int, candidates: int, *, alpha: float
 ) -> Floats:
-    """Return the lower bound of a - e^4 b / (k - 1), each rate at alpha / 4, so both hold with 1 - alpha / 2."""
-    return _least(hits, trials, alpha / 4) - WEIGHT * _most(misses, trials, alpha / 4) / (candidates - 1)
+    return lower_bounds(hits, misses, trials, candidates, error=alpha / 2)
 
 
 def _largest(first: Scored, second: Scored, candidates: int, error: float) -> float:
     """Return the upper bound on the largest a(t) - e^4 b(t) / (k - 1) of one attack, at confidence 1 - error."""
     trials, (hits, misses) = len(second.right), second.between(thresholds(first))
-    differences = _most(hits, trials, error / 2) - WEIGHT * _least(misses, trials, error / 2) / (candidates - 1)
-    return float(differences.max())
+    return float(upper_bounds(hits, misses, trials, candidates, error=error).max())
 
 
 def _least(counts: NDArray[np.integer], trials: int, level: float) -> Floats:

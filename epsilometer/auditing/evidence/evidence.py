@@ -47,13 +47,18 @@ class Hits:
 class Means:
     """Shares of right trials in independent sets.
 
-    shares: for each of the sets, whose number was fixed beforehand, the share that is right.
-
-    each: the number of trials in a set.
+    shares: for each of the sets, whose number was fixed beforehand, the share that is right, or another number in [0,
+    1]. each: the number of trials in a set; 1 where sets differ in size or the numbers count nothing, so that a trial
+    is a set.
     """
 
     shares: Sequence[float]
-    each: int
+    each: int = 1
+
+    @property
+    def mean(self) -> float:
+        """The mean share of the sets; 0 without any."""
+        return sum(self.shares) / len(self.shares) if self.shares else 0.0
 
     @property
     def right(self) -> int:
@@ -64,6 +69,18 @@ class Means:
     def n(self) -> int:
         """The number of trials in all sets."""
         return len(self.shares) * self.each
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """Counts of n independent trials of one case, where the figure is about the worst of several cases.
+
+    The rate of these trials is a lower bound of the figure's rate, which has no upper bound. right: the number of right
+    guesses.
+    """
+
+    right: int
+    n: int
 
 
 class Sure(NamedTuple):
@@ -101,7 +118,10 @@ class Confident:
 
 @dataclass(frozen=True)
 class Computed:
-    """Computed bounds of a figure, low and high, each wrong with probability at most error. n: compared pairs."""
+    """Computed bounds of a figure, low and high, each wrong with probability at most error.
+
+    n: the number of compared pairs, or of the trials behind a p-value, which is the error of what it refutes.
+    """
 
     low: float
     high: float
@@ -109,7 +129,7 @@ class Computed:
     n: int = 0
 
 
-Data = Hits | Means | Confident | Computed
+Data = Hits | Means | AtLeast | Confident | Computed
 
 
 @dataclass(frozen=True)

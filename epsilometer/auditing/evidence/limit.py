@@ -11,10 +11,11 @@ from epsilometer.auditing.estimation.successes import loss_at, success_bound
 class Scale:
     """A figure as a function of the observed rate.
 
-    measure: "loss", "delta_at_4", "identifiers", "attribute", "linking", or that of another question. options: the
-    number of equally likely options of an adversary whose loss in nats is the figure (TeDA eq. 10); None where the rate
-    itself is the figure: a share, or a delta. candidates: of a delta, the number in a trial. partly: for identifiers,
-    whether those that survive in part count. joined: the number of attributes.
+    measure: "loss", "delta_at_4", "identifiers", "attribute", "linking", "unit", "worst_pair", "claim", "similarity",
+    or that of another question. options: the number of equally likely options of an adversary whose loss in nats is the
+    figure (TeDA eq. 10); None where the rate itself is the figure: a share, or a delta. candidates: of a delta, the
+    number in a trial. partly: for identifiers, whether those that survive in part count. joined: the number of
+    attributes. lowest: the figure at rate 0, where the rate is a figure that was brought from [lowest, 1] to [0, 1].
     """
 
     measure: str
@@ -22,6 +23,7 @@ class Scale:
     candidates: int = 2
     partly: bool = False
     joined: int = 1
+    lowest: float = 0.0
 
     @classmethod
     def loss(cls, candidates: int) -> Scale:
@@ -35,11 +37,15 @@ class Scale:
 
     def rate(self, figure: float) -> float:
         """Return the rate at which the figure has this value."""
-        return figure if self.options is None else success_bound(figure, self.options)
+        if self.options is None:
+            return (figure - self.lowest) / (1 - self.lowest)
+        return success_bound(figure, self.options)
 
     def figure(self, rate: float) -> float:
         """Return the figure at a rate; infinite nats at 1."""
-        return rate if self.options is None else loss_at(rate, self.options)
+        if self.options is None:
+            return self.lowest + (1 - self.lowest) * rate
+        return loss_at(rate, self.options)
 
 
 @dataclass(frozen=True)

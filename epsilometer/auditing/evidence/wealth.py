@@ -22,15 +22,7 @@ def wealth(data: Hits | Confident, limit: Limit) -> tuple[float, float]:
     if isinstance(data, Hits):
         above, below = (log_wealth(data.right, data.n, limit.rate, way) for way in (True, False))
         return above, below
-    return tail_wealth(data, limit.allowed, limit.scale.candidates)
-
-
-def tail_wealth(data: Confident, delta: float, candidates: int) -> tuple[float, float]:
-    """Return ln wealth of the bettors on delta at 4 nats: that it is above this delta, and that it is below it.
-
-    The first falls as delta grows, and the second rises.
-    """
-    of = partial(_log_wealths_of_tail, trials=data.n, delta=delta, candidates=candidates)
+    of = partial(_log_wealths_of_tail, trials=data.n, delta=limit.allowed, candidates=limit.scale.candidates)
     return float(of([data.beyond], above=True).min()), float(of(data.between, above=False).min())
 
 

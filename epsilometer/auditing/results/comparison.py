@@ -1,7 +1,10 @@
 """The comparison of two mechanisms on the same trials: McNemar's exact test (McNemar 1947).
 
 Both were attacked on the same candidate sets with the same targets, so only trials in which the adversary named the
-source of one rewrite but not of the other tell them apart. If both leak alike, each such trial is a fair coin.
+source of one rewrite but not of the other tell them apart. If both leak alike, each such trial is a fair coin. Outcomes
+that are numbers, such as the share of a set of people that was linked, are compared the same way, by the trials in
+which they differ: the sign test, which is McNemar's where each is 0 or 1. It counts how often one is larger, not by how
+much.
 
 By the strongest attacks, "A leaks less than B" means that some attack on B succeeds more often than every attack on A.
 For one given attack on B this is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
@@ -28,6 +31,8 @@ from epsilometer.auditing.estimation.successes import below_chance, estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core.rounding import NOT_TESTABLE
 
+Outcomes = NDArray[np.bool_] | NDArray[np.float64]
+"""bool [trials], whether an attack named the source; or float [trials], outcomes of another question."""
 Right = Mapping[str, NDArray[np.bool_]]
 """For each attack, bool [trials]: whether it named the source."""
 
@@ -36,8 +41,8 @@ Right = Mapping[str, NDArray[np.bool_]]
 class Comparison:
     """The result of a paired comparison.
 
-    first_only, second_only: the number of trials in which the adversary was right about only that mechanism.
-    p_value: two-sided.
+    first_only, second_only: the number of trials in which the adversary was right about only that mechanism, or the
+    outcome of that mechanism was larger. p_value: two-sided.
     """
 
     trials: int
@@ -46,15 +51,14 @@ class Comparison:
     p_value: float
 
 
-def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
-    """Return the comparison of two mechanisms under one attack.
+def compare(first: Outcomes, second: Outcomes) -> Comparison:
+    """Return the comparison of two mechanisms under one attack, or by another figure.
 
-    first, second: bool [trials], whether the adversary named the source, in the same trials. Raises ValueError if their
-    lengths differ.
+    first, second: their outcomes in the same trials. Raises ValueError if their lengths differ.
     """
     if len(first) != len(second):
         raise ValueError(f"a paired comparison needs the same trials, got {len(first)} and {len(second)}")
-    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    only_first, only_second = int((first > second).sum()), int((second > first).sum())
     p = float(binomtest(only_first, only_first + only_second).pvalue) if only_first + only_second else 1.0
     return Comparison(len(first), only_first, only_second, p)
 
@@ -77,22 +81,22 @@ def least_difference(compared: Comparison, level: float, power: float = 0.9) -> 
     return 1.0
 
 
-def compare_strongest(first: Right, second: Right) -> Comparison:
+def compare_strongest(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -> Comparison:
     """Return the comparison by the strongest attack on each mechanism, whatever its name.
 
-    first_only and second_only are counted for the two attacks with most successes.
+    first_only and second_only are counted for the two attacks with most successes, or the largest sum of outcomes.
     """
-    best = [max(right.values(), key=lambda hits: int(hits.sum())) for right in (first, second)]
+    best = [max(outcomes.values(), key=lambda each: float(each.sum())) for outcomes in (first, second)]
     p = min(1.0, 2 * min(_leaks_less(first, second), _leaks_less(second, first)))
     shown = compare(*best)
     return Comparison(shown.trials, shown.first_only, shown.second_only, p)
 
 
-def _leaks_less(first: Right, second: Right) -> float:
+def _leaks_less(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -> float:
     """Return the p-value for the finding that some attack on the second succeeds more often than any on the first."""
 
-    def less(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
-        wins, losses = int((first & ~second).sum()), int((second & ~first).sum())
+    def less(first: Outcomes, second: Outcomes) -> float:
+        wins, losses = int((first > second).sum()), int((second > first).sum())
         return float(binomtest(wins, wins + losses, alternative="less").pvalue) if wins + losses else 1.0
 
     return min(1.0, len(second) * min(max(less(left, right) for left in first.values()) for right in second.values()))

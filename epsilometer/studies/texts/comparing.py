@@ -6,7 +6,6 @@ Attacks on both use the same trials. Losses are in nats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.estimation.tail import Scored, lower_end
 from epsilometer.auditing.results.comparison import judged, lone_rows, paired_rows
 from epsilometer.auditing.results.diagnostics import STRONGEST
-from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
 from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_design
@@ -31,69 +29,18 @@ from epsilometer.core.guarantees import at_budget, budget_name
 from epsilometer.core.mechanism import Mechanism, budgets, check_guarantees, has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.game.play import Knowledge, play
-from epsilometer.project.paths import inside
-from epsilometer.studies.texts.params import TextsParams, read
-
-Side = Named | tuple[Named, float]
-"""A mechanism at an epsilon, or a mechanism without a privacy budget."""
-
-
-class Compared(Printed):
-    """The table of a comparison, which prints its findings."""
-
-    short = ("dataset", "attack", "p Holm", "finding")
-
-
-def compare(
-    source: Sequence[str] | str | Path, first: Side, second: Side, *, trials: int = 2000, design: Design = STANDARD
-) -> pl.DataFrame:
-    """Compare how much two mechanisms leak on the same trials, by McNemar's exact test with Holm's correction.
-
-    source: the texts, or the folder of a project with an audit, whose guesses are compared. first, second: a mechanism,
-    as in `epsilometer.audit`, with its epsilon: `("tem", 11)`; or by itself if it has no privacy budget: `"presidio"`;
-    in a project by name. trials, design: on texts; a project uses those of its params.yaml. Returns a row for the
-    strongest of the attacks on both, and one for each of these (in a project for each data set): dataset, attack,
-    attacks (those compared), trials, `first only` and `second only` (trials in which the adversary was right about only
-    that one), `p value`, `p Holm` and the `finding` in words, all of which hold at once at level alpha; and for each
-    mechanism the delta at 4 nats that its most confident guesses prove (`first delta at 4`, `second delta at 4`; null
-    if not testable), which an average does not show. The last rows are for attacks on only one of the two, with the
-    loss in the `finding` and without a comparison. The table prints four columns and holds all: `table.columns`. Raises
-    UserError for an epsilon that was not audited, that is missing or that has no effect, and for values outside their
-    range.
-    """
-    (left, left_at), (right, right_at) = _at(first), _at(second)
-    if isinstance(source, (str, Path)):
-        if design != STANDARD or not (isinstance(left, str) and isinstance(right, str)):
-            raise UserError("a project has its design in params.yaml, and its mechanisms by name")
-        with inside(source):
-            params = read()
-            rows = compare_cells(params, (left, left_at), (right, right_at), params.audit.alpha)
-    else:
-        rows = compare_texts(source, (left, left_at), (right, right_at), trials, design=design)
-    return Compared(rows)
-
-
-def _at(side: Side) -> tuple[Named, float | None]:
-    """A mechanism, and its epsilon or None."""
-    if not isinstance(side, tuple):
-        return side, None
-    if len(side) != 2:
-        raise UserError(
-            f'a mechanism is compared at one epsilon, as ("tem", 11), got {len(side)} values; give one that takes no '
-            'privacy budget by itself, as "presidio"'
-        )
-    return side
+from epsilometer.studies.texts.params import TextsParams
 
 
 def compare_cells(
     params: TextsParams, first: tuple[str, float | None], second: tuple[str, float | None], alpha: float
 ) -> list[dict[str, Any]]:
-    """The rows of `compare`, from the guesses of the last audit.
+    """The rows of a comparison, from the guesses of the last audit.
 
     first, second: a mechanism and its epsilon, None for one without a privacy budget. Attacks that see more than the
     release are left out. Holm's correction is over all rows that compare.
     """
-    rows, alone, names = [], [], _labels(first, second)
+    rows, alone, names = [], [], labels(first, second)
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
     for dataset in params.datasets:
         cells = [params.cells.get(f"{dataset}-{name}") for name, _ in (first, second)]
@@ -132,16 +79,16 @@ def compare_texts(
     texts, attacks, k = api.distinct(texts), api.chosen_attacks(None), design.k
     named = [(api.label(mechanism), epsilon) for mechanism, epsilon in (first, second)]
     mechanisms = [api.as_mechanism(mechanism, None, texts) for mechanism, _ in (first, second)]
-    sides = [_budgeted(mechanism, *of) for mechanism, of in zip(mechanisms, named, strict=True)]
+    sides = [budgeted(mechanism, *of) for mechanism, of in zip(mechanisms, named, strict=True)]
     say_language(texts, {**attacks, **{label: built for (built, _), (label, _) in zip(sides, named, strict=True)}})
     sampled, embedded = api.draw(texts, trials, as_installed(design))
     guessed = [_guessed(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
-    names = _labels(*named)
+    names = labels(*named)
     rows = judged(_paired(name, guessed, k, design.alpha), *names, design.alpha)
     return rows + _alone(name, guessed, names, k, alpha=design.alpha)
 
 
-def _budgeted(mechanism: Mechanism, name: str, epsilon: float | None) -> tuple[Mechanism, float]:
+def budgeted(mechanism: Mechanism, name: str, epsilon: float | None) -> tuple[Mechanism, float]:
     """A mechanism and its budget. name: of the mechanism, as the user gave it."""
     if epsilon is None and has_budget(mechanism):
         raise UserError(f'{name} needs an epsilon; write {name}=EPSILON, or in Python a pair, ("{name}", EPSILON)')
@@ -211,7 +158,7 @@ def _right(side: Mapping[str, Scored]) -> dict[str, NDArray[np.bool_]]:
     return {attack: scored.right for attack, scored in side.items()}
 
 
-def _labels(first: tuple[str, float | None], second: tuple[str, float | None]) -> tuple[str, str]:
+def labels(first: tuple[str, float | None], second: tuple[str, float | None]) -> tuple[str, str]:
     """The names of the two in a finding, with "first" and "second" if both have the same name."""
     left, right = (name if epsilon is None else f"{name}={epsilon:g}" for name, epsilon in (first, second))
     return (f"first ({left})", f"second ({right})") if left == right else (left, right)

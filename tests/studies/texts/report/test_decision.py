@@ -12,7 +12,9 @@ import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED
 from epsilometer.auditing.decisions.decide import ALL, decision
-from epsilometer.auditing.decisions.evidence import LimitEvidence
+from epsilometer.auditing.decisions.evidence import Assessed
+from epsilometer.auditing.evidence.combined import Combined
+from epsilometer.auditing.evidence.evidence import By
 from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.schemas import DECISIONS, POSSIBLE
 from epsilometer.report.rows import CELL
@@ -41,7 +43,7 @@ BUDGETS = (0.5, 1.0, 2.0)
 NAMES = ("alpha", "beta", "gamma", "check")  # the last is a control
 
 
-def evidence(rng: np.random.Generator) -> list[LimitEvidence]:
+def evidence(rng: np.random.Generator) -> list[Assessed]:
     """Of two limits: anything that can be known, often near the limit."""
     rows = []
     for limit, allowed in (("loss", 1.0), ("delta_at_4", 0.01), ("identifiers: name", 0.01)):
@@ -49,11 +51,10 @@ def evidence(rng: np.random.Generator) -> list[LimitEvidence]:
         low, high = middle * rng.choice([0.5, 0.99999, 1]), middle * rng.choice([1, 1.00001, 2])
         bounded = rng.integers(3)
         rows.append(
-            LimitEvidence(
+            Assessed(
                 limit,
                 allowed,
-                low=(low, "attacks"),
-                high=(high, "law") if bounded else None,
+                Combined((low, By.ATTACK), (high, By.LAW) if bounded else None),
                 shown=bool(bounded == 0 and rng.integers(2)),
                 settles=None if bounded else "trials",
                 needed=None if bounded else int(rng.integers(1000)),

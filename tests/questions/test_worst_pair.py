@@ -12,11 +12,11 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.exact_loss.from_texts import exact_loss
 from epsilometer.auditing.trials.design import Design
-from epsilometer.auditing.worst_pair import ANY, EQUAL, EXACT, ONE_WORD, audit_worst, exchanged, whole
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import TEXT
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from epsilometer.questions.worst_pair import ANY, EQUAL, EXACT, ONE_WORD, audit_worst, exchanged, whole
 from epsilometer.text.words import words
 from tests.support.broken.rare_words_pass import RareWordsPass
 from tests.support.spelled import Spelled

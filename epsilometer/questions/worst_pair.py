@@ -15,15 +15,23 @@ without delta, and delta at the claimed loss with another (`PairLosses.room`). I
 states; the row `sampled` assumes nothing.
 
 The result is a lower bound on the loss of the mechanism's worst pair: another pair may lose more.
+
+The figure of the question `WorstPair` is the largest loss, in nats, of guessing between any two of the texts. Trials of
+the pair that the search leaves bound it from below alone, at the loss of their rate of right guesses (TeDA eq. 10 with
+k = 2). The stated law bounds it from above where every pair of the texts was compared and the released text shows no
+more than the law describes, for every adversary; of some pairs it bounds it from below alone. Assumption: the mechanism
+follows its law. So the law counts only where rewrites do not refute it (`limits/stated_law.py`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import combinations
 from operator import or_
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -33,12 +41,18 @@ from epsilometer.auditing.claims import verdicts
 from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.estimation.abstention import worst_output
-from epsilometer.auditing.estimation.halving import affordable, search
+from epsilometer.auditing.estimation.halving import Survivor, affordable, search
 from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.auditing.evidence.evidence import AtLeast, By, Computed, Covers, Evidence
+from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.exact_loss.bracket import guess_losses
 from epsilometer.auditing.exact_loss.losses import Request
 from epsilometer.auditing.exact_loss.measuring import pair_losses, pairwise
+from epsilometer.auditing.gate_statistics import BY_LAW, Errors
+from epsilometer.auditing.limits.stated_law import law_p_value
+from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
 from epsilometer.auditing.schemas import WORST_PAIRS
+from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.text_audit import (
     Attacks,
     Named,
@@ -53,17 +67,135 @@ from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import STANDARD, Design, check_design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack
+from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.guarantees import at_budget, check_epsilons, stored
 from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import Mechanism, budgets, check_guarantees, law_of, releases
 from epsilometer.core.randomness import Noise
 from epsilometer.game.play import Knowledge, play, queried, with_queries
 from epsilometer.models.spending import Dry
+from epsilometer.runtime.progress import note
 from epsilometer.text.words import words, write
 
 ANY, EQUAL, ONE_WORD = "all", "equal length", "one word"
 SAMPLED, EXACT = "sampled", f"exact, {verdicts.BY_LAW}"
+
+
+_SCALE = Scale("worst_pair", options=2)
+_FIGURE = "worst pair"
+_SHOWN = (
+    *("epsilon", "pairs", "x", "other", "place", "other_place", "method", "attack", "trials", "successes"),
+    *("loss", "ceiling", "worst_output", "claimed", "overall", "claim"),
+)
+_ALL = 2000  # most pairs of texts that are all compared under the law; of more, as many are drawn
+_MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; with fewer, none
+
+
+@component
+class WorstPair:
+    """Without settings: the attacks are those of the subject that see the released view."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH})  # HIGH by a law alone
+    usual: ClassVar[int] = 4000
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+    def limit(self, of: Subject, allowed: float) -> Limit:
+        """Return a limit on the loss, in nats, of every pair of the texts."""
+        if not allowed > 0:
+            raise UserError(f"the limit of worst_pair, in nats, must be > 0, got {allowed}")
+        if len(of.pool.texts) < 2:
+            raise UserError(f"a pair needs two distinct texts, got {len(of.pool.texts)}")
+        return Limit(allowed, _SCALE, "the largest loss of a pair allowed")
+
+    def tests(self, of: Subject) -> Sequence[str]:
+        """Return the name of the figure by attacks and, where its law is computed, by law."""
+        return [_FIGURE, *([_FIGURE + BY_LAW] if _lawful(of.mechanism) else [])]
+
+    def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
+        """Return the number of trials: half of them show the limit exceeded where an attack is always right."""
+        if limit.rate > 1 - 1e-6:
+            raise UserError(f"no rate of right guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit")
+        fewest = 2 * (math.floor(math.log(errors.alpha / tests) / math.log(limit.rate)) + 1)
+        if fewest > budget:
+            raise UserError(
+                f"a loss of {limit.allowed:g} nats of a pair takes {fewest:,} rewrites to show, and {budget:,} are "
+                "left; give a larger budget (--budget), or a lower limit"
+            )
+        return min(max(self.usual, 2 * fewest), budget)
+
+    def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
+        """Return the evidence of a law that keeps the limit for every pair and adversary (`ShownByLaw`)."""
+        if not _lawful(of.mechanism) or min(_MOST, budget // 2) < _FEWEST:
+            return None, None
+        law = _of_law(of)
+        if law.high > limit.allowed:
+            return None, None
+        tested, why = _refuted(of, law, min(_MOST, budget // 2), errors.alpha)
+        return (None, why) if why else (_shown_by(law, tested), None)
+
+    def observe(self, of: Subject, count: int) -> Sequence[Observed]:
+        """Return the evidence of the pair that a search leaves, and of the law, within this number of rewrites."""
+        observed, left = [], count
+        if _lawful(of.mechanism) and (tested := min(_MOST, count // 4)) >= _FEWEST:
+            law, left = _of_law(of), count - tested
+            _, why = _refuted(of, law, tested, of.design.alpha)
+            observed = [] if why else [_shown_by(law, tested)]
+        pairs = whole(ANY, of.pool.texts, affordable(left), of.design.seed)
+        able = seeing(of.attacks, of.mechanism, "released")
+        best, _ = _searched(pairs, of.mechanism, of.epsilon, able, trials=left, seed=of.design.seed, tally=of.tally)
+        data = AtLeast(int(best.right.sum()), len(best.right))
+        row = {"attack": list(able)[best.attack], "compared": len(pairs.x), **pairs.parts(best.arm)}
+        return [Observed(Evidence(_FIGURE, By.ATTACK, _SCALE, data, covers=Covers.THESE), row=row), *observed]
+
+    def table(self, request: TableRequest) -> Table:
+        """Return the worst pair of each epsilon, group of pairs and method, as `audit_worst`."""
+        return request.measured(audit_worst, self.usual, WORST_PAIRS, _SHOWN)
+
+
+def _lawful(mechanism: Mechanism) -> bool:
+    """Return True if the law of the released view is known, so that the losses of pairs are computed."""
+    return pairwise(mechanism) and law_of(mechanism) in releases(mechanism) and not shows_more(mechanism)
+
+
+def _of_law(of: Subject) -> Computed:
+    """Return the bounds of the largest guess loss by law; infinite above where some pair was not compared."""
+    texts = of.pool.texts
+    numbers = _law_pairs(texts, of.design.seed)
+    claims = [np.full(len(numbers), np.inf)]  # a figure, whatever is claimed
+    (losses,) = pair_losses(Request(of.mechanism, texts, numbers, [of.epsilon], claims=claims))
+    guess = guess_losses(losses.log_error)
+    every = len(numbers) == math.comb(len(texts), 2)
+    return Computed(float(guess.low.max()), float(guess.high.max()) if every else math.inf, 0.0, len(numbers))
+
+
+def _law_pairs(texts: Sequence[str], seed: int) -> NDArray[np.int64]:
+    """Return the pairs that are compared under the law [n, 2]: all, or as many as are computed."""
+    if math.comb(len(texts), 2) <= _ALL:
+        return np.array(list(combinations(range(len(texts)), 2)), np.int64)
+    return whole(ANY, texts, _ALL, seed).numbers
+
+
+def _refuted(of: Subject, law: Computed, rewrites: int, alpha: float) -> tuple[int, str | None]:
+    """Return the number of rewrites that were compared with the law, and why the law counts for nothing, if so."""
+    pairs = _law_pairs(of.pool.texts, of.design.seed)
+    chosen = Noise.named(rewrites, of.design.seed, "worst", "law").uniforms()[:, 0]
+    p = law_p_value(of, of.pool.texts, pairs[(chosen * len(pairs)).astype(np.int64)], law.high)
+    if p is not None and p > alpha:
+        return rewrites, None
+    why = f"{rewrites:,} rewrites {'cannot be compared with' if p is None else 'refute'} the stated law"
+    note(f"{why}{at_budget(of.epsilon)}, so it bounds the loss of no pair")
+    return rewrites, why
+
+
+def _shown_by(law: Computed, rewrites: int) -> Observed:
+    covers = Covers.EVERYONE if math.isfinite(law.high) else Covers.THESE
+    return Observed(Evidence(_FIGURE + BY_LAW, By.LAW, _SCALE, law, covers=covers), row={"unrefuted": rewrites})
 
 
 @dataclass(frozen=True)
@@ -175,7 +307,7 @@ def audit_worst(
             check_guarantees(made_by, at)
             worst = worst_cases(made_by, at)  # independent of these texts
         able = seeing(applicable(chosen, made_by), made_by, "released")
-        if pairwise(made_by) and law_of(made_by) in releases(made_by) and not shows_more(made_by):
+        if _lawful(made_by):
             rows += _computed(group, made_by, at)
         try:
             rows += [_proved(group, made_by, each, able, trials=trials, design=design, tally=tally) for each in at]
@@ -228,6 +360,21 @@ class _Trials:
         return np.stack(right, axis=2)
 
 
+def _searched(
+    pairs: PairGroup,
+    mechanism: Mechanism,
+    epsilon: float,
+    attacks: Mapping[str, Attack],
+    *,
+    trials: int,
+    seed: int,
+    tally: Tally,
+) -> tuple[Survivor, Mapping[str, NDArray[np.float64]]]:
+    """Return the pair that the search leaves, tried afresh, and the attacks' scores of these fresh trials."""
+    tried = _Trials(pairs, mechanism, epsilon, attacks, seed=seed, tally=tally)
+    return search(tried.pull, len(pairs.x), trials), tried.surest
+
+
 def _proved(
     pairs: PairGroup,
     mechanism: Mechanism,
@@ -238,8 +385,7 @@ def _proved(
     design: Design,
     tally: Tally,
 ) -> dict[str, Any]:
-    tried = _Trials(pairs, mechanism, epsilon, attacks, seed=design.seed, tally=tally)
-    best = search(tried.pull, len(pairs.x), trials)
+    best, surest = _searched(pairs, mechanism, epsilon, attacks, trials=trials, seed=design.seed, tally=tally)
     attack, said = list(attacks)[best.attack], stated(mechanism, epsilon)
     count, hits = len(best.right), int(best.right.sum())
     proved = estimate(hits, count, alpha=design.alpha)
@@ -254,7 +400,7 @@ def _proved(
         "loss": proved.loss,
         "point": proved.point,
         "ceiling": proved.ceiling,
-        "worst_output": worst_output(best.right, tried.surest[attack], 2, design.alpha),
+        "worst_output": worst_output(best.right, surest[attack], 2, design.alpha),
         "delta": said.delta,
         "claim": said.claim,
         **pairs.parts(best.arm),

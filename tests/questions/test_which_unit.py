@@ -13,13 +13,13 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TEST
 from epsilometer.auditing.estimation.abstention import halves
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.external import CommandMechanism
-from epsilometer.auditing.units import Coins, audit_units
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.models.chat import Chat
+from epsilometer.questions.which_unit import Coins, audit_units
 from tests.support.broken.noise_reused import OTHER
 from tests.support.endpoint import Server
 

@@ -1,4 +1,4 @@
-"""The audit over units: a coin chooses every word of a text, and the adversary guesses all coins of a rewrite.
+"""Which word was it: a coin chooses every word of a text, and the adversary guesses all coins of a rewrite.
 
 Each word of a text gets a partner, another word of the texts; a fair coin chooses which of the two takes its place,
 and the resulting text is rewritten once. So n words give n guesses where a trial between whole texts gives one, and
@@ -8,14 +8,23 @@ A guess is that of an attack which sees the output in the word's place, if the r
 the text, else the whole rewrite, with the two words as candidates. Any attack works, for any mechanism: information
 that it ignores, such as the context of a word, makes the bound lower and never wrong. Attacks on latents and on a
 provider's view have nothing to compare a single word with, and are left out.
+
+The question `WhichUnit` takes a rewritten text as a trial, whose value is the share of its words' coins that an attack
+guessed rightly. Texts are drawn independently, each with coins of its own, so the values are independent numbers in
+[0, 1]. Let p be their mean: the probability of guessing a uniformly drawn word of a uniformly drawn text. The figure is
+the loss of guessing between two words at that rate, ln(p / (1 - p)) (TeDA eq. 10 with k = 2). If no word loses more
+than c nats given the others, each coin is guessed rightly with probability at most e^c / (1 + e^c), and so p is at most
+that. So the lower bound holds for the loss of a word, whatever the texts; the upper bound covers the attacks that ran,
+as an average over words. `audit_units` counts coins, not texts, and the most confident guesses alone, so it proves
+more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -25,9 +34,14 @@ from epsilometer.auditing.claims import verdicts
 from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.estimation.abstention import halves, levels
+from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Means
+from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.gate_statistics import Errors, fewest_sets
 from epsilometer.auditing.one_run.coins import p_value, unit_loss
+from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import UNIT_LOSSES
+from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.text_audit import (
     Attacks,
     Named,
@@ -37,10 +51,12 @@ from epsilometer.auditing.text_audit import (
     distinct,
     say_what_is_left_out,
 )
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import STANDARD, Design, check_design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack, Guesses
 from epsilometer.core.attack import sees as seen_by
+from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.mechanism import TEXT, UNITS, Mechanism, Rewrites, budgets, check_guarantees
@@ -49,6 +65,77 @@ from epsilometer.core.randomness import Noise
 from epsilometer.game.play import Knowledge, play, with_queries
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words, write
+
+_COMPARED = {TEXT, UNITS}  # the views of single words
+_SHOWN = (
+    *("epsilon", "attack", "sees", "rewrites", "coins", "guesses", "right"),
+    *("loss", "ceiling", "covered", "claimed", "overall", "claim"),
+)
+_AMPLE = 2  # multiple of the texts that could show a limit kept, since the number of right guesses varies
+
+
+@component
+class WhichUnit:
+    """Without settings: the attacks are those of the subject that can compare single words."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
+    usual: ClassVar[int] = 100
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+    def limit(self, of: Subject, allowed: float) -> Limit:
+        """Return a limit on the loss, in nats, of guessing between two words."""
+        if not allowed > 0:
+            raise UserError(f"the limit of which_unit, in nats, must be > 0, got {allowed}")
+        return Limit(allowed, _SCALE, "the largest loss of a word allowed")
+
+    def tests(self, of: Subject) -> Sequence[str]:
+        """Return a name for each attack that can compare single words."""
+        return [_name(attack) for attack in _able(of.attacks, of.mechanism, _COMPARED)]
+
+    def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
+        """Return the number of texts that show the limit kept by an attack at chance, twice over."""
+        if limit.rate > 1 - 1e-6:
+            raise UserError(f"no rate of right guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit")
+        lengths = [len(split) for text in of.pool.texts if (split := words(text))]
+        spread = float(np.sqrt(np.mean(0.25 / np.array(lengths)))) if lengths else 0.5
+        fewest = fewest_sets(limit.rate, tests, expected=0.5, spread=spread, errors=errors)
+        if fewest is None or fewest > budget:
+            needed = "more than a million" if fewest is None else f"{fewest:,}"
+            raise UserError(
+                f"a loss of {limit.allowed:g} nats of a word takes {needed} rewrites to show, and {budget:,} are left; "
+                "give a larger budget (--budget), or a higher limit"
+            )
+        return min(max(self.usual, _AMPLE * fewest), budget)
+
+    def observe(self, of: Subject, count: int) -> Sequence[Observed]:
+        """Return the evidence of each attack on the words of this number of texts."""
+        coins = Coins.flip(of.pool.texts, count, of.design.seed)
+        played = _guessed(coins, of.mechanism, of.attacks, [of.epsilon], seed=of.design.seed, tally=of.tally)
+        (guesses,) = played.values()
+        _say_idle(of.attacks, guesses)
+        observed = []
+        for name, guess in guesses.items():
+            right = guess.slots == coins.fell
+            shares = np.add.reduceat(right, coins.starts, dtype=np.int64) / coins.lengths
+            evidence = Evidence(_name(name), By.ATTACK, _SCALE, Means(shares.tolist()), covers=Covers.THESE)
+            observed.append(Observed(evidence, shares, row={"words": len(right), "right": int(right.sum())}))
+        return observed
+
+    def table(self, request: TableRequest) -> Table:
+        """Return a row per epsilon and attack, as `audit_units`."""
+        return request.measured(audit_units, self.usual, UNIT_LOSSES, _SHOWN)
+
+
+_SCALE = Scale("unit", options=2)
+
+
+def _name(attack: str) -> str:
+    return f"unit: {attack}"
 
 
 @dataclass(frozen=True)
@@ -84,12 +171,16 @@ class Coins:
         return cls(vocabulary, pairs, (coin < 0.5).astype(SLOT), rows.lengths)
 
     @property
+    def starts(self) -> NDArray[np.int64]:
+        """The number of the first word of each text."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    @property
     def texts(self) -> list[str]:
         """Return the texts that the mechanism rewrites."""
         chosen = self.pairs[np.arange(len(self.fell)), self.fell].tolist()
-        ends = np.cumsum(self.lengths).tolist()
-        starts = [0, *ends[:-1]]
-        return [write(self.vocabulary[i] for i in chosen[a:b]) for a, b in zip(starts, ends, strict=True)]
+        places = zip(self.starts.tolist(), np.cumsum(self.lengths).tolist(), strict=True)
+        return [write(self.vocabulary[i] for i in chosen[a:b]) for a, b in places]
 
     def shown(self, rewrites: Rewrites) -> Rewrites:
         """Return the output in the place of each coin: a word, and its unit, if the rewrite has as many words."""
@@ -127,30 +218,50 @@ def audit_units(
         check_epsilons(epsilons)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
-    able = _able(chosen, made_by, {TEXT, UNITS})  # raises before any text is rewritten
+    _able(chosen, made_by, _COMPARED)  # raises before any text is rewritten
     at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
     check_guarantees(made_by, at)
     worst = worst_cases(made_by, at)
-    coins = Coins.flip(texts, trials, design.seed)
-    streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in at]
-    job = Job(coins.texts, np.arange(trials), at, streams)
-    with with_queries(able, made_by, coins.vocabulary, coins.pairs, epsilons=at):
-        rewrites = rewrite_all(made_by, job, paced=True)
-    job.tally.say()
+    coins, tally = Coins.flip(texts, trials, design.seed), Tally()
+    played = _guessed(coins, made_by, chosen, at, seed=design.seed, tally=tally)
+    tally.say()
     rows = []
-    for epsilon, output in zip(at, map(coins.shown, rewrites), strict=True):
-        able = _able(chosen, made_by, {TEXT} if output.units is None else {TEXT, UNITS})
-        guesses = play(
-            Knowledge(coins.vocabulary, coins.pairs, made_by),
-            {epsilon: output},
-            able,
-            lambda attack, at: Noise.named(len(coins.fell), design.seed, "units", "attack", attack, at),
-        )[epsilon]
+    for epsilon, guesses in played.items():
         seen = {name: seen_by(chosen[name], made_by) for name in guesses}
         rows += _rows(coins, made_by, epsilon, guesses, seen=seen, alpha=design.alpha)
-    if left := [name for name in applicable(chosen, made_by) if name not in {row["attack"] for row in rows}]:
-        note(f"not run: {', '.join(left)}, which compare no single words of this mechanism")
+    _say_idle(applicable(chosen, made_by), {row["attack"] for row in rows})
     return judged(pl.DataFrame(_judged(rows, design.alpha), schema=dict(UNIT_LOSSES)), worst)
+
+
+def _guessed(
+    coins: Coins,
+    mechanism: Mechanism,
+    attacks: Mapping[str, Attack],
+    epsilons: Sequence[float],
+    *,
+    seed: int,
+    tally: Tally,
+) -> dict[float, dict[str, Guesses]]:
+    """Return the guesses of all coins by epsilon and attack, of attacks that can compare a word with its output."""
+    able = _able(attacks, mechanism, _COMPARED)
+    streams = [Noise.named(len(coins.lengths), seed, "units", "rewrite", epsilon) for epsilon in epsilons]
+    job = Job(coins.texts, np.arange(len(coins.lengths)), epsilons, streams, tally=tally)
+    with with_queries(able, mechanism, coins.vocabulary, coins.pairs, epsilons=epsilons):
+        rewrites = rewrite_all(mechanism, job, paced=True)
+    guesses = {}
+    for epsilon, output in zip(epsilons, map(coins.shown, rewrites), strict=True):
+        guesses |= play(
+            Knowledge(coins.vocabulary, coins.pairs, mechanism),
+            {epsilon: output},
+            _able(attacks, mechanism, {TEXT} if output.units is None else _COMPARED),
+            lambda attack, at: Noise.named(len(coins.fell), seed, "units", "attack", attack, at),
+        )
+    return guesses
+
+
+def _say_idle(attacks: Iterable[str], compared: Collection[str]) -> None:
+    if left := [name for name in attacks if name not in compared]:
+        note(f"not run: {', '.join(left)}, which compare no single words of this mechanism")
 
 
 def _able(attacks: Mapping[str, Attack], mechanism: Mechanism, views: Set[str]) -> dict[str, Attack]:

@@ -1,0 +1,219 @@
+"""Which of two mechanisms leaks less, or keeps more, by any question that has an outcome for each trial.
+
+Both are observed in the same trials. The sign test counts the trials in which their outcomes differ: where both leak
+alike, each of these is as likely to favour either. For outcomes of 0 or 1 it is McNemar's exact test. The test of the
+strongest of several attacks and Holm's correction over all rows are those of `auditing/results/comparison.py`. A
+difference between two attackers who learn from rewrites is one between the attackers as they were trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing import text_audit as api
+from epsilometer.auditing.estimation.betting import interval
+from epsilometer.auditing.estimation.successes import below_chance
+from epsilometer.auditing.evidence.evidence import Covers, Hits
+from epsilometer.auditing.question import Gives, Observed, Question, check
+from epsilometer.auditing.results.comparison import Comparison, compare_strongest, holm
+from epsilometer.auditing.results.comparison import compare as by_sign
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.results.losses import Printed
+from epsilometer.auditing.subject import Subject, subject
+from epsilometer.auditing.text_audit import Named
+from epsilometer.auditing.trials.answers import Tally
+from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
+from epsilometer.auditing.trials.unread import say_language
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import stored
+from epsilometer.doors.ask import answers
+from epsilometer.questions.which_text import WhichText
+from epsilometer.studies.texts import comparing
+
+COMPARED = {
+    "figure": pl.String,
+    "compared": pl.String,
+    "trials": pl.Int64,
+    "first more": pl.Int64,
+    "second more": pl.Int64,
+    "p value": pl.Float64,
+    "p Holm": pl.Float64,
+    "first low": pl.Float64,
+    "first high": pl.Float64,
+    "second low": pl.Float64,
+    "second high": pl.Float64,
+    "finding": pl.String,
+}
+SIDES = ("first", "second")
+_BELOW = 1e-6  # error at which an attack is called worse than blind guessing
+_ANY = 0.5  # lies in the range of every figure: shares, probabilities and nats
+
+Side = tuple[Named, float | None]
+"""A mechanism and its epsilon, None for one without a privacy budget."""
+Figures = Mapping[str, Observed]
+
+
+class Comparisons(Printed):
+    """The table of a comparison, which prints its findings."""
+
+    short = ("figure", "p Holm", "finding")
+
+
+def compare(question: Question, first: Subject, second: Subject, trials: int | None = None) -> Comparisons:
+    """Compare two subjects by the figures of a question, in the same trials.
+
+    first, second: with the same texts and the same design. trials: None for the question's usual number. Columns:
+    figure (the attack, kind or metric; a first row `strongest` where several attacks ran on both), compared (the
+    figures of that row), trials, `first more` and `second more` (trials in which the outcome of that one is larger),
+    `p value`, `p Holm`, the bounds of both figures (`first low`, ..., each wrong with probability alpha / 2) and the
+    `finding` in words, all of which hold at once at level alpha. The last rows are for figures of only one of the two,
+    without a comparison. Raises UserError for a question without outcomes of trials, where a subject lacks what it
+    needs, and for subjects whose trials are not the same.
+    """
+    if Gives.OUTCOMES not in question.gives:
+        raise UserError(
+            f"{type(question).__name__} has no outcome for each trial, so nothing can be paired; compare by another "
+            "question, such as which_text"
+        )
+    if first.digest != second.digest or first.design != second.design:
+        raise UserError("the two have other texts or another design, so their trials are not the same; use the same")
+    subjects = [replace(of, tally=Tally()) for of in (first, second)]
+    for of in subjects:
+        check(question, of)
+    count = question.usual if trials is None else trials
+    check_trials(count)
+    sides = [{each.name: each for each in question.observe(of, count)} for of in subjects]
+    for of in subjects:
+        of.tally.say()
+    names = comparing.labels(*((of.name, stored(of.epsilon)) for of in subjects))
+    at_least = question.limit(first, _ANY).at_least
+    rows = _paired(sides, subjects, names, at_least=at_least)
+    return Comparisons([*rows, *_alone(sides, subjects, names)], schema=COMPARED, orient="row")
+
+
+def compare_on(
+    texts: Sequence[str] | pl.DataFrame,
+    first: Side,
+    second: Side,
+    trials: int | None = None,
+    *,
+    question: Question,
+    design: Design = STANDARD,
+    name: str = "texts",
+) -> list[dict[str, Any]]:
+    """Return the rows of a comparison on texts, or on a table with the columns of a question. name: of the texts."""
+    if isinstance(question, WhichText):
+        texts = texts["text"].to_list() if isinstance(texts, pl.DataFrame) else texts
+        count = question.usual if trials is None else trials
+        return comparing.compare_texts(texts, first, second, count, design=design, name=name)
+    subjects = [_subject(texts, side, design) for side in (first, second)]
+    for of in subjects:
+        say_language(of.pool.texts, {**of.attacks, of.name: of.mechanism})
+    return [{"dataset": name, **row} for row in compare(question, *subjects, trials).to_dicts()]
+
+
+def _subject(texts: Sequence[str] | pl.DataFrame, side: Side, design: Design) -> Subject:
+    """Return a mechanism on texts, by the attacks that see what is released."""
+    named, epsilon = side
+    listed = texts["text"].to_list() if isinstance(texts, pl.DataFrame) else texts
+    built = api.as_mechanism(named, None, listed)
+    comparing.budgeted(built, api.label(named), epsilon)
+    of = subject(texts, built, epsilon, design=design)
+    return replace(of, name=api.label(named), attacks=api.seeing(of.attacks, built, "released"))
+
+
+def _paired(
+    sides: Sequence[Figures], subjects: Sequence[Subject], names: Sequence[str], *, at_least: bool
+) -> list[dict[str, Any]]:
+    """Return the rows of figures that both have, the strongest attack first."""
+    first, second = sides
+    both = [name for name in first if name in second]
+    for name in both:
+        _check_same(first[name], second[name])
+    pairs = {name: by_sign(first[name].values, second[name].values) for name in both}
+    attacks = [name for name in both if first[name].evidence.covers is Covers.THESE]
+    if len(attacks) > 1 and all(_same(first[attacks[0]], first[name]) for name in attacks):
+        pairs = {
+            STRONGEST: compare_strongest(*({name: side[name].values for name in attacks} for side in sides))
+        } | pairs
+    turned = {name for name in attacks if any(_below_chance(side[name]) for side in sides)}
+    p_values = [1.0 if name in turned or (turned and name == STRONGEST) else pairs[name].p_value for name in pairs]
+    bounds = [_bounds(side, of, attacks) for side, of in zip(sides, subjects, strict=True)]
+    rows = []
+    for (name, pair), p, p_holm in zip(pairs.items(), p_values, holm(p_values), strict=True):
+        by = "under the attacks on both" if name == STRONGEST else f"{'under' if name in attacks else 'by'} {name}"
+        significant = p_holm <= subjects[0].design.alpha
+        finding = f"{_finding(pair, names, significant=significant, at_least=at_least)} {by}, p = {p_holm:.2g}"
+        row = {"figure": name, "compared": ", ".join(attacks) if name == STRONGEST else name, "trials": pair.trials}
+        row |= {"first more": pair.first_only, "second more": pair.second_only, "p value": p, "p Holm": p_holm}
+        ends = {
+            f"{which} {end}": at for which, each in zip(SIDES, bounds, strict=True) for end, at in each[name].items()
+        }
+        rows.append(row | ends | {"finding": finding})
+    return rows
+
+
+def _alone(sides: Sequence[Figures], subjects: Sequence[Subject], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rows of figures that only one of the two has."""
+    rows = []
+    for number, which in enumerate(SIDES):
+        side, other, of = sides[number], sides[1 - number], subjects[number]
+        alone = [each for name, each in side.items() if name not in other]
+        for row in answers(alone, of)[: len(alone)]:
+            ends = f"{row['low']:.3g} to {row['high']:.3g}"
+            finding = f"{row['figure']} is of {names[number]} alone: {ends}; of {names[1 - number]} it is not known"
+            rows.append(
+                {"figure": row["figure"], "trials": row["trials"]}
+                | {f"{which} {end}": row[end] for end in ("low", "high")}
+                | {"finding": finding}
+            )
+    return rows
+
+
+def _bounds(side: Figures, of: Subject, attacks: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return the bounds of each figure, and of the strongest of these attacks."""
+    every = answers(list(side.values()), of)[: len(side)]
+    strongest = answers([side[name] for name in attacks], of)[-1:]
+    named = [(row["figure"], row) for row in every] + [(STRONGEST, row) for row in strongest]
+    return {name: {end: row[end] for end in ("low", "high")} for name, row in named}
+
+
+def _finding(pair: Comparison, names: Sequence[str], *, significant: bool, at_least: bool) -> str:
+    verb = "keep" if at_least else "leak"
+    if not significant:
+        return f"no evidence that {names[0]} and {names[1]} {verb} differently"
+    less, more = names if pair.first_only < pair.second_only else reversed(names)
+    return f"{more} keeps more than {less}" if at_least else f"{less} leaks less than {more}"
+
+
+def _check_same(first: Observed, second: Observed) -> None:
+    """Raise UserError unless both were observed in the same trials."""
+    if not _same(first, second):
+        raise UserError(
+            f"the trials of {first.name} are not the same for both ({len(first.values)} and {len(second.values)} "
+            "outcomes), so they cannot be paired; correct the question, whose trials may depend on texts, seed and "
+            "number alone"
+        )
+
+
+def _same(first: Observed, second: Observed) -> bool:
+    """Return True if both have an outcome for each of the same trials, as far as their texts tell."""
+    texts = [[text for text, _ in each.of_texts] for each in (first, second)]
+    return 0 < len(first.values) == len(second.values) and texts[0] == texts[1]
+
+
+def _below_chance(observed: Observed) -> bool:
+    """Return True if an attack is right significantly less often than blind guessing, so that it tells options apart.
+
+    Its outcomes do not show that either mechanism leaks less.
+    """
+    data, options = observed.evidence.data, observed.evidence.scale.options
+    if options is None:
+        return False
+    if isinstance(data, Hits):
+        return below_chance(data.right, data.n, options)
+    return interval(observed.values, 2 * _BELOW, fixed=True)[1] < 1 / options

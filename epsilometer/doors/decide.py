@@ -1,0 +1,120 @@
+"""A decision: at which privacy budgets a subject keeps limits on the figures of any questions.
+
+Every limit must be kept. Budgets are taken from the smallest up, and the first that is not kept ends the sequence: no
+larger one is called within. So any budget that is beyond a limit is called within with probability at most alpha / 2,
+however many budgets and limits there are (`auditing/decisions/decide.py` has the proof). A lower bound is wrong with
+probability at most alpha / 2 for each question. The number of trials is fixed beforehand. Where the stated law shows a
+limit kept for every adversary, and rewrites do not refute that law, no attack runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.decisions.decide import ALL
+from epsilometer.auditing.evidence.bounds import bounds, decisive
+from epsilometer.auditing.evidence.limit import Limit
+from epsilometer.auditing.evidence.status import Status, heaviest
+from epsilometer.auditing.gate_statistics import Errors, point
+from epsilometer.auditing.question import Question, ShownByLaw, by_figure, check
+from epsilometer.auditing.results.losses import Printed
+from epsilometer.auditing.subject import Subject
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import stored
+from epsilometer.core.sizes import MOST_TRIALS
+
+COLUMNS = {
+    "epsilon": pl.Float64,
+    "figure": pl.String,
+    "measure": pl.String,
+    "allowed": pl.Float64,
+    "trials": pl.Int64,
+    "point": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "by": pl.String,
+    "decision": pl.String,
+    "needed": pl.Int64,
+}
+
+
+class Decisions(Printed):
+    """The table of `decide`."""
+
+    short = ("epsilon", "figure", "allowed", "low", "high", "decision", "needed")
+
+
+def decide(
+    limits: Sequence[tuple[Question, float]],
+    of: Subject,
+    epsilons: Sequence[float] | None = None,
+    trials: int | None = None,
+) -> Decisions:
+    """Return the status of each limit at each budget, and at each budget that of `all` limits together.
+
+    limits: questions with the largest value allowed, of some the smallest. epsilons: budgets, None for that of the
+    subject. trials: None for each question's usual number. Columns: epsilon, figure (`all` last), measure, allowed,
+    trials, point (the figure at the observed rate), low and high (bounds), by (their source), decision
+    (`evidence.status.Status`) and needed (how many trials could show an open limit kept; null where none can, or where
+    more would not help). Raises UserError where a subject lacks what a question needs.
+    """
+    if not limits:
+        raise UserError("nothing is limited; give a limit on a question (--limit which_text=1)")
+    for question, _ in limits:
+        check(question, of)
+    subjects = [of] if epsilons is None else [of.at(epsilon) for epsilon in sorted(epsilons)]
+    rows: list[dict[str, Any]] = []
+    smaller_pass = True
+    for subject in subjects:
+        at = {"epsilon": stored(subject.epsilon)}
+        here = [row for question, allowed in limits for row in _rows(question, allowed, subject, trials)]
+        word = heaviest(row["decision"] for row in here)
+        if word.passes and not smaller_pass:
+            word = Status.OPEN
+        smaller_pass = smaller_pass and word.passes
+        rows += [at | row for row in [*here, {"figure": ALL, "decision": word}]]
+        subject.tally.say()
+    return Decisions(rows, schema=COLUMNS, orient="row")
+
+
+def _rows(question: Question, allowed: float, of: Subject, trials: int | None) -> list[dict[str, Any]]:
+    """Return the rows of one question at one budget."""
+    limit, count = question.limit(of, allowed), question.usual if trials is None else trials
+    errors, shown = Errors(of.design.alpha / 2, of.design.alpha / 2), None
+    if isinstance(question, ShownByLaw):
+        shown, _ = question.by_law(of, limit, count, errors=errors)
+    groups = by_figure(question.observe(of, count) if shown is None else [shown])
+    below, above = errors.alpha / len(groups), errors.beta
+    rows = []
+    for group in groups:
+        word, evidence = decisive([each.evidence for each in group], limit, below, above)
+        ends = (above, below) if limit.at_least else (below, above)
+        low, high = bounds(evidence.data, evidence.scale, *ends)
+        needed = _needed(question, limit, of, len(groups), errors=errors) if word is Status.OPEN else None
+        few = needed is not None and needed > evidence.data.n
+        rows.append(
+            {
+                "figure": evidence.of,
+                "measure": evidence.scale.measure,
+                "allowed": allowed,
+                "trials": evidence.data.n,
+                "point": point(evidence),
+                "low": low,
+                "high": high,
+                "by": str(evidence.by),
+                "decision": Status.NOT_TESTABLE if few else word,
+                "needed": needed if few else None,
+            }
+        )
+    return rows
+
+
+def _needed(question: Question, limit: Limit, of: Subject, tests: int, *, errors: Errors) -> int | None:
+    """Return the number of trials that can show a limit kept; None where no number can."""
+    try:
+        return question.amount(of, limit, MOST_TRIALS, tests, errors=errors)
+    except UserError:
+        return None

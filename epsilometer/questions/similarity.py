@@ -1,0 +1,114 @@
+"""How similar rewrites are to their texts: the mean of a metric, whose limit is the smallest mean allowed.
+
+A trial is a uniformly drawn text of the subject and one fresh rewrite of it; its value is the metric of the two
+(`epsilometer.metrics`), which lies in [0, 1]. A metric in [-1, 1], such as a cosine x, is brought there by (1 + x) / 2,
+and the mean is given back in the metric's own unit. The mean has an interval by betting
+(`auditing/estimation/betting.py`), which assumes nothing beyond independent trials and this range. It is the mean over
+these texts, whoever reads them, so both bounds cover everyone. A pair without a value counts as the lowest.
+
+Metrics without such a range, and those of which less means closer, are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Means
+from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.gate_statistics import Errors, fewest_sets
+from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.subject import Subject
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.auditing.worth.similarity import Metric, measure, metric
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+
+_AMPLE = 2  # multiple of the texts that could show a limit kept
+_SIGNED = ("bertscore", "cosine")  # from -1 to 1
+_REFUSED = {
+    "changed": "grows as texts differ; jaccard and levenshtein grow as they agree",
+    "perplexity": "has no upper end, so that no number of texts bounds its mean; take grammaticality",
+}
+_ROUNDING = 1e-6  # by which a computed cosine may leave its range
+
+
+@component
+class Similarity:
+    """metric: a name in `epsilometer.metrics`, or the path of a file, whose values lie in [0, 1] and grow with
+    similarity; cosine and bertscore lie in [-1, 1]. settings: of the metric.
+    """
+
+    metric: str | Path = "jaccard"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
+    usual: ClassVar[int] = 200
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+    def limit(self, of: Subject, allowed: float) -> Limit:
+        """Return a limit on the mean: the smallest one allowed."""
+        self._built()
+        lowest = self._scale.lowest
+        if not lowest < allowed < 1:
+            raise UserError(
+                f"the limit of similarity, the smallest mean of {self.metric} allowed, must be in ({lowest:g}, 1), got "
+                f"{allowed}: no number of texts could show a mean beyond these ends"
+            )
+        return Limit(allowed, self._scale, "the smallest mean allowed", at_least=True)
+
+    def tests(self, of: Subject) -> Sequence[str]:
+        """Return the name of the figure."""
+        return [self._name]
+
+    def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
+        """Return the number of texts that show the limit kept where rewrites equal their texts, twice over."""
+        fewest = fewest_sets(1 - limit.rate, tests, expected=0.0, spread=0.0, errors=errors)
+        if fewest is None or fewest > budget:
+            needed = "more than a million" if fewest is None else f"{fewest:,}"
+            raise UserError(
+                f"a mean {self.metric} of {limit.allowed:g} takes {needed} rewrites to show, and {budget:,} are left; "
+                "give a larger budget (--budget), or a limit farther from the ends"
+            )
+        return min(max(self.usual, _AMPLE * fewest), budget)
+
+    def observe(self, of: Subject, count: int) -> Sequence[Observed]:
+        """Return the evidence of the mean over this number of drawn texts."""
+        texts, seed = of.pool.texts, of.design.seed
+        chosen = (Noise.named(count, seed, "similarity", "text").uniforms()[:, 0] * len(texts)).astype(np.int64)
+        stream = Noise.named(count, seed, "similarity", "rewrite", of.epsilon)
+        (rewrites,) = rewrite_all(of.mechanism, Job(texts, chosen, [of.epsilon], [stream], tally=of.tally), paced=True)
+        table = measure([texts[i] for i in chosen.tolist()], rewrites.texts, {self._name: self._built()})
+        lowest, measured = self._scale.lowest, table[self._name]
+        values = measured.fill_null(lowest).to_numpy()
+        if values.min() < lowest - _ROUNDING or values.max() > 1 + _ROUNDING:
+            raise UserError(
+                f"metric {self.metric} has values from {values.min():.3g} to {values.max():.3g}; similarity takes a "
+                f"metric from {lowest:g} to 1"
+            )
+        shares = np.clip((values - lowest) / (1 - lowest), 0.0, 1.0)
+        evidence = Evidence(self._name, By.COUNT, self._scale, Means(shares.tolist()), covers=Covers.EVERYONE)
+        return [Observed(evidence, shares, row={"without_value": measured.null_count()})]
+
+    @property
+    def _name(self) -> str:
+        return f"similarity: {Path(self.metric).stem}"
+
+    @property
+    def _scale(self) -> Scale:
+        return Scale("similarity", lowest=-1.0 if str(self.metric) in _SIGNED else 0.0)
+
+    def _built(self) -> Metric:
+        if (name := str(self.metric)) in _REFUSED:
+            raise UserError(f"similarity has no limit on {name}: it {_REFUSED[name]}")
+        return metric(name, self.settings)

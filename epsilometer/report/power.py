@@ -1,0 +1,53 @@
+"""The probability that a rule would say *disagrees* if a claim were false.
+
+A claim is decided by its result, whichever it is, if this probability is at least `LEAST` under an alternative that the
+paper denies: the truth lies a stated distance on the wrong side of the claim. Where a paper prints two figures, the
+distance is that between them, so that the alternative is the printed order reversed.
+
+Figures are taken as normal, with the deviations of their 99 % intervals, and shares of n texts as binomial. An interval
+that begins at 0 is as wide to either side as it is long. Losses, whose intervals widen with the loss, are compared with
+the narrower of their two: under the alternative the larger loss is the smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy.special import ndtr
+from scipy.stats import binom
+
+LEAST = 0.8
+_DEVIATIONS = 2.5758  # of a 99 % interval, to either side
+
+Ends = tuple[float, float]
+
+
+def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = False) -> float:
+    """Returns the probability of *disagrees* where the truth lies `against` on the wrong side of the other.
+
+    ends: of the cell's interval; other: of what it is compared with, for NEAR with the tolerance; losses: True if both
+    are losses.
+    """
+    wide, wide_other = _half(ends), 0.0 if rule == "NEAR" else _half(other)
+    if losses and other[0] != other[1]:
+        wide = wide_other = min(wide, wide_other)
+    if not math.isfinite(wide + wide_other):
+        return 0.0
+    deviation = math.hypot(wide, wide_other) / _DEVIATIONS
+    beyond = against - wide - wide_other
+    return float(ndtr(beyond / deviation)) if deviation else float(beyond >= 0)
+
+
+def power_of_share(of: int, disagrees: Callable[[int], bool], truths: tuple[float, ...]) -> float:
+    """Returns the probability of *disagrees* for a share of n texts, under the alternative where it is larger.
+
+    disagrees: whether that many of n do; truths: the shares under the alternatives, moved into 0 to 1.
+    """
+    against = [hits for hits in range(of + 1) if disagrees(hits)]
+    return max(float(binom.pmf(against, of, min(max(truth, 0.0), 1.0)).sum()) for truth in truths)
+
+
+def _half(ends: Ends) -> float:
+    low, high = ends
+    return high if low == 0 else (high - low) / 2
