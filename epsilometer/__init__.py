@@ -2,8 +2,8 @@
 
     import epsilometer
     epsilometer.audit(texts, "tem", epsilons=[5, 8], trials=500)
-    epsilometer.ask("tail", epsilometer.subject(texts, "tem"), epsilons=[5, 8])
-    epsilometer.gate(epsilometer.subject(texts, "tem", 8), epsilometer.Rules([("which_text", 1.0)]))
+    epsilometer.ask("tail", epsilometer.subject(texts, "tem", 5), epsilons=[5, 8])
+    epsilometer.gate(epsilometer.subject(texts, "tem", 8), epsilometer.Rules([(epsilometer.question("tail"), 0.01)]))
     epsilometer.calibrate(texts, "tem", target=1.0)
     epsilometer.compare(texts, ("tem", 11), ("mvc", 70))
     epsilometer.exact_loss(texts, "tem", epsilons=[5, 8])

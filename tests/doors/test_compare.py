@@ -47,16 +47,16 @@ def of(mechanism, epsilon: float, texts=TEXTS, **design) -> Subject:
 
 def people(count: int = 60) -> pl.DataFrame:
     """People whose text says what is known of them."""
-    rows = [
-        (f"person {i} likes the song {i * 7 % 31}", f"likes the song {i * 7 % 31} person {i}") for i in range(count)
-    ]
+    rows = [(f"person {i} likes the song {i * 7 % 31}", f"likes the song {i * 7 % 31} person {i}") for i in range(count)]
     return pl.DataFrame(rows, schema=["text", "facts"], orient="row")
 
 
 def test_of_zeros_and_ones_it_is_mcnemars_test() -> None:
     """The trials are the same at both epsilons; .5 of them show the text of one, .9 that of the other."""
     first, second = of(keeps, 0.5), of(keeps, 0.9)
-    left, right = ({each.name: each for each in WhichText().observe(replace(side), 400)} for side in (first, second))
+    left, right = (
+        {each.name: each for each in WhichText().observe(replace(side), 400)} for side in (first, second)
+    )
     assert [t for t, _ in left["lexical"].of_texts] == [t for t, _ in right["lexical"].of_texts]
     rows = {row["figure"]: row for row in compare(WhichText(), first, second, 400).to_dicts()}
     assert [*rows] == ["strongest", "lexical", "length"]
@@ -69,9 +69,7 @@ def test_of_zeros_and_ones_it_is_mcnemars_test() -> None:
     assert rows["strongest"]["compared"] == "lexical, length"
     adjusted = comparison.holm([row["p value"] for row in rows.values()])
     assert [row["p Holm"] for row in rows.values()] == adjusted
-    assert rows["strongest"]["finding"].startswith(
-        "keeps=0.5 leaks less than keeps=0.9 under the attacks on both, p = "
-    )
+    assert rows["strongest"]["finding"].startswith("keeps=0.5 leaks less than keeps=0.9 under the attacks on both, p = ")
 
 
 def test_shares_are_compared_by_their_signs() -> None:
