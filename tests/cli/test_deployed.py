@@ -393,7 +393,7 @@ def test_what_the_page_shows_comes_out(
     server: Deployed, capfd: pytest.CaptureFixture[str], command: str, output: str
 ) -> None:
     """The audited service masks every second word; the probed one lets 3 % of streams pass and quotes 2 % in errors."""
-    if "--probe-failures" in command:
+    if "epsilometer probe" in command:
         server.rewrite = lambda text: "a message came in"
         chance = {"stream": 0.03, "error": 0.02}
         server.faults = lambda text: {f for f, p in chance.items() if random.Random(f"{f} {text}").random() < p}
