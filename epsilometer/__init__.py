@@ -2,6 +2,8 @@
 
     import epsilometer
     epsilometer.audit(texts, "tem", epsilons=[5, 8], trials=500)
+    epsilometer.ask("tail", epsilometer.subject(texts, "tem", 5), epsilons=[5, 8])
+    epsilometer.gate(epsilometer.subject(texts, "tem", 8), epsilometer.Rules([(epsilometer.question("tail"), 0.01)]))
     epsilometer.calibrate(texts, "tem", target=1.0)
     epsilometer.compare(texts, ("tem", 11), ("mvc", 70))
     epsilometer.exact_loss(texts, "tem", epsilons=[5, 8])
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from epsilometer.auditing.linking.loss import LinkingDesign, linking_loss
     from epsilometer.auditing.linking.people import People
     from epsilometer.auditing.one_run.scores import one_run
+    from epsilometer.auditing.question import question
+    from epsilometer.auditing.subject import subject
     from epsilometer.auditing.text_audit import audit
     from epsilometer.auditing.trials.design import Design
     from epsilometer.auditing.worth.similarity import similarity
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
     from epsilometer.core.errors import UserError
     from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
     from epsilometer.core.mechanism import Mechanism, Rewrites
+    from epsilometer.doors.ask import ask
+    from epsilometer.doors.gate import Rules, gate
     from epsilometer.pipeline.calibrating import calibrate
     from epsilometer.pipeline.comparing import compare
     from epsilometer.report.tracking import track
@@ -61,9 +67,11 @@ __all__ = [
     "Pace",
     "People",
     "Rewrites",
+    "Rules",
     "Search",
     "UserError",
     "anonymity",
+    "ask",
     "audit",
     "calibrate",
     "ceiling",
@@ -74,10 +82,13 @@ __all__ = [
     "exact_curves",
     "exact_loss",
     "exact_pairs",
+    "gate",
     "linking_loss",
     "one_run",
     "probe_failures",
+    "question",
     "similarity",
+    "subject",
     "surviving_identifiers",
     "track",
 ]
@@ -94,9 +105,11 @@ _MODULES = {
     "Pace": "auditing.failures.probing",
     "People": "auditing.linking.people",
     "Rewrites": "core.mechanism",
+    "Rules": "doors.gate",
     "Search": "studies.texts.calibrating.losses",
     "UserError": "core.errors",
     "anonymity": "studies.anonymity.one_call",
+    "ask": "doors.ask",
     "audit": "auditing.text_audit",
     "calibrate": "pipeline.calibrating",
     "ceiling": "auditing.ceilings.ceiling",
@@ -107,10 +120,13 @@ _MODULES = {
     "exact_curves": "auditing.exact_loss.from_texts",
     "exact_loss": "auditing.exact_loss.from_texts",
     "exact_pairs": "auditing.exact_loss.from_texts",
+    "gate": "doors.gate",
     "linking_loss": "auditing.linking.loss",
     "one_run": "auditing.one_run.scores",
     "probe_failures": "auditing.failures.probing",
+    "question": "auditing.question",
     "similarity": "auditing.worth.similarity",
+    "subject": "auditing.subject",
     "surviving_identifiers": "auditing.identifiers.surviving",
     "track": "report.tracking",
 }

@@ -349,7 +349,9 @@ def test_the_exact_loss_is_computed_as_shown() -> None:
     assert (table["average"] > 0).all()
 
 
-AUDITS = [call for call in calls("README", "your-own-texts") if re.match(r"epsilometer audit (?!reviews)", call)]
+AUDITS = [
+    call for call in calls("README", "your-own-texts") if re.match(r"epsilometer (audit|ask \w+) (?!reviews)", call)
+]
 REWRITES = [call for call in calls("commands") if call.startswith("epsilometer rewrite")]
 
 
@@ -365,13 +367,14 @@ def test_files_of_texts_are_audited_and_rewritten_as_shown(
     recorded.write_csv("made-elsewhere.csv")
     Path("anonymise").write_text("#!/bin/sh\nexec cat\n")
     Path("anonymise").chmod(0o755)
-    quick = ["--trials", "20", "--temperature", "0"] if " audit " in call else []
+    audits = not call.startswith("epsilometer rewrite")
+    quick = ["--trials", "20", "--temperature", "0"] if audits else []
     assert not app([*shlex.split(call)[1:], *quick])
     out, err = capsys.readouterr()
-    if "--identifiers" in call:
+    if "ask identifiers" in call:
         assert "phone number" in out
-    elif " audit " in call:
-        assert (" one word " if "--worst" in call else "strongest: ") in out
+    elif audits:
+        assert (" one word " if "ask worst_pair" in call else "strongest: ") in out
         assert "note: not run: channel, judge" in err
     elif "--out" in call:
         private = pl.read_csv("private.csv")
@@ -478,15 +481,15 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "HF_HUB_OFFLINE=1 make audit PROFILE=paper": "days of a large GPU",
     "epsilometer audit texts.txt --mechanism privrewrite --epsilons 20 --set endpoint": "needs an endpoint; "
     "tests/mechanisms/selection/test_privrewrite.py has a server",
-    "epsilometer audit reviews.csv --mechanism mine.py --author": "needs authors; tests/cli/test_gate.py has some",
-    "epsilometer audit reviews.csv --rewrites rewritten.csv --author": "likewise; tests/auditing/linking has some",
+    "epsilometer ask linking reviews.csv --mechanism": "needs authors; tests/cli/test_ask.py has some",
+    "epsilometer ask linking reviews.csv --rewrites": "likewise; tests/auditing/linking has some",
     "epsilometer bench": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
     "epsilometer claims": "above, with what it prints",
     "epsilometer dossier": "a finished audit: tests/studies/texts/report/test_dossier.py",
     "epsilometer fetch": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
-    "epsilometer gate reviews.csv --mechanism mine.py --attribute": "needs labels of authors; as the next",
+    "epsilometer gate reviews.csv --mechanism mine.py --limit attribute": "needs labels of authors; as the next",
     "epsilometer gate reviews.txt --mechanism masker.py": "tests/cli/test_gate.py has the masker",
-    "epsilometer audit reviews.txt --mechanism masker.py": "as the last",
+    "epsilometer ask identifiers reviews.txt --mechanism masker.py": "as the last",
     "epsilometer gate reviews.jsonl": "needs facts about people; tests/cli/test_gate.py has some",
     "epsilometer repro leaderboard_cells": "minutes; tests/pipeline/test_leaderboard_stages.py has a small one",
     "epsilometer why": "after an edit: tests/pipeline/test_code.py",
@@ -566,6 +569,7 @@ def test_the_commands_of_a_page_run_one_after_another(
     write_files(PAGES[page])
     quick = {
         "anonymize": ["--rows", "20"],
+        "ask": ["--trials", "20"],
         "audit": ["--trials", "20"],
         "calibrate": ["--budget", "800"],
         "compare": ["--trials", "20"],
@@ -575,8 +579,8 @@ def test_the_commands_of_a_page_run_one_after_another(
         command, *arguments = shlex.split(call)[1:]
         if command == "one-run":
             score_canaries()
-        of_attribute = command == "audit" and "--attribute" in arguments  # it has no trials
-        more = ["--kinds", "linear"] if of_attribute else quick.get(command, [])
+        of_attribute = (command, arguments[0]) == ("ask", "attribute")  # it has no trials
+        more = ["--with", "kinds=[linear]"] if of_attribute else quick.get(command, [])
         ended = status([command, *arguments, *more])
         assert ended in ((0, 3) if command in ("gate", "calibrate", "one-run") else (0,)), call
 

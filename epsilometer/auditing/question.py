@@ -7,19 +7,23 @@ another subject or a baseline. So each question works in every way that `needs` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.evidence.evidence import Confident, Evidence, Hits
 from epsilometer.auditing.evidence.limit import Limit
 from epsilometer.auditing.gate_statistics import Errors
+from epsilometer.auditing.results.losses import chosen
 from epsilometer.auditing.subject import Subject
+from epsilometer.auditing.text_audit import Attacks, Named
+from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.core.component import QUESTIONS, build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import has_budget
@@ -133,6 +137,91 @@ class OfGuesses(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class TableRequest:
+    """A question's own table, as a user requests it.
+
+    texts: a table with the columns `text` and those that the question reads. mechanism, settings, epsilons, attacks,
+    design: as in `epsilometer.audit`. rewrites: recorded ones instead of a mechanism, with the columns original,
+    rewrite and, if there are several budgets, epsilon. trials: None for the question's usual number. columns: those to
+    print, separated by commas, or all. read: reads another file in the same way as the texts, with these columns.
+    """
+
+    texts: pl.DataFrame | None = None
+    mechanism: Named | None = None
+    settings: Mapping[str, Any] | None = None
+    rewrites: pl.DataFrame | None = None
+    epsilons: Sequence[float] | None = None
+    attacks: Attacks | None = None
+    trials: int | None = None
+    design: Design = STANDARD
+    columns: str | None = None
+    read: Callable[[Path, Sequence[str]], pl.DataFrame] | None = None
+
+    @property
+    def rewriter(self) -> Named:
+        """The mechanism. Raises UserError where there are recorded rewrites instead."""
+        if self.mechanism is None:
+            raise UserError("this question chooses which texts are rewritten; give a mechanism, not recorded rewrites")
+        return self.mechanism
+
+    def measured(
+        self, measure: Callable[..., pl.DataFrame], usual: int, schema: Mapping[str, Any], short: Sequence[str]
+    ) -> Table:
+        """Return the table of an audit with the parameters of `epsilometer.audit`.
+
+        usual: the number of trials by default. schema, short: the columns that it returns, and that are printed.
+        """
+        columns, rewriter = self.shown(schema, short), self.rewriter
+        assert self.texts is not None, "a mechanism rewrites texts"
+        texts, trials = self.texts["text"].to_list(), usual if self.trials is None else self.trials
+        of = {"trials": trials, "settings": self.settings, "design": self.design}
+        return Table.of(measure(texts, rewriter, self.epsilons, self.attacks, **of), columns)
+
+    def shown(self, schema: Mapping[str, Any], short: Sequence[str]) -> Sequence[str]:
+        """Return the columns to print: the requested ones of the schema, or the short list."""
+        return chosen(self.columns, list(schema), short)
+
+    def check_unused(self, *names: str) -> None:
+        """Raise UserError where one of these fields has a value, which would have no effect."""
+        usual = {part.name: part.default for part in fields(self)}
+        if idle := [f"--{name}" for name in names if getattr(self, name) != usual[name]]:
+            raise UserError(f"this question does not read {', '.join(idle)}; leave out what has no effect")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that are printed as one table. columns: those to print, None for all."""
+
+    rows: Sequence[Mapping[str, Any]]
+    columns: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A question's own table. data: all that was measured. parts: what is printed, one below the other."""
+
+    data: pl.DataFrame
+    parts: Sequence[Part]
+
+    @classmethod
+    def of(cls, data: pl.DataFrame, columns: Sequence[str] | None = None) -> Table:
+        """Return a table in one part, in which rows of the strongest attack name it."""
+        return cls(data, [Part([_named(row) for row in data.iter_rows(named=True)], columns)])
+
+
+@runtime_checkable
+class Tabled(Protocol):
+    """A question whose audit has a table of its own, with more columns than `doors.ask` prints of every question."""
+
+    def table(self, request: TableRequest) -> Table | None:
+        """Return the table; None where the one of every question shows what is requested.
+
+        Raises UserError for values outside their range, before any model loads.
+        """
+        ...
+
+
 def question(named: str | Path | Question, settings: Mapping[str, Any] | None = None) -> Question:
     """Return a question by its name or by the path of a file, with these settings; an object itself."""
     if not isinstance(named, (str, Path)):
@@ -161,3 +250,8 @@ def check(question: Question, of: Subject) -> None:
         raise UserError(f"{of.name} claims nothing, so there is no claim to test; ask which_text or worst_pair")
     if Need.BUDGET in question.needs and not has_budget(of.mechanism):
         raise UserError(f"{of.name} takes no privacy budget")
+
+
+def _named(row: Mapping[str, Any]) -> dict[str, Any]:
+    best = row.get("best_attack")
+    return {**row, "attack": f"{row['attack']}: {best}"} if best is not None else dict(row)

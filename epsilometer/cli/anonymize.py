@@ -81,7 +81,7 @@ def anonymize(
     """Change texts so that a classifier of an attribute errs and one of a useful label does not.
 
     This guarantees no epsilon: who trains a classifier on such rewrites may infer the attribute again, and who has the
-    texts can tell which of them was rewritten. `epsilometer audit --rewrites --attribute` measures both.
+    texts can tell which of them was rewritten. `epsilometer ask attribute --rewrites` measures both.
     """
     from epsilometer.auditing.trials.unread import unread
     from epsilometer.core.mechanism import budgets

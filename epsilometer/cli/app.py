@@ -10,6 +10,7 @@ import typer
 from epsilometer.cli import (
     account,
     anonymize,
+    ask,
     audit,
     bench,
     calibrate,
@@ -19,19 +20,21 @@ from epsilometer.cli import (
     dossier,
     exact,
     export,
+    failures,
     gate,
     init,
     pipeline,
     project,
     rewrite,
 )
-from epsilometer.cli.command import Command
+from epsilometer.cli.command import Command, Group
 from epsilometer.cli.options import flat
 from epsilometer.cli.output import tell
 from epsilometer.core.file_names import SHOW, names_shown
 from epsilometer.core.version import VERSION
 
 app = typer.Typer(
+    cls=Group,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -62,6 +65,8 @@ def options(
 
 for command in (
     audit.audit,
+    ask.ask,
+    failures.probe,
     exact.exact,
     rewrite.rewrite,
     anonymize.anonymize,
@@ -72,7 +77,6 @@ for command in (
     claims.claims,
     claims.plan,
     account.account,
-    components.mechanisms,
     components.bounds,
     gate.gate,
     gate.schema,
@@ -90,6 +94,7 @@ for command in (
     export.diff,
 ):
     app.command(cls=Command)(flat(command))
+app.command("list", cls=Command)(flat(components.listed))
 app.command()(pipeline.stage)
 app.command(context_settings=pipeline.PASSED_ON)(pipeline.repro)
 app.command()(pipeline.compose)

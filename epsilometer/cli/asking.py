@@ -22,7 +22,7 @@ With = Annotated[
     typer.Option(
         "--with",
         metavar="QUESTION.KEY=VALUE",
-        help="A setting of a question, as linking.author=COLUMN (`epsilometer questions`).",
+        help="A setting of a question, as linking.author=COLUMN (`epsilometer list questions`).",
     ),
 ]
 
@@ -50,7 +50,7 @@ class LimitOptions:
                 raise UserError(f"--limit takes QUESTION=VALUE, got {entry!r}")
             if name in values:
                 raise UserError(f"--limit names {name} twice; give one limit of each question")
-            values[name] = number(value, f"the limit of {name} must be a number")
+            values[name] = number(value, f"--limit {name} must be a number in plain digits")
         return list(zip(questions(values, self.with_settings), values.values(), strict=True))
 
 
@@ -93,6 +93,13 @@ def questions(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[
             )
         settings[name][setting] = value
     return [question(name, of) for name, of in settings.items()]
+
+
+def of_one(name: str, with_settings: Sequence[str]) -> Question:
+    """Return a question with its settings, whose keys may go without its name."""
+    named = [entry if "." in entry.partition("=")[0] else f"{name}.{entry}" for entry in with_settings]
+    (question,) = questions([name], named)
+    return question
 
 
 def columns(asked_for: Sequence[Question]) -> list[str]:

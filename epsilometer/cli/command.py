@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from epsilometer.cli.translated import OF_GATE, translated
+from epsilometer.cli.translated import is_empty, translated
 from epsilometer.core.errors import UserError
 from epsilometer.core.readable import check_name, check_readable
 from epsilometer.runtime.withholding import report, withhold
 
 _WRITTEN = ("out", "json_file", "markdown", "junit", "sarif", "html")  # parameters whose files are written
-_EMPTY = re.compile(r"--[\w-]+=")  # an option with an empty value
+
+
+class Group(TyperGroup):
+    """The commands, which are found by the names of earlier versions, too."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As `TyperGroup`, with old commands and options translated."""
+        return super().resolve_command(ctx, translated(args))
 
 
 class Command(TyperCommand):
     """Withholds what mechanisms and libraries print from its start until the process ends."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As `TyperCommand`, with old options translated.
-
-        Raises UserError for an empty word, which as a path would mean the current folder.
-        """
+        """As `TyperCommand`. Raises UserError for an empty word, which as a path would mean the current folder."""
         for number, word in enumerate(args, start=1):
-            if not word or _EMPTY.fullmatch(word):
+            if is_empty(word):
                 raise UserError(
                     f"argument {number} of {ctx.info_name} is empty ({word!r}); give a value (an unset variable of the "
                     "shell is an empty word)"
                 )
-        if ctx.info_name == "gate":
-            args = translated(args, OF_GATE)
         return list(super().parse_args(ctx, args))
 
     def invoke(self, ctx: Any) -> Any:

@@ -1,7 +1,8 @@
-"""What is shipped, and what a model needs: `epsilometer mechanisms` and `bounds`."""
+"""What is shipped, and what a model needs: `epsilometer list` and `bounds`."""
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Annotated
 
@@ -10,22 +11,31 @@ import typer
 from epsilometer.cli.options import Json, TextOptions, writable
 from epsilometer.cli.output import show, tell
 
+_KINDS = {"mechanisms": "{mechanism}\n  {source}\n  Claim: {claim}", "questions": "{question}\n  {asks}\n  {settings}"}
 
-def mechanisms(as_json: Json = False) -> None:
-    """List the mechanisms, their claims and sources."""
-    import inspect
 
+def listed(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"{' or '.join(_KINDS)}.")] = "mechanisms",
+    as_json: Json = False,
+) -> None:
+    """List the mechanisms with their claims and sources, or the questions with their settings."""
     from epsilometer.core.component import find, module, names
+    from epsilometer.core.errors import unknown
 
+    if kind not in _KINDS:
+        raise unknown("kind of component", kind, _KINDS)
     rows = []
-    for name in names("mechanisms"):
-        definition = find("mechanisms", name, "rewrite")
-        claim = _first(inspect.getdoc(getattr(definition, "guarantee", None)))
-        rows.append({"mechanism": name, "claim": claim, "source": _first(module("mechanisms", name).__doc__)})
+    for name in names(kind):
+        about = _first(module(kind, name).__doc__)
+        if kind == "mechanisms":
+            guarantee = getattr(find(kind, name, "rewrite"), "guarantee", None)
+            rows.append({"mechanism": name, "claim": _first(inspect.getdoc(guarantee)), "source": about})
+        else:
+            rows.append({"question": name, "asks": about, "settings": _first(find(kind, name, "observe").__doc__)})
     if as_json:
         show(rows, as_json)
     else:
-        tell(*(f"{r['mechanism']}\n  {r['source']}\n  Claim: {r['claim']}" for r in rows), sep="\n\n")
+        tell(*(_KINDS[kind].format(**row) for row in rows), sep="\n\n")
 
 
 def _first(doc: str | None) -> str:

@@ -1,13 +1,12 @@
-"""`epsilometer audit --endpoint URL --probe-failures`: what a service lets through when something fails."""
+"""`epsilometer probe`: what a service lets through when something fails."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Annotated
 
 import typer
 
-from epsilometer.cli.options import EndpointOptions, kinds_of
+from epsilometer.cli.options import EndpointOptions, Json, Seed, Settings
 from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.ending import was_interrupted
@@ -16,72 +15,49 @@ from epsilometer.runtime.withholding import withheld
 _REQUESTS = 500
 
 
-@dataclass(frozen=True)
-class Probing:
-    """Whether to send planted texts that try a service's handling of failures, and within which bounds."""
-
-    probe_failures: Annotated[
-        bool,
-        typer.Option(
-            "--probe-failures",
-            help="Send planted identifiers alone, some long or malformed, and count where they show: replies, streams, "
-            "errors, headers, others' replies, the service's upstream. --max-requests (500), --identifiers.",
-        ),
-    ] = False
-    confirm_host: Annotated[
-        str | None, typer.Option(help="With --probe-failures: the endpoint's host, which you may test.")
-    ] = None
-    rate: Annotated[float, typer.Option(help="With --probe-failures: the most requests a second.")] = 5.0
-    sink: Annotated[
-        str | None,
-        typer.Option(help="With --probe-failures: [HOST:]PORT where to listen as the service's upstream."),
-    ] = None
-
-    def check_unused(self) -> None:
-        """Refuse what has no effect without a probe."""
-        if any(getattr(self, part.name) != part.default for part in fields(self)):
-            raise UserError("--confirm-host, --rate and --sink are for --probe-failures; give it, or leave them out")
-
-
-def audit_failures(
-    probing: Probing,
+def probe(
     service: EndpointOptions,
-    settings: list[str],
-    identifiers: str | None,
-    *,
-    seed: int,
-    alpha: float,
-    as_json: bool,
+    settings: Settings = [],  # noqa: B006
+    confirm_host: Annotated[
+        str | None, typer.Option(help="The endpoint's host, which confirms that you may test it.")
+    ] = None,
+    identifiers: Annotated[
+        str | None,
+        typer.Option(
+            help="Kinds of planted identifiers, separated by commas, or all: name, address, e-mail address, phone "
+            "number, date, order number."
+        ),
+    ] = None,
+    rate: Annotated[float, typer.Option(help="The most requests a second.")] = 5.0,
+    sink: Annotated[str | None, typer.Option(help="[HOST:]PORT on which to listen as the service's upstream.")] = None,
+    alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01,
+    seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
-    """Print a row a place where planted identifiers may show, after Ctrl-C of what was sent until then.
+    """Count the planted identifiers that a service lets through when something fails.
 
-    Raises UserError for what is missing, and KeyboardInterrupt at the end where Ctrl-C came.
+    Sends planted identifiers alone, some in long or malformed requests, to an --endpoint, 500 requests by default
+    (--max-requests). Prints how often they showed at each place: replies, streams, errors, headers, others' replies,
+    the service's upstream.
     """
     from epsilometer.auditing.failures.probing import KINDS, Pace, probe_failures
     from epsilometer.auditing.identifiers import planting
 
     if service.endpoint is None:
-        raise UserError("--probe-failures tries a service; give its URL (--endpoint)")
+        raise UserError("probe tries a service; give its URL (--endpoint)")
     if service.private_texts or service.stream:
-        raise UserError("--probe-failures sends planted texts alone; leave out --private-texts and --stream")
-    kinds = planting.KINDS if identifiers == "all" else kinds_of(identifiers) or KINDS
+        raise UserError("probe sends planted texts alone; leave out --private-texts and --stream")
+    kinds = planting.KINDS if identifiers == "all" else _kinds(identifiers) or KINDS
     built, requests = service.mechanism(settings, private=False), service.max_requests or _REQUESTS
     if service.dry:
         tell(
-            f"nothing was sent: at most {requests:,} requests to {probing.confirm_host or 'a host that you confirm'}, "
-            f"at most {probing.rate:g} a second, with planted identifiers ({', '.join(kinds)}) and no other text",
+            f"nothing was sent: at most {requests:,} requests to {confirm_host or 'a host that you confirm'}, "
+            f"at most {rate:g} a second, with planted identifiers ({', '.join(kinds)}) and no other text",
         )
         return
+    pace = Pace(requests, rate)
     with withheld():
-        table = probe_failures(
-            built,
-            probing.confirm_host or "",
-            kinds,
-            pace=Pace(requests, probing.rate),
-            sink=probing.sink,
-            seed=seed,
-            alpha=alpha,
-        )
+        table = probe_failures(built, confirm_host or "", kinds, pace=pace, sink=sink, seed=seed, alpha=alpha)
     rows = table.to_dicts()
     show(rows if as_json else [row | {name: row[name] or "-" for name in ("kinds", "shapes")} for row in rows], as_json)
     if not as_json:
@@ -93,3 +69,7 @@ def audit_failures(
                 )
     if was_interrupted():
         raise KeyboardInterrupt
+
+
+def _kinds(identifiers: str | None) -> list[str] | None:
+    return None if identifiers is None else [kind.strip() for kind in identifiers.split(",")]

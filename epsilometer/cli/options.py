@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from epsilometer.auditing.external import CommandMechanism
     from epsilometer.auditing.gate_statistics import Verdict
-    from epsilometer.auditing.linking.people import People
     from epsilometer.auditing.subject import Subject
     from epsilometer.corpora.files import Layout
     from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
@@ -65,20 +64,6 @@ Public = Annotated[
     Path | None,
     typer.Option("--public", help="Public texts to choose among, a file or a folder of chosen ones (exemplars)."),
 ]
-
-Identifiers = Annotated[
-    str | None,
-    typer.Option(
-        help="Kinds of identifiers that must not survive, separated by commas, or all: those that FILE records (as the "
-        "Text Anonymization Benchmark or Presidio does), else planted ones: name, address, e-mail address, phone "
-        "number, date, order number."
-    ),
-]
-
-Group = Annotated[
-    str | None, typer.Option(help="With --attribute: the column of what texts share, such as their author.")
-]
-Kinds = Annotated[str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")]
 
 
 @dataclass(frozen=True)
@@ -295,53 +280,6 @@ class TextOptions:
 
 
 @dataclass(frozen=True)
-class LinkingOptions:
-    """What an adversary knows of people whose rewrites they look for."""
-
-    facts: Annotated[
-        str | None,
-        typer.Option(help="Link people to rewrites: the column of what is known of each, a list of claims, or lines."),
-    ] = None
-    author: Annotated[
-        str | None, typer.Option(help="The same by all other texts of a person: the column that says whose each is.")
-    ] = None
-    among: Annotated[int, typer.Option(help="With --facts or --author: among how many rewrites.")] = 10
-    linkers: Annotated[
-        str | None,
-        typer.Option(help=f"Attacks by linking, separated by commas: {shipped('attacks/linking')}, or .py files."),
-    ] = None
-
-    @property
-    def wanted(self) -> bool:
-        """Whether people are to be linked. Raises UserError for two ways at once, and for attackers without facts."""
-        if self.facts and self.author:
-            raise UserError("give --facts or --author: people are known by claims or by their other texts")
-        if self.linkers and not (self.facts or self.author):
-            raise UserError("--linkers link people of whom something is known; give --facts or --author")
-        if self.among != LinkingOptions.among and not (self.facts or self.author):
-            raise UserError("--among says among how many rewrites people are linked; give --facts or --author")
-        return bool(self.facts or self.author)
-
-    @property
-    def columns(self) -> list[str]:
-        """The column that is read beside the texts, if any."""
-        return [name for name in (self.facts, self.author) if name]
-
-    def people(self, table: pl.DataFrame) -> People:
-        """Returns what is known of whom."""
-        from epsilometer.auditing.linking.people import People
-
-        (column,) = self.columns
-        texts, values = table["text"].to_list(), table[column].to_list()
-        return People.by_claims(texts, values) if self.facts else People.by_author(texts, values)
-
-    @property
-    def names(self) -> list[str] | None:
-        """The attacks that are named; None for all."""
-        return None if self.linkers is None else self.linkers.split(",")
-
-
-@dataclass(frozen=True)
 class PerText:
     """Where it is written how often each text was recognised."""
 
@@ -501,11 +439,6 @@ def settings_of(mechanism: str, entries: Sequence[str], public: Path | None) -> 
     from epsilometer.auditing.text_audit import on_public
 
     return on_public(mechanism, settings, public)
-
-
-def kinds_of(identifiers: str | None) -> list[str] | None:
-    """Returns the kinds of identifiers that --identifiers names, None for all."""
-    return None if identifiers in (None, "all") else [kind.strip() for kind in str(identifiers).split(",")]
 
 
 def mechanism_at(text: str) -> tuple[str, float | None]:

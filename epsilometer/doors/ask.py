@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -11,6 +12,7 @@ from epsilometer.auditing.evidence.bounds import bounds
 from epsilometer.auditing.evidence.evidence import By
 from epsilometer.auditing.gate_statistics import point
 from epsilometer.auditing.question import Observed, Question, check
+from epsilometer.auditing.question import question as by_name
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.subject import Subject
@@ -35,22 +37,28 @@ class Answers(Printed):
     short = ("epsilon", "figure", "trials", "point", "low", "high", "covers")
 
 
-def ask(question: Question, of: Subject, epsilons: Sequence[float] | None = None, trials: int | None = None) -> Answers:
+def ask(
+    question: str | Path | Question,
+    subject: Subject,
+    epsilons: Sequence[float] | None = None,
+    trials: int | None = None,
+) -> Answers:
     """Return the bounds on the figures of a question, a row per budget and figure.
 
-    epsilons: budgets, None for that of the subject. trials: None for the question's usual number. Columns: epsilon,
-    figure (the attack, kind or metric), measure, by, trials, point (the figure at the observed rate), low and high (its
-    bounds, each wrong with probability alpha / 2 of the subject's design) and covers (whom the upper bound covers). A
-    row `strongest` follows m attacks: the largest of their lower and of their upper bounds, each at alpha / m. Raises
-    UserError where the subject lacks what the question needs.
+    question: its name, the path of a file, or `epsilometer.question(name, settings)`. subject: from
+    `epsilometer.subject`. epsilons: budgets, None for that of the subject. trials: None for the question's usual
+    number. Columns: epsilon, figure (the attack, kind or metric), measure, by, trials, point (the figure at the
+    observed rate), low and high (its bounds, each wrong with probability alpha / 2 of the subject's design) and covers
+    (whom the upper bound covers). A row `strongest` follows m attacks: the largest of their lower and of their upper
+    bounds, each at alpha / m. Raises UserError where the subject lacks what the question needs.
     """
-    check(question, of)
-    subjects = [of] if epsilons is None else [of.at(epsilon) for epsilon in epsilons]
+    question = by_name(question)
+    check(question, subject)
+    subjects = [subject] if epsilons is None else [subject.at(epsilon) for epsilon in epsilons]
     rows = []
-    for subject in subjects:
-        observed = question.observe(subject, question.usual if trials is None else trials)
-        rows += answers(observed, subject)
-        subject.tally.say()
+    for of in subjects:
+        rows += answers(question.observe(of, question.usual if trials is None else trials), of)
+        of.tally.say()
     return Answers(rows, schema=ANSWERS, orient="row")
 
 

@@ -11,13 +11,15 @@ keeps the limit (`exact_loss/attributes.py`) and rewrites do not refute that law
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from epsilometer.auditing.evidence.evidence import By, Computed, Covers, Evidence, Hits
 from epsilometer.auditing.evidence.limit import Limit, Scale
@@ -26,7 +28,7 @@ from epsilometer.auditing.exact_loss.measuring import applies
 from epsilometer.auditing.exact_loss.rows import ALPHA
 from epsilometer.auditing.gate_statistics import BY_LAW, Errors, enough_texts
 from epsilometer.auditing.limits.stated_law import law_p_value
-from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.question import Gives, Need, Observed, Part, Table, TableRequest
 from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.component import component
@@ -38,6 +40,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.corpora.joint import parts, with_joint
 from epsilometer.models.classifier import KINDS, LINEAR, Classifier, Examples
 from epsilometer.models.classifiers.by_kind import train
+from epsilometer.report.gate import beyond_joined
 from epsilometer.runtime.progress import note
 from epsilometer.studies.anonymity.attackers import (
     ADAPTIVE,
@@ -52,33 +55,48 @@ from epsilometer.studies.anonymity.attackers import (
     infer,
 )
 from epsilometer.studies.anonymity.attribute_loss import even_trials
-from epsilometer.studies.anonymity.one_call import STANDARD
+from epsilometer.studies.anonymity.measuring import Attacking
+from epsilometer.studies.anonymity.one_call import STANDARD, AnonymityDesign
+from epsilometer.studies.anonymity.recorded import paired, recorded_anonymity
 from epsilometer.studies.anonymity.released import Released, halves, lone_apart
 
 _READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # each reads one rewrite
 _MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; with fewer, none
 _ALL = 1 << 20  # texts
+# Of recorded rewrites: columns of a victim, which learned from clean texts, and of an attacker.
+_OF_VICTIMS = ("both_right", "rs_all", "rs_all_low", "rs_all_high", "coverage", "rs", "ur", "pa", "words_changed")
+_OF_ATTACKERS = ("texts_each", "trained_on", "texts", "accuracy", "majority", "loss", "point", "upper", "ceiling")
 
 
 @component
 class Attribute:
     """attribute: the column of the label, or columns joined (`a,b`), whose classes are equally likely to an attacker.
     group: the column of what dependent texts share, such as their author. kinds: of classifiers, None for those that
-    are installed.
+    are installed. For recorded rewrites alone: keep, the column of a label that they should keep, and labelled, a file
+    of other labelled texts from which attackers learn.
     """
 
     attribute: str
     group: str | None = None
     kinds: Sequence[str] | None = None
+    keep: str | None = None
+    labelled: Path | None = None
 
     needs: ClassVar[frozenset[Need]] = frozenset({Need.COLUMNS})
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
     usual: ClassVar[int] = _ALL
 
+    @model_validator(mode="after")
+    def _check(self) -> Attribute:
+        for name in self.kinds or ():
+            if name not in KINDS:
+                raise unknown("kind of classifier", name, KINDS)
+        return self
+
     @property
     def columns(self) -> Sequence[str]:
-        """The columns of the attribute, and of the group."""
-        return [self.attribute, *([] if self.group is None else [self.group])]
+        """The columns of the attribute, of the label to keep, and of the group."""
+        return [name for name in (self.attribute, self.keep, self.group) if name is not None]
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the loss, in nats, that each attacker may show."""
@@ -148,19 +166,48 @@ class Attribute:
 
     @property
     def learners(self) -> Sequence[str]:
-        """The kinds of classifiers. Raises UserError for one that is unknown."""
-        if self.kinds is None:
-            return STANDARD.kinds if installed("models") else (LINEAR,)
-        for name in self.kinds:
-            if name not in KINDS:
-                raise unknown("kind of classifier", name, KINDS)
-        return self.kinds
+        """The kinds of classifiers."""
+        return self.kinds or (STANDARD.kinds if installed("models") else (LINEAR,))
+
+    def table(self, request: TableRequest) -> Table | None:
+        """Return a row per epsilon and attacker of recorded rewrites (`recorded_anonymity`); None of fresh ones.
+
+        Printed are a row per victim and, below them, a row per attacker.
+        """
+        if request.rewrites is None:
+            return None
+        request.check_unused("attacks", "trials")
+        texts, of = request.texts, request.design
+        assert texts is not None, "the columns are checked first"
+        assert request.read is not None, "a file names the labelled texts"
+        design = AnonymityDesign(
+            tuple(self.learners), group=self.group, attacking=Attacking(alpha=of.alpha, seed=of.seed)
+        )
+        others = None if self.labelled is None else request.read(self.labelled, self.columns)
+        data = recorded_anonymity(
+            texts.select("text", *self.columns),
+            paired(request.rewrites),
+            None if others is None else others.select("text", *self.columns),
+            attribute=self.attribute,
+            keep=self.keep,
+            design=design,
+        )
+        note(beyond_joined(len(parts(self.attribute))))
+        if request.columns is not None:
+            return Table.of(data, request.shown(data.schema, ()))
+        rows = list(data.iter_rows(named=True))
+        victims = {(row["epsilon"], row["kind"]): row for row in rows if row["both_right"] is not None}
+        above = [{"epsilon": at, "victim": kind, **_of(row, _OF_VICTIMS)} for (at, kind), row in victims.items()]
+        below = [{"epsilon": row["epsilon"], "attacker": _attacker(row), **_of(row, _OF_ATTACKERS)} for row in rows]
+        return Table(data, [Part(above), Part(below)])
 
     def _name(self, attacker: str, kind: str) -> str:
         return f"{self.attribute}: {attacker} ({kind})"
 
     def _table(self, of: Subject) -> pl.DataFrame:
         assert of.table is not None, "the columns are checked first"
+        if self.keep is not None or self.labelled is not None:
+            raise UserError("attribute.keep and attribute.labelled are for recorded rewrites; leave them out")
         return with_joint(of.table, [self.attribute])
 
     def _classes(self, of: Subject) -> list[str]:
@@ -206,6 +253,16 @@ class Attribute:
                 noise=_stream(seed, "authors"),
             )
         return [inferred for inferred in every if inferred.attacker != CLEAN]
+
+
+def _attacker(row: Mapping[str, Any]) -> str:
+    best = row["best_attacker"]
+    name = row["attacker"] if best is None else f"{row['attacker']}: {best}"
+    return f"{name} ({row['kind']})"
+
+
+def _of(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: row[name] for name in names}
 
 
 def _job(texts: Sequence[str], of: Subject) -> Job:

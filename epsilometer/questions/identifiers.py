@@ -24,8 +24,10 @@ from epsilometer.auditing.identifiers.surviving import (
     outcomes,
     precision,
     rewritten,
+    surviving_identifiers,
 )
-from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
+from epsilometer.auditing.schemas import SURVIVING
 from epsilometer.auditing.subject import Subject
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
@@ -98,6 +100,28 @@ class Identifiers:
             of_texts = [(trial.original, stood) for (trial, _), stood in zip(some, survived.tolist(), strict=True)]
             observed.append(Observed(evidence, _values(survived), of_texts, row))
         return observed
+
+    def table(self, request: TableRequest) -> Table | None:
+        """Return a row per epsilon, kind and shape, as `epsilometer.surviving_identifiers`.
+
+        None where partial survival counts, since this table lists it beside survival as a whole.
+        """
+        request.check_unused("attacks")
+        if self.partly:
+            return None
+        columns, texts = request.shown(SURVIVING, ()), request.texts
+        rewriter = request.rewriter
+        assert texts is not None, "a mechanism rewrites texts"
+        data = surviving_identifiers(
+            texts,
+            rewriter,
+            request.epsilons,
+            self.kinds,
+            trials=request.trials,
+            settings=request.settings,
+            design=request.design,
+        )
+        return Table.of(data, columns or [column.name for column in data if column.null_count() < len(column)])
 
     def _groups(self, of: Subject) -> list[Group]:
         return _identified(of).groups(self.kinds)

@@ -17,14 +17,24 @@ from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Means
 from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.gate_statistics import Errors
-from epsilometer.auditing.linking.loss import STANDARD, chosen_attacks, linked, rewritten
+from epsilometer.auditing.linking.loss import (
+    STANDARD,
+    LinkingDesign,
+    chosen_attacks,
+    linked,
+    linking_loss,
+    recorded_linking_loss,
+    rewritten,
+)
 from epsilometer.auditing.linking.people import People, draw
-from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
+from epsilometer.auditing.schemas import LINKS
 from epsilometer.auditing.subject import Subject
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.linking import LinkingAttack
 
+_SHOWN = ("epsilon", "attack", "rewrites", "sets", "success_rate", "low", "high", "loss", "upper", "ceiling")
 _AMPLE = 2  # multiple of the sets that could show a limit kept, since the number of chance links varies
 
 
@@ -58,7 +68,7 @@ class Linking:
         """Return a limit on the loss, in nats, of each attack."""
         if not allowed > 0:
             raise UserError(f"the limit of linking, in nats, must be > 0, got {allowed}")
-        self.people(of).check(self.among)
+        self.people(of.table).check(self.among)
         return Limit(allowed, Scale("linking", self.among), "the largest loss by linking allowed")
 
     def tests(self, of: Subject) -> Sequence[str]:
@@ -72,7 +82,7 @@ class Linking:
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
         """Return the evidence of each attack on this number of sets."""
-        people, seed = self.people(of), of.design.seed
+        people, seed = self.people(of.table), of.design.seed
         sets = draw(people, count, self.among, seed)
         (rewrites,) = rewritten(of.mechanism, people, sets, [of.epsilon], seed=seed, tally=of.tally)
         texts, observed = [people.texts[i] for i in sets.ravel().tolist()], []
@@ -84,14 +94,27 @@ class Linking:
             observed.append(Observed(evidence, shares, of_texts))
         return observed
 
-    def people(self, of: Subject) -> People:
-        """Return the people of a subject's texts, with the facts known about them."""
-        assert of.table is not None, "the columns are checked first"
+    def table(self, request: TableRequest) -> Table:
+        """Return a row per epsilon and attack, as `epsilometer.linking_loss`; also of recorded rewrites."""
+        request.check_unused("attacks")
+        columns, people = request.shown(LINKS, _SHOWN), self.people(request.texts)
+        sets, of = self.usual if request.trials is None else request.trials, request.design
+        design = LinkingDesign(self.among, sets, of.alpha, of.seed)
+        if request.rewrites is not None:
+            return Table.of(recorded_linking_loss(people, request.rewrites, self.attacks, design), columns)
+        data = linking_loss(
+            people, request.rewriter, request.epsilons, self.attacks, settings=request.settings, design=design
+        )
+        return Table.of(data, columns)
+
+    def people(self, table: pl.DataFrame | None) -> People:
+        """Return the people of a table of texts, with the facts known about them."""
+        assert table is not None, "the columns are checked first"
         (column,) = self.columns
-        values = of.table[column]
+        values = table[column]
         if isinstance(values.dtype, pl.List):
             values = values.list.join("\n")
-        return _people(tuple(of.table["text"]), tuple(values), by_author=self.author is not None)
+        return _people(tuple(table["text"]), tuple(values), by_author=self.author is not None)
 
     def _chosen(self) -> dict[str, LinkingAttack]:
         return chosen_attacks(self.attacks)

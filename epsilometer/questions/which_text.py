@@ -14,10 +14,14 @@ import numpy as np
 from epsilometer.auditing.calibration.search import Guessed, fresh_guesses
 from epsilometer.auditing.evidence.evidence import By, Confident, Covers, Evidence, Hits
 from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.external import audit_recorded
 from epsilometer.auditing.gate_statistics import Errors, fewest_rewrites
 from epsilometer.auditing.limits.average_law import average_by_law
-from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
+from epsilometer.auditing.results.losses import SHORT
+from epsilometer.auditing.schemas import AUDIT
 from epsilometer.auditing.subject import Subject
+from epsilometer.auditing.text_audit import audit
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 
@@ -77,6 +81,13 @@ class WhichText:
     def count(self, learnt: Sequence[None], guessed: Sequence[Guessed]) -> Sequence[Hits | Confident]:
         """Return the number of right guesses of each attack."""
         return [Hits(int(np.count_nonzero(each.right)), len(each.right)) for each in guessed]
+
+    def table(self, request: TableRequest) -> Table:
+        """Return a row per epsilon and attack, as `epsilometer.audit` and, of recorded rewrites, `audit_recorded`."""
+        if request.rewrites is None:
+            return request.measured(audit, self.usual, AUDIT, SHORT)
+        columns = request.shown(AUDIT, SHORT)
+        return Table.of(audit_recorded(request.rewrites, request.attacks, request.trials, request.design), columns)
 
 
 def outcomes_of_texts(of: Subject, guessed: Guessed) -> list[tuple[str, bool]]:

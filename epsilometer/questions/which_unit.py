@@ -38,7 +38,7 @@ from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Means
 from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.gate_statistics import Errors, fewest_sets
 from epsilometer.auditing.one_run.coins import p_value, unit_loss
-from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import UNIT_LOSSES
 from epsilometer.auditing.subject import Subject
@@ -67,6 +67,10 @@ from epsilometer.runtime.progress import note
 from epsilometer.text.words import words, write
 
 _COMPARED = {TEXT, UNITS}  # the views of single words
+_SHOWN = (
+    *("epsilon", "attack", "sees", "rewrites", "coins", "guesses", "right"),
+    *("loss", "ceiling", "covered", "claimed", "overall", "claim"),
+)
 _AMPLE = 2  # multiple of the texts that could show a limit kept, since the number of right guesses varies
 
 
@@ -121,6 +125,10 @@ class WhichUnit:
             evidence = Evidence(_name(name), By.ATTACK, _SCALE, Means(shares.tolist()), covers=Covers.THESE)
             observed.append(Observed(evidence, shares, row={"words": len(right), "right": int(right.sum())}))
         return observed
+
+    def table(self, request: TableRequest) -> Table:
+        """Return a row per epsilon and attack, as `audit_units`."""
+        return request.measured(audit_units, self.usual, UNIT_LOSSES, _SHOWN)
 
 
 _SCALE = Scale("unit", options=2)

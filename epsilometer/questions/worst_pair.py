@@ -50,7 +50,7 @@ from epsilometer.auditing.exact_loss.losses import Request
 from epsilometer.auditing.exact_loss.measuring import pair_losses, pairwise
 from epsilometer.auditing.gate_statistics import BY_LAW, Errors
 from epsilometer.auditing.limits.stated_law import law_p_value
-from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
 from epsilometer.auditing.schemas import WORST_PAIRS
 from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.text_audit import (
@@ -84,6 +84,10 @@ SAMPLED, EXACT = "sampled", f"exact, {verdicts.BY_LAW}"
 
 _SCALE = Scale("worst_pair", options=2)
 _FIGURE = "worst pair"
+_SHOWN = (
+    *("epsilon", "pairs", "x", "other", "place", "other_place", "method", "attack", "trials", "successes"),
+    *("loss", "ceiling", "worst_output", "claimed", "overall", "claim"),
+)
 _ALL = 2000  # most pairs of texts that are all compared under the law; of more, as many are drawn
 _MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; with fewer, none
 
@@ -148,6 +152,10 @@ class WorstPair:
         data = AtLeast(int(best.right.sum()), len(best.right))
         row = {"attack": list(able)[best.attack], "compared": len(pairs.x), **pairs.parts(best.arm)}
         return [Observed(Evidence(_FIGURE, By.ATTACK, _SCALE, data, covers=Covers.THESE), row=row), *observed]
+
+    def table(self, request: TableRequest) -> Table:
+        """Return the worst pair of each epsilon, group of pairs and method, as `audit_worst`."""
+        return request.measured(audit_worst, self.usual, WORST_PAIRS, _SHOWN)
 
 
 def _lawful(mechanism: Mechanism) -> bool:

@@ -1,4 +1,4 @@
-"""`epsilometer audit --rewrites --attribute`: from files to what attackers infer."""
+"""`epsilometer ask attribute --rewrites`: from files to what attackers infer."""
 
 from __future__ import annotations
 
@@ -45,8 +45,18 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
     assert all("not testable" in line for line in attackers.splitlines()[1:]), "six right guesses prove nothing"
 
 
-def test_what_has_no_effect_beside_an_attribute_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("audit", "texts.csv", "--rewrites", "rewrites.csv", "--attribute", "gender", "--keep", "rating")
-    code, out, err = call(capsys, *arguments, "--trials", 100)
-    assert (code, out) == (2, "")
-    assert "have no effect with --attribute" in err
+def test_what_has_no_effect_beside_an_attribute_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    part = rewritten(texts(60, 0), swapped)
+    pl.DataFrame({"text": part.originals, **part.labels}).write_csv("texts.csv")
+    pl.DataFrame({"original": part.originals, "rewrite": part.rewrites}).write_csv("made.csv")
+    arguments = ("ask", "attribute", "texts.csv", "--rewrites", "made.csv", "--with", "attribute=gender")
+    for idle in (("--trials", 100), ("--attacks", "lexical")):
+        code, out, err = call(capsys, *arguments, *idle)
+        assert (code, out) == (2, "")
+        assert idle[0] in err
+    fresh = ("ask", "attribute", "texts.csv", "--mechanism", "identity", "--temperature", 0)
+    code, _, err = call(capsys, *fresh, "--with", "attribute=gender", "--with", "keep=rating")
+    assert (code, "are for recorded rewrites" in err) == (2, True)

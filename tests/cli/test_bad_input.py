@@ -56,7 +56,7 @@ CASES = {  # the command: what its message must hold
     "audit texts.txt --mechanism tem --epsilons 1_000": ["--epsilons", "1_000"],
     "audit texts.txt --mechanism tem --epsilons 010": ["--epsilons", "010"],
     "gate texts.txt --mechanism tem --max-loss 1 --epsilon \uff11\uff10": ["--epsilon", "plain digits"],
-    "gate texts.txt --mechanism tem --max-loss 1_0 --epsilon 1": ["--max-loss", "plain digits", "1_0"],
+    "gate texts.txt --mechanism tem --max-loss 1_0 --epsilon 1": ["--limit", "plain digits", "1_0"],
     "claims tem --epsilon 1_0": ["--epsilon", "plain digits", "1_0"],
     f"{AUDIT} --seed {DIGITS}": ["--seed"],
     f"{AUDIT} --rows 1e30": ["--rows", "integer"],

@@ -1,4 +1,4 @@
-"""`--endpoint` and `--probe-failures` on the command line, against a service on this machine."""
+"""`--endpoint` and `probe` on the command line, against a service on this machine."""
 
 from __future__ import annotations
 
@@ -314,9 +314,7 @@ def test_identifiers_that_a_service_lets_pass(server: Deployed, capfd: pytest.Ca
         (["texts.txt", "--endpoint", "URL", "--template", "missing.yaml"], "the template 'missing.yaml' cannot"),
         (["texts.txt", *ENDPOINT, "--max-requests", "0"], "--endpoint.max_requests: Input"),
         ([*ENDPOINT, "--probe-failures"], "confirm that it may be tested by its name"),
-        (["texts.txt", *ENDPOINT, "--probe-failures"], "leave out FILE and other sources"),
-        (["--probe-failures"], "--probe-failures tries a service; give its URL"),
-        (["texts.txt", "--mechanism", "tem", "--rate", "2"], "--rate and --sink are for --probe-failures"),
+        (["--probe-failures"], "probe tries a service; give its URL"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_fit_are_refused_before_anything_is_sent(
@@ -326,6 +324,21 @@ def test_options_that_do_not_fit_are_refused_before_anything_is_sent(
     said = capfd.readouterr().err
     assert why in said
     assert said.count("\n") <= 2
+    assert not server.texts
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["texts.txt", *ENDPOINT, "--probe-failures"], "Got unexpected extra argument"),
+        (["texts.txt", "--mechanism", "tem", "--rate", "2"], "No such option: --rate"),
+    ],
+)
+def test_a_probe_has_options_of_its_own(
+    server: Deployed, capfd: pytest.CaptureFixture[str], words: list[str], why: str
+) -> None:
+    assert run("audit", *(server.url if word == "URL" else word for word in words)) == 2
+    assert why in capfd.readouterr().err
     assert not server.texts
 
 
@@ -380,7 +393,7 @@ def test_what_the_page_shows_comes_out(
     server: Deployed, capfd: pytest.CaptureFixture[str], command: str, output: str
 ) -> None:
     """The audited service masks every second word; the probed one lets 3 % of streams pass and quotes 2 % in errors."""
-    if "--probe-failures" in command:
+    if "epsilometer probe" in command:
         server.rewrite = lambda text: "a message came in"
         chance = {"stream": 0.03, "error": 0.02}
         server.faults = lambda text: {f for f, p in chance.items() if random.Random(f"{f} {text}").random() < p}

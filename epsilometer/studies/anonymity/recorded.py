@@ -20,12 +20,16 @@ _ORIGINAL = "original"
 
 
 def pairs(path: Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
-    """Originals and their rewrites from a file, as columns original, rewrite, and epsilon (Float64, null if absent).
+    """Return the pairs of a file (`paired`). Raises UserError for a damaged file."""
+    return paired(files.read(path, layout), path)
 
-    Raises UserError for a damaged file, for missing columns and values, and for two rewrites of one original at one
-    epsilon.
+
+def paired(table: pl.DataFrame, path: str | Path = "the table of rewrites") -> pl.DataFrame:
+    """Return originals and their rewrites, as columns original, rewrite, and epsilon (Float64, null if absent).
+
+    path: the table's name in messages. Raises UserError for missing columns and values, and for two rewrites of one
+    original at one epsilon.
     """
-    table = files.read(path, layout)
     for column in (_ORIGINAL, REWRITE):
         if column not in table.columns:
             raise no_column(path, "column", column, table.columns)

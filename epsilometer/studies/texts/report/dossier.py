@@ -423,7 +423,7 @@ def _questions(limits: Sequence[Limited]) -> list[Said]:
             about="Linkability",
             asks="Can a rewrite be joined with other data of the person?",
             here="With a text that somebody has: the loss above. With facts or other texts of the person: not tested "
-            "here (epsilometer audit --facts or --author); such a loss is at most twice that between any two texts.",
+            "here (epsilometer ask linking); such a loss is at most twice that between any two texts.",
         ),
         Said(
             about="Inference",
