@@ -14,16 +14,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-# from epsilometer.doors.calibrate import calibrate
 from epsilometer.auditing.evidence.status import Change, SearchStatus, Status
 from epsilometer.auditing.question import Need, Question, question
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import QUESTIONS, find, names
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.doors import reaudit
 from epsilometer.doors.ask import ask
+from epsilometer.doors.calibrate import calibrate
 from epsilometer.doors.combinations import DOORS, opens
 from epsilometer.doors.compare import compare
 from epsilometer.doors.decide import decide
@@ -189,8 +188,8 @@ def test_a_mechanism_that_begins_to_tell_has_changed(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", [name for name, _ in pairs("calibrate")])
 def test_a_search_ends_and_contains_what_is_known(name: str) -> None:
     """A share of .5 of the identifiers survives where e^epsilon is 119."""
-    target = {"identifiers": 0.5, "similarity": 0.6, "tail": 0.3}.get(name, 1.0)
-    search = Search(low=1.0, high=14.0, width=2.0, budget=4000)
+    target = {"identifiers": 0.5, "similarity": 0.6, "tail": 0.3, "attribute": 2.0}.get(name, 1.0)
+    search = Search(low=1.0, high=14.0, width=2.0, budget=20_000 if name == "attribute" else 4000)
     met = calibrate(build(name), of(name, "randomized_response", 1.0), target, search)
     assert met.status in list(SearchStatus)
     assert met.low < met.high
@@ -240,6 +239,7 @@ def test_the_page_has_the_table_of_combinations() -> None:
 
 
 def test_a_question_without_a_budget_is_not_searched() -> None:
-    assert shipped("which_text", "identity").epsilon == NO_BUDGET
+    with pytest.raises(UserError, match="no privacy budget"):
+        calibrate(build("similarity"), shipped("similarity", "identity"), 0.5)
     assert not opens(find(QUESTIONS, "claim", "observe"), "calibrate")
     assert not opens(find(QUESTIONS, "tail", "observe"), "compare")
