@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from epsilometer.auditing.estimation.successes import Estimate
+from epsilometer.auditing.evidence.status import Change
 from epsilometer.auditing.limits.accepted import chosen_settings
 from epsilometer.auditing.question import Gives, Question, check, question
 from epsilometer.auditing.subject import Subject
@@ -72,6 +73,11 @@ class Baseline(BaseModel):
     questions: list[Asked]
     reaudits: list[str] = []
 
+    @property
+    def asked_for(self) -> list[Question]:
+        """The questions, with their settings."""
+        return [question(entry.question, entry.settings) for entry in self.questions]
+
 
 def accept(asked_for: Mapping[str, Question], of: Subject, trials: int | None = None) -> Baseline:
     """Return the figures of these questions as a baseline.
@@ -116,12 +122,19 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
     }
     again = {
         _row(of, entry.question, name): _measured(figure, before.alpha, "measured again")
-        for entry in before.questions
-        for name, figure in _figures(question(entry.question, entry.settings), of, entry.count).items()
+        for entry, asked_for in zip(before.questions, before.asked_for, strict=True)
+        for name, figure in _figures(asked_for, of, entry.count).items()
     }
     drifts = judge(measured, again, level(before.alpha, earlier))
     stamp = [*before.reaudits, max([*before.reaudits, f"{date:%Y-%m-%dT%H:%M:%SZ}"])]
     return before.model_copy(update={"reaudits": stamp}), drifts
+
+
+def exit_code(drifts: Sequence[Drift]) -> int:
+    """Return 1 if a figure is worse, 3 if none could be tested, else 0."""
+    if any(drift.verdict is Change.WORSE for drift in drifts):
+        return 1
+    return 3 if all(drift.verdict is Change.NOT_TESTABLE for drift in drifts) else 0
 
 
 def write(baseline: Baseline, path: Path) -> None:
@@ -163,7 +176,8 @@ def _figures(asked_for: Question, of: Subject, count: int) -> dict[str, Figure]:
 
 
 def _row(of: Subject, question: str, figure: str) -> Row:
-    return Row("texts", of.name, stored(of.epsilon), f"{question}: {figure}")
+    named = figure if figure.startswith(question) else f"{question}: {figure}"
+    return Row("texts", of.name, stored(of.epsilon), named)
 
 
 def _measured(figure: Figure, alpha: float, when: str) -> Measured:

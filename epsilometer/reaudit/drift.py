@@ -86,7 +86,8 @@ class Drift:
         """The row, the old and the new loss with their intervals, and the evidence."""
         if self.before is None or self.now is None:
             return f"{self.row}: {self.verdict}, {_interval(self.before or self.now, self.measure)}"
-        assert self.p_value is not None  # true of every row that is reported on its own
+        if self.p_value is None:
+            return f"{self.row}: {self.verdict}, {_interval(self.before, self.measure)} before"
         return (
             f"{self.row}: {self.verdict}, {_interval(self.before, self.measure)} before, "
             f"{_interval(self.now, self.measure)} now; "
