@@ -38,7 +38,7 @@ def decide(
     asked_for = limits.limits
     budgets = numbers(epsilons, "--epsilons must be numbers separated by commas")
     with told_if_dry(), withheld():
-        of = _subject(texts, columns([question for question, _ in asked_for]), budgets and budgets[0])
+        of = _subject(texts, columns([question for question, _ in asked_for]), None if budgets is None else budgets[0])
         table = decide_at(asked_for, of, budgets, trials)
     show(table.to_dicts(), as_json, None if as_json else Decisions.short)
     raise typer.Exit(_code(table.filter(figure="all")["decision"].to_list()))
