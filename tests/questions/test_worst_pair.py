@@ -194,8 +194,9 @@ def judged(of: Subject, allowed: float, budget: int = 8000) -> dict[str, Status]
 
 
 def test_the_bounds_of_the_worst_pair_hold_its_loss() -> None:
-    """Randomised response on 4 texts: every pair loses ln((e + 1) / 2), which the law computes. The attack's bound is wrong
-    with probability .005.
+    """Randomised response on 4 texts: every pair loses ln((e + 1) / 2), which the law computes.
+
+    The attack's bound is wrong with probability .005.
     """
     of = subject(["a b", "c d", "e f", "g h"], "randomized_response", 1.0, ["likelihood"])
     rows = {row["figure"]: row for row in ask(WorstPair(), of, [1.0, 3.0]).iter_rows(named=True) if row["epsilon"] == 1}
