@@ -79,7 +79,7 @@ def resourced(mechanism: type[RandomizedResponse], texts: list[str] = TEXTS, att
 
 
 def function(rewrite: object, epsilon: float = 1.0) -> Subject:
-    return subject(TEXTS, Claims(rewrite), epsilon, ["lexical"])  # type: ignore[arg-type]
+    return subject(TEXTS, Claims(rewrite), epsilon, ["lexical"])
 
 
 def judged(of: Subject, budget: int = 4000) -> dict[str, Status]:
@@ -164,7 +164,7 @@ def test_an_audit_and_the_question_refute_the_same() -> None:
         table = audit(YES_NO, of.mechanism, [1.0], ["lexical"], trials=1500, design=Design(temperature=0))
         assert (table["verdict"].item() == VIOLATED) == refuted
         (test, *_) = Claim().observe(of, 2000)
-        assert (test.evidence.data.error < 1e-6) == refuted  # type: ignore[union-attr]
+        assert (test.evidence.data.error < 1e-6) == refuted
 
 
 def test_limits_on_a_claim_that_mean_nothing_are_refused() -> None:

@@ -21,7 +21,7 @@ TEXTS = [f"{who} wants {what} today" for who in ("anna", "boris", "clara") for w
 
 
 def asked_of(rewrite: object, texts: list[str] = TEXTS) -> Subject:
-    return subject(texts, rewrite, attacks=["lexical"])  # type: ignore[arg-type]
+    return subject(texts, rewrite, attacks=["lexical"])
 
 
 IDENTITY = asked_of(lambda text, rng: text)

@@ -220,7 +220,7 @@ def shows_short(text: str, rng: np.random.Generator) -> str:
 
 
 def asked_of(rewrite: object, texts: list[str] = ANSWERS, epsilon: float | None = None) -> Subject:
-    return subject(texts, rewrite, epsilon, ["lexical"])  # type: ignore[arg-type]
+    return subject(texts, rewrite, epsilon, ["lexical"])
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])

@@ -184,7 +184,7 @@ LAW = "worst pair: by its stated law"
 
 
 def asked_of(mechanism: object, texts: list[str] = TEXTS, epsilon: float | None = None) -> Subject:
-    return subject(texts, mechanism, epsilon, ["lexical"])  # type: ignore[arg-type]
+    return subject(texts, mechanism, epsilon, ["lexical"])
 
 
 def judged(of: Subject, allowed: float, budget: int = 8000) -> dict[str, Status]:
