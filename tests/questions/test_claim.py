@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.auditing.text_audit import audit
 from epsilometer.auditing.trials.design import Design
+from epsilometer.core.attack import Context
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import FunctionMechanism, Mechanism, Rewrites
@@ -37,7 +39,7 @@ class Sound(RandomizedResponse):
 class Twice(RandomizedResponse):
     """Its law is within the claim, and it spends twice that."""
 
-    def rewrite(self, texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         return super().rewrite(texts, 2 * epsilon, noise)
 
 
@@ -111,6 +113,32 @@ def test_a_mechanism_that_spends_more_than_its_law_says_is_beyond() -> None:
 def test_a_refuted_law_keeps_no_claim_though_the_attack_guesses_at_random() -> None:
     """`length` cannot tell the two texts apart; the comparison with the law can."""
     assert judged(resourced(Twice, YES_NO, "length")) == {"claim: length": Status.OPEN, LAW: Status.OPEN}
+
+
+class Whispers(RandomizedResponse):
+    """Follows its law word by word, and writes in capitals where the source is the first text."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        drew = super().rewrite(texts, epsilon, noise)
+        said = [new.upper() if text == YES_NO[0] else new for text, new in zip(texts, drew.texts, strict=True)]
+        return Rewrites(said, drew.units)
+
+
+class ReadsCase:
+    """An attack that names the first text where it sees capitals."""
+
+    def guess(self, rewrites: Rewrites, candidates: np.ndarray, context: Context) -> np.ndarray:
+        capitals = np.array([text.isupper() for text in rewrites.texts])
+        first = np.array([[context.texts[i] == YES_NO[0] for i in row] for row in candidates])
+        return (first == capitals[:, None]).argmax(axis=1).astype(np.int16)
+
+
+def test_an_attack_that_refutes_the_claim_counts_though_the_law_is_not_refuted() -> None:
+    """Nothing but case gives the source away, which no comparison with the law reads."""
+    of = subject(YES_NO, Whispers(resource=tuple(YES_NO)), 1.0, [ReadsCase()])
+    assert judged(of) == {"claim: ReadsCase": Status.BEYOND, LAW: Status.OPEN}
+    weak = subject(YES_NO, Whispers(resource=tuple(YES_NO)), 1.0, ["length"])
+    assert judged(weak) == {LAW: Status.WITHIN}, "by its stated law, as far as these attacks see"
 
 
 def test_a_claim_of_which_not_all_pairs_were_compared_is_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -235,14 +236,14 @@ def test_a_law_of_some_pairs_is_no_upper_bound(monkeypatch: pytest.MonkeyPatch) 
 class Verbatim(RandomizedResponse):
     """States the law of randomised response, and releases its source."""
 
-    def rewrite(self, texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         return Rewrites(list(texts), Ragged.single(self._numbers(texts)))
 
 
 class WithoutUnits(Verbatim):
     """The same, and nothing that could be compared with the law."""
 
-    def rewrite(self, texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         return Rewrites(list(texts))
 
 
