@@ -24,12 +24,9 @@ def account(
     batch: Annotated[int, typer.Option(help="Nominal batch size.")],
     epochs: Annotated[int, typer.Option(help="Number of epochs.")],
     noise: Annotated[
-        str,
-        typer.Option(help="gaussian: noise on the sum of clipped gradients; vmf: a noisy direction of each gradient."),
+        str, typer.Option(help="gaussian: on the sum of clipped gradients; vmf: on the direction of each gradient.")
     ] = "gaussian",
-    sigma: Annotated[
-        float | None, typer.Option(help="Noise multiplier of gaussian: standard deviation over clip bound.")
-    ] = None,
+    sigma: Annotated[float | None, typer.Option(help="Noise multiplier of gaussian noise.")] = None,
     kappa: Annotated[float | None, typer.Option(help="Concentration of vmf.")] = None,
     dimensions: Annotated[
         str | None, typer.Option(help="Dimensions of the gradient for vmf, 592130, or of each part, 590592,1538.")
@@ -37,12 +34,8 @@ def account(
     sampling: Annotated[
         str, typer.Option(help="poisson: independent sampling; shuffled: disjoint batches, equal in every epoch.")
     ] = "poisson",
-    delta: Annotated[
-        float | None, typer.Option(help="Delta (default: 1/n; choose a smaller one for a guarantee).")
-    ] = None,
-    neighbours: Annotated[
-        str | None, typer.Option(help="Neighbouring relation: added or removed, replaced, or zeroed.")
-    ] = None,
+    delta: Annotated[float | None, typer.Option(help="Default 1/n; choose a smaller one for a guarantee.")] = None,
+    neighbours: Annotated[str | None, typer.Option(help="Relation: added or removed, replaced, or zeroed.")] = None,
     target: Annotated[float | None, typer.Option(help="Target epsilon, whose noise is printed, too.")] = None,
     as_json: Json = False,
 ) -> None:

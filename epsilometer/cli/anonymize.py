@@ -48,8 +48,7 @@ def anonymize(
     file: Annotated[str, typer.Argument(help=TEXTS)],
     attribute: Annotated[list[str], typer.Option(help="Label to hide, a column of --labelled; repeatable.")],
     labelled: Annotated[
-        Path | None,
-        typer.Option(help="Labelled texts on which auxiliaries are trained, unless --auxiliaries contains some."),
+        Path | None, typer.Option(help="Labelled texts to train auxiliaries on, unless --auxiliaries has some.")
     ] = None,
     attribute_value: Annotated[
         list[str], typer.Option(help="True class of each --attribute, in the same order; repeatable.")
@@ -60,9 +59,7 @@ def anonymize(
     keep: Annotated[list[str], typer.Option(help="Label to keep, a column of --labelled; repeatable.")] = [],  # noqa: B006
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)] = "idt",
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of a mechanism that takes one.")] = None,
-    kind: Annotated[
-        list[str], typer.Option(help="Kind of the auxiliary classifiers: linear, encoder, transformer; repeatable.")
-    ] = ["linear"],  # noqa: B006
+    kind: Annotated[list[str], typer.Option(help="linear, encoder or transformer; repeatable.")] = ["linear"],  # noqa: B006
     auxiliaries: Annotated[
         Path | None, typer.Option(help="Folder of auxiliaries; if it has none, they are trained and stored there.")
     ] = None,
@@ -70,12 +67,10 @@ def anonymize(
         Path | None, typer.Option(help="File of word vectors for training (default: the bundled vectors).")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Table to write (.csv, .parquet, .jsonl) instead of printed lines.", callback=_table),
+        Path | None, typer.Option(help="Table to write (.csv, .parquet, .jsonl) instead of lines.", callback=_table)
     ] = None,
     explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Print what revealed an attribute, with the certainty of each reason."),
+        bool, typer.Option("--explain", help="Print what revealed an attribute, and how certain each reason is.")
     ] = False,
     *,
     reading: TextOptions,

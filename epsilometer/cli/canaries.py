@@ -23,24 +23,16 @@ def canaries(
     label: Annotated[str, typer.Option(help="Column of the labels.")],
     count: Annotated[int, typer.Option(help="Number of canaries, each of which a fair coin includes.")] = 1000,
     kind: Annotated[
-        str,
-        typer.Option(
-            help="Kind of canary: mislabelled (texts of the file with a wrong label) or random (random words)."
-        ),
-    ] = ("mislabelled"),
+        str, typer.Option(help="mislabelled: texts of the file with a wrong label; random: random words.")
+    ] = "mislabelled",
     replaced: Annotated[
-        bool,
-        typer.Option(
-            "--replaced", help="A coin chooses between two labels of each canary, for neighbours by replacement."
-        ),
+        bool, typer.Option("--replaced", help="A coin chooses between two labels, for neighbours by replacement.")
     ] = False,
     text: Annotated[str, typer.Option(help="The column of the texts.")] = "text",
     out: Annotated[
         Path | None, typer.Option(help="File to train on (default: FILE.planted, in the format of FILE).")
     ] = None,
-    key: Annotated[
-        Path | None, typer.Option(help="CSV file that records which canaries were included (default: FILE.key.csv).")
-    ] = None,
+    key: Annotated[Path | None, typer.Option(help="File of included canaries (default: FILE.key.csv).")] = None,
     *,
     laid_out: FileOptions,
     seed: DrawnSeed = None,

@@ -19,12 +19,8 @@ def claims(
     mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget (default: the worst of eight).")] = None,
     vectors: Vectors = None,
-    vocabulary: Annotated[
-        int, typer.Option(help="Number of words of the vocabulary; of up to 5,000, all pairs are compared.")
-    ] = 1000,
-    as_published: Annotated[
-        bool, typer.Option("--as-published", help="Check the form that the authors published.")
-    ] = False,
+    vocabulary: Annotated[int, typer.Option(help="Number of words; of up to 5,000, all pairs are compared.")] = 1000,
+    as_published: Annotated[bool, typer.Option("--as-published", help="Check the form as published.")] = False,
     settings: Settings = [],  # noqa: B006 - typer copies it
     public: Public = None,
     alpha: Annotated[float, typer.Option(help="Error probability of a sampled check.")] = 0.01,
