@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
     from epsilometer.core.mechanism import Mechanism, Rewrites
     from epsilometer.doors.ask import ask
+    from epsilometer.doors.decide import decide
     from epsilometer.doors.gate import Rules, gate
     from epsilometer.pipeline.calibrating import calibrate
     from epsilometer.pipeline.comparing import compare
@@ -79,6 +80,7 @@ __all__ = [
     "choose",
     "compare",
     "component",
+    "decide",
     "exact_curves",
     "exact_loss",
     "exact_pairs",
@@ -117,6 +119,7 @@ _MODULES = {
     "choose": "core.attack",
     "compare": "pipeline.comparing",
     "component": "core.component",
+    "decide": "doors.decide",
     "exact_curves": "auditing.exact_loss.from_texts",
     "exact_loss": "auditing.exact_loss.from_texts",
     "exact_pairs": "auditing.exact_loss.from_texts",

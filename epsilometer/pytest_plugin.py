@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, TypedDict, Unpack
@@ -125,14 +125,14 @@ class Leaks(TypedDict, total=False):
     identifiers: the largest share of those of each kind that may survive, planted or recorded
     (`surviving_identifiers`), and if not all, of which kinds; attribute: the largest loss by attackers who
     infer it from rewrites, and its column in the texts, a table then; `a,b` joins two columns. limits: of any other
-    questions, as `{"linking": 1.0}`, or by objects: `{Linking(author="author"): 1.0}`.
+    questions, by name, file or object: `[("which_unit", 1.0), (question("linking", {"author": "author"}), 1.0)]`.
     """
 
     loss: float
     delta_at_4: float
     identifiers: float | tuple[float, Sequence[str]]
     attribute: tuple[float, str]
-    limits: Mapping[Any, float]
+    limits: Sequence[tuple[Any, float]]
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def assert_leaks_at_most() -> Callable[..., None]:
         if "attribute" in leaks:
             most, column = leaks["attribute"]
             yield question("attribute", {"attribute": column}), most
-        for asked_for, most in leaks.get("limits", {}).items():
+        for asked_for, most in leaks.get("limits", ()):
             yield question(asked_for), most
 
     def check(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,9 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
 
+if TYPE_CHECKING:
+    from epsilometer.studies.texts.calibrating.losses import Search
+
 BUDGET, MEASURE = 20_000, "sampled"
 
 Mechanisms = Annotated[
@@ -37,7 +40,7 @@ Mechanisms = Annotated[
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How an epsilon is searched for, as `studies.texts.calibrating.losses.Search` has it."""
+    """Options of a search for epsilon (`studies.texts.calibrating.losses.Search`)."""
 
     attack: Annotated[str, typer.Option(help="One attack, or `strongest`: the best of all.")] = "strongest"
     sees: Annotated[str, typer.Option(help="Attacks that see the text, what is released, or all (inside).")] = (
@@ -60,6 +63,15 @@ class SearchOptions:
         ),
     ] = MEASURE
     at: Annotated[float | None, typer.Option(help="The level at which delta is meant, in nats.")] = None
+    asked_for: QuestionOptions = field(default_factory=QuestionOptions)
+
+    @property
+    def search(self) -> Search:
+        """The search. Raises UserError for values outside their range."""
+        from epsilometer.studies.texts.calibrating.losses import Search
+
+        options = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "asked_for"}
+        return Search(**options, question=self.asked_for.chosen)
 
     def of_mechanisms_alone(self) -> bool:
         """Whether anything is chosen that a search of trainings does not know."""
@@ -68,7 +80,11 @@ class SearchOptions:
 
 def calibrate(
     target: Annotated[
-        float, typer.Option(help="The loss to meet, in nats; of --measure delta a probability, of rouge_l a mean.")
+        float,
+        typer.Option(
+            help="The loss to meet, in nats; of --measure delta a probability, of rouge_l a mean; of another "
+            "--question its figure."
+        ),
     ],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
     mechanism: Mechanisms = [],  # noqa: B006
@@ -93,11 +109,15 @@ def calibrate(
     data/calibrating: a search that was stopped goes on, and one for another target uses what it can. Rewrites and
     attacks fresh trials.
 
+    With a FILE and --question it searches by the figure of another question: the largest of its attacks or kinds.
+
     With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
     gradient tells as much. Ends with 3 where a search ends otherwise than found.
     """
+    from epsilometer.doors.calibrate import calibrate_on
     from epsilometer.pipeline.calibrating import calibrate_cells
     from epsilometer.pipeline.params import read
+    from epsilometer.questions.which_text import WhichText
     from epsilometer.studies.texts.calibrating import losses as calibrating
 
     if training:
@@ -108,8 +128,10 @@ def calibrate(
             )
         _conclude(_trainings(training, target, searching), as_json)
         return
-    search = calibrating.Search(**asdict(searching))
+    search = searching.search
     if file is None:
+        if not isinstance(search.question, WhichText):
+            raise UserError("params.yaml is searched by which_text; give a FILE to search by another question")
         if settings or public:
             raise UserError("--set and --public are for a FILE of texts; params.yaml has what its mechanisms read")
         watch = partial(calibrating.progress, search=search)
@@ -118,11 +140,13 @@ def calibrate(
     else:
         if not mechanism or dataset:
             raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
-        texts, chosen = reading.distinct(file), {name: settings_of(name, settings, public) for name in mechanism}
+        texts, chosen = (
+            searching.asked_for.texts(file, reading),
+            {name: settings_of(name, settings, public) for name in mechanism},
+        )
         with withheld():
             rows = [
-                calibrating.calibrate_texts(texts, name, target, search, settings=chosen[name], name=file.name)
-                for name in mechanism
+                calibrate_on(texts, name, target, search, settings=chosen[name], name=file.name) for name in mechanism
             ]
     _conclude(rows, as_json)
 
@@ -170,7 +194,10 @@ def compare(
     reading: TextOptions,
     as_json: Json = False,
 ) -> None:
-    """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction."""
+    """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction.
+
+    With a FILE and --question by another question: the sign test on the trials in which their outcomes differ.
+    """
     from epsilometer.doors.compare import compare_on
     from epsilometer.pipeline.params import read
     from epsilometer.questions.which_text import WhichText

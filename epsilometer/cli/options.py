@@ -182,11 +182,12 @@ class Rewriting:
         """The settings of a mechanism that is named."""
         return None if self.mechanism is None else settings_of(self.mechanism, self.settings, self.public)
 
-    def check_source(self, other: object, option: str) -> None:
-        """Refuse two sources, or none, and options of another source. other: what this further option names, if any."""
+    def check_source(self, other: object = None, option: str | None = None) -> None:
+        """Refuse two sources, or none, and options of another source. other: the value of a further source's option."""
         sources = (self.mechanism, self.command, self.service.endpoint, other)
         if sum(source is not None for source in sources) != 1:
-            raise UserError(f"give one of --mechanism, --command, --endpoint and {option}")
+            *names, last = ["--mechanism", "--command", "--endpoint", *([] if option is None else [option])]
+            raise UserError(f"give one of {', '.join(names)} and {last}")
         self.service.check()
 
     def check_needs(self) -> None:

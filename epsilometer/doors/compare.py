@@ -110,10 +110,10 @@ def compare_on(
         texts = texts["text"].to_list() if isinstance(texts, pl.DataFrame) else texts
         count = question.usual if trials is None else trials
         return comparing.compare_texts(texts, first, second, count, design=design, name=name)
-    subjects = [_subject(texts, side, design) for side in (first, second)]
-    for of in subjects:
+    left, right = (_subject(texts, side, design) for side in (first, second))
+    for of in (left, right):
         say_language(of.pool.texts, {**of.attacks, of.name: of.mechanism})
-    return [{"dataset": name, **row} for row in compare(question, *subjects, trials).to_dicts()]
+    return [{"dataset": name, **row} for row in compare(question, left, right, trials).to_dicts()]
 
 
 def _subject(texts: Sequence[str] | pl.DataFrame, side: Side, design: Design) -> Subject:

@@ -10,13 +10,16 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.calibration.sampled import ATTRIBUTE, Watch, unwatched
+from epsilometer.auditing.question import question
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.core.errors import UserError
+from epsilometer.doors.calibrate import calibrate_on
 from epsilometer.pipeline.params import Params, read
 from epsilometer.project.paths import inside
 from epsilometer.project.sections import Cell
+from epsilometer.questions.which_text import WhichText
 from epsilometer.studies.anonymity.calibrating import row as attribute_row
 from epsilometer.studies.anonymity.params import AnonymityCell
 from epsilometer.studies.texts.calibrating.losses import (
@@ -24,7 +27,6 @@ from epsilometer.studies.texts.calibrating.losses import (
     STANDARD_SEARCH,
     Search,
     calibrate_cell,
-    calibrate_texts,
     check_names,
     progress,
 )
@@ -37,7 +39,7 @@ class Calibrations(Printed):
 
 
 def calibrate(
-    source: Sequence[str] | str | Path,
+    source: Sequence[str] | pl.DataFrame | str | Path,
     mechanisms: Named | Sequence[Named] = (),
     *,
     target: float,
@@ -48,7 +50,8 @@ def calibrate(
 ) -> pl.DataFrame:
     """Find the nominal epsilon at which each mechanism's loss meets a target, in nats.
 
-    source: the texts, or the folder of a project whose data sets an audit prepared. mechanisms: for texts one or more,
+    source: the texts, a table of texts (column `text`) with the columns that `search.question` reads, or the folder of
+    a project whose data sets an audit prepared. mechanisms: for texts one or more,
     each as in `epsilometer.audit`, with `settings`; for a project names, by default all, with the settings, attacks and
     design of its params.yaml. datasets: of a project; by default all. During the search the project's folder is the
     current one. Returns a row per mechanism and data set: dataset, mechanism, target, sees, status
@@ -72,7 +75,7 @@ def calibrate(
         if not named or datasets:
             raise UserError("with texts give one mechanism or more, and no datasets")
         rows = [
-            calibrate_texts(source, mechanism, target, search, settings=settings, design=design) for mechanism in named
+            calibrate_on(source, mechanism, target, search, settings=settings, design=design) for mechanism in named
         ]
     return Calibrations(rows, schema=ROW)
 
@@ -92,6 +95,8 @@ def calibrate_cells(
     """
     search.goal(target)
     search.aim(target)  # refuses an invalid target
+    if not isinstance(question(search.question), WhichText):
+        raise UserError("the cells of a project are searched by which_text; give texts to search by another question")
     cells: Mapping[str, Cell] = params.cells
     if search.measure == ATTRIBUTE:
         cells = {name: cell for name, cell in params.anonymity.items() if cell.part == "test"}

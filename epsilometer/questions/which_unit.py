@@ -248,7 +248,7 @@ def _guessed(
     job = Job(coins.texts, np.arange(len(coins.lengths)), epsilons, streams, tally=tally)
     with with_queries(able, mechanism, coins.vocabulary, coins.pairs, epsilons=epsilons):
         rewrites = rewrite_all(mechanism, job, paced=True)
-    guesses = {}
+    guesses: dict[float, dict[str, Guesses]] = {}
     for epsilon, output in zip(epsilons, map(coins.shown, rewrites), strict=True):
         guesses |= play(
             Knowledge(coins.vocabulary, coins.pairs, mechanism),

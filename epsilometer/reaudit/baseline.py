@@ -85,7 +85,12 @@ def accept(
         losses = [f"{value:.{_DECIMALS}f}" for value in (e.loss, e.point, e.upper)]
         numbers.append([*row, e.trials, e.successes, *losses, f"{e.delta:.12g}", e.candidates])
         hits.append(
-            [*row, result.trial_set, result.rewrites, base64.b64encode(np.packbits(result.hits).tobytes()).decode()]
+            [
+                *row,
+                result.trial_set,
+                result.rewrites,
+                base64.b64encode(np.packbits(result.hits == 1).tobytes()).decode(),
+            ]
         )
     texts = {"estimates.csv": _csv(_ESTIMATES, numbers), "hits.csv": _csv(_HITS, hits)}
     hashes = {name: _hash(text) for name, text in texts.items()}

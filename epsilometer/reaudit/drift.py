@@ -16,20 +16,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import fisher_exact
 
-from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, divisor
+from epsilometer.auditing.claims.verdicts import divisor
 from epsilometer.auditing.estimation.successes import Estimate
-from epsilometer.auditing.results.comparison import compare, holm
+from epsilometer.auditing.evidence.status import Change
+from epsilometer.auditing.results.comparison import Outcomes, compare, holm
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget
 
-WORSE, BETTER, UNCHANGED, NEW, GONE = "worse", "better", "no evidence of change", "new", "gone"
+WORSE, BETTER, UNCHANGED, NEW, GONE, NOT_TESTABLE = Change
 PAIRED, TWO_SAMPLES = "McNemar's exact test on the same trials", "Fisher's exact test on other trials"
 SCHEDULED = 52  # audits of a year that share one half of alpha evenly; any further audits share the other half
 
@@ -53,14 +53,16 @@ class Row(NamedTuple):
 class Measured:
     """A row of an audit, as measured.
 
-    hits: [trials], True if the adversary named the source; trial_set: hash of the candidate sets and targets; rewrites:
-    hash of the attacked rewrites.
+    hits: [trials], True if the adversary named the source, or outcomes in [0, 1] of another question, larger if worse;
+    trial_set: hash of the trials, as of candidate sets and targets; rewrites: hash of the attacked rewrites. measure:
+    that of the estimate.
     """
 
-    hits: NDArray[np.bool_]
+    hits: Outcomes
     trial_set: str
     rewrites: str
     estimate: Estimate
+    measure: str = "loss"
 
 
 @dataclass(frozen=True)
@@ -72,20 +74,23 @@ class Drift:
     """
 
     row: Row
-    verdict: str
+    verdict: Change
     before: Estimate | None = None
     now: Estimate | None = None
     test: str | None = None
     p_value: float | None = None
     identical: bool = False
+    measure: str = "loss"
 
     def sentence(self) -> str:
         """The row, the old and the new loss with their intervals, and the evidence."""
         if self.before is None or self.now is None:
-            return f"{self.row}: {self.verdict}, {_interval(self.before or self.now)}"
-        assert self.p_value is not None  # true of every row that is reported on its own
+            return f"{self.row}: {self.verdict}, {_interval(self.before or self.now, self.measure)}"
+        if self.p_value is None:
+            return f"{self.row}: {self.verdict}, {_interval(self.before, self.measure)} before"
         return (
-            f"{self.row}: {self.verdict}, {_interval(self.before)} before, {_interval(self.now)} now; "
+            f"{self.row}: {self.verdict}, {_interval(self.before, self.measure)} before, "
+            f"{_interval(self.now, self.measure)} now; "
             f"p = {self.p_value:.2g} by {self.test}"
         )
 
@@ -115,13 +120,16 @@ def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: fl
     for row, test, p in zip(shared, tests, corrected, strict=True):
         old, new = before[row], now[row]
         if p is not None and p <= level:
-            verdict = WORSE if new.estimate.success_rate > old.estimate.success_rate else BETTER
+            verdict = WORSE if new.hits.mean() > old.hits.mean() else BETTER
         else:
             verdict = NOT_TESTABLE if p is None or test.all_right > level / remaining else UNCHANGED
         identical = test.p == 1 and old.rewrites == new.rewrites and np.array_equal(old.hits, new.hits)
-        drifts.append(Drift(row, verdict, old.estimate, new.estimate, test=test.name, p_value=p, identical=identical))
-    drifts += [Drift(row, NEW, now=now[row].estimate) for row in sorted(now.keys() - before.keys())]
-    drifts += [Drift(row, GONE, before=before[row].estimate) for row in sorted(before.keys() - now.keys())]
+        drift = Drift(row, verdict, old.estimate, new.estimate, test=test.name, p_value=p, identical=identical)
+        drifts.append(replace(drift, measure=old.measure))
+    for row in sorted(now.keys() - before.keys()):
+        drifts.append(Drift(row, NEW, now=now[row].estimate, measure=now[row].measure))
+    for row in sorted(before.keys() - now.keys()):
+        drifts.append(Drift(row, GONE, before=before[row].estimate, measure=before[row].measure))
     order = [WORSE, GONE, NEW, BETTER, NOT_TESTABLE, UNCHANGED]
     return sorted(
         drifts, key=lambda drift: (order.index(drift.verdict), 1.0 if drift.p_value is None else drift.p_value)
@@ -194,7 +202,7 @@ def _test(row: Row, before: Measured, now: Measured) -> _Test:
             "accept a new baseline (epsilometer accept)"
         )
     if before.trial_set == now.trial_set and old.trials == other.trials:
-        misses = old.trials - old.successes  # the trials in which the two can differ, if all are right now
+        misses = int(np.count_nonzero(before.hits < 1))  # the trials in which the two can differ, if all are right now
         least = (min(1.0, 2.0 ** (1 - differing)) for differing in (misses, old.trials))
         return _Test(PAIRED, compare(before.hits, now.hits).p_value, *least)
     counts = ((old.successes, other.successes), (old.successes, other.trials), (0, other.trials))
@@ -215,13 +223,13 @@ def _tested(drifts: Sequence[Drift]) -> list[Drift]:
     return [drift for drift in drifts if drift.verdict in (WORSE, BETTER, UNCHANGED)]
 
 
-def _interval(estimate: Estimate | None) -> str:
+def _interval(estimate: Estimate | None, measure: str) -> str:
     assert estimate is not None  # a drift has at least one of the two
     upper = f"{estimate.upper:.2f}" if math.isfinite(estimate.upper) else f"above {estimate.ceiling:.2f}"
     return (
-        f"loss {estimate.point:.2f} ({estimate.loss:.2f} to {upper})"
+        f"{measure} {estimate.point:.2f} ({estimate.loss:.2f} to {upper})"
         if math.isfinite(estimate.point)
-        else (f"loss of at least {estimate.loss:.2f}")
+        else f"{measure} of at least {estimate.loss:.2f}"
     )
 
 

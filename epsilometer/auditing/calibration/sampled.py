@@ -50,6 +50,7 @@ from scipy.special import logsumexp, rel_entr
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.posteriors import LawTest
 from epsilometer.auditing.estimation.successes import loss_at, success_bound
+from epsilometer.auditing.evidence.status import SearchStatus
 from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.core.errors import UserError
 from epsilometer.core.values import check_number, check_whole
@@ -66,7 +67,7 @@ _SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # positions in the range
 _MOST = 0.9  # largest share of the possible stake on a posterior
 _DOUBT = 0.1  # share of alpha for the test of the law
 
-FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = "found", "undecided", "outside", "falling", "not monotone"
+FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = SearchStatus
 HITS, POSTERIORS = "hits", "posteriors"
 ATTRIBUTE = "attribute"  # measure of a loss about a label of a text, not about which text it was
 

@@ -1,4 +1,4 @@
-"""The status of a limit: whether a figure is at most the allowed value."""
+"""The three kinds of answer: the status of a limit, the change since a baseline, and the end of a search."""
 
 from __future__ import annotations
 
@@ -32,3 +32,31 @@ def heaviest(statuses: Iterable[Status]) -> Status:
     """Return the status that decides over several limits; NOT_APPLICABLE for none."""
     order = list(Status)
     return min(statuses, key=order.index, default=Status.NOT_APPLICABLE)
+
+
+class Change(StrEnum):
+    """The change of a figure since the baseline. NEW and GONE: only the audit, or only the baseline, has it.
+
+    NOT_TESTABLE: no outcome could have shown that the figure has grown.
+    """
+
+    WORSE = "worse"
+    BETTER = "better"
+    UNCHANGED = "no evidence of change"
+    NEW = "new"
+    GONE = "gone"
+    NOT_TESTABLE = "not testable"
+
+
+class SearchStatus(StrEnum):
+    """The end of a search for the value at which a figure meets a target.
+
+    UNDECIDED: the interval is wider than requested. OUTSIDE: the target is not met between the smallest and the largest
+    value. FALLING: the figure falls through the target. NOT_MONOTONE: it lies on both sides of the target in turn.
+    """
+
+    FOUND = "found"
+    UNDECIDED = "undecided"
+    OUTSIDE = "outside"
+    FALLING = "falling"
+    NOT_MONOTONE = "not monotone"

@@ -1,14 +1,13 @@
 """The epsilon at which the attribute loss of a mechanism meets a target, in the cells of `anonymity`, in nats.
 
 At each epsilon tried, training and test texts of the attackers are rewritten with fresh noise and the attackers are
-trained again. The loss is that of the strongest attacker, of the attribute that loses most. The j-th epsilon tried has
-the level 6 alpha / (pi j)^2, so all intervals hold together with probability at least 1 - alpha, whichever epsilons
-are tried. Like every search, it assumes that the loss rises with epsilon.
+trained again. The loss is that of the strongest attacker, of the attribute that loses most. Each epsilon tried has a
+level of its own (`calibration/looks.py`), so all intervals hold together with probability at least 1 - alpha. Like
+every search, it assumes that the loss rises with epsilon.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from epsilometer.auditing.calibration.computed import Met, advice, meet
+from epsilometer.auditing.calibration.looks import Look, Looks, Turn
 from epsilometer.auditing.calibration.sampled import ATTRIBUTE, FALLING, FOUND, OUTSIDE, Goal
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
@@ -47,7 +47,7 @@ def row(
         if cell.epsilons is None:
             raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
         wanted = goal(min(cell.epsilons), max(cell.epsilons))
-        looks = Looks(params, cell, wanted)
+        looks = Looks(AttributeLoss(params, cell, wanted), wanted.target, wanted.budget, params.audit.alpha)
         met = meet(
             looks,
             wanted.target,
@@ -63,15 +63,12 @@ def row(
     return {**of, "status": met.status, **outcome, "reason": reason(met, looks.spent)}
 
 
-class Looks:
-    """The attribute loss at an epsilon, as the two ends of its interval; each call uses a level of its own.
-
-    Beyond the budget of rewrites nothing is measured: the target itself is returned, which decides nothing.
-    """
+class AttributeLoss:
+    """Looks at the attribute loss, as the two ends of its interval."""
 
     def __init__(self, params: AnonymityParams, cell: AnonymityCell, goal: Goal) -> None:
         """Raises UserError for a budget that does not cover both ends of the range."""
-        self._params, self._cell, self._goal = params, cell, goal
+        self._params, self._cell = params, cell
         self._mechanism = build(params, cell)
         self._attributes = params.classification.labels[cell.dataset].attributes
         settings = params.classification
@@ -79,7 +76,6 @@ class Looks:
         table = parted(params, cell.dataset)
         self._rows = to_anonymize(table, self._attributes, sizes, params.audit.seed, least=least)
         self._static = {label: victims(params, cell.dataset, label) for label in self._attributes}
-        self.spent, self._tried = 0, 0
         if 2 * len(self._rows) > goal.budget:
             raise UserError(
                 f"at each epsilon {len(self._rows)} texts are rewritten, so that both ends take "
@@ -87,21 +83,18 @@ class Looks:
                 "classification.texts"
             )
 
-    def __call__(self, epsilon: float) -> tuple[float, float]:
-        """Returns the ends of the interval, in nats."""
-        if self.spent + len(self._rows) > self._goal.budget:
-            return self._goal.target, self._goal.target
-        self.spent += len(self._rows)
-        self._tried += 1
+    def __call__(self, epsilon: float, turn: Turn) -> Look | None:
+        """Returns the ends of the interval, in nats; None for a second look, and where too few rewrites are left."""
+        if turn.again or turn.left < len(self._rows):
+            return None
         params, cell = self._params, self._cell
         stream = (params.audit.seed, params.audit.round, "calibrate attribute", cell.dataset, cell.mechanism, epsilon)
         noise = Noise.named(self._rows["row"].to_numpy(), *stream)
         job = Job(self._rows["text"].to_list(), np.arange(len(self._rows)), [epsilon], [noise])
         (rewrites,) = rewrite_all(self._mechanism, job)
         table = self._rows.with_columns(rewrite=pl.Series(list(rewrites.texts), dtype=pl.String))
-        level = 6 * params.audit.alpha / (math.pi * self._tried) ** 2 / len(self._attributes)
-        rows = [self._strongest(label, table, level) for label in self._attributes]
-        return max(row["loss"] for row in rows), max(row["upper"] for row in rows)
+        rows = [self._strongest(label, table, turn.level / len(self._attributes)) for label in self._attributes]
+        return Look(max(row["loss"] for row in rows), max(row["upper"] for row in rows), len(self._rows))
 
     def _strongest(self, label: str, table: pl.DataFrame, level: float) -> dict[str, Any]:
         """The row of the strongest attacker of an attribute."""

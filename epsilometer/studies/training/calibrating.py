@@ -299,8 +299,14 @@ def _by_attack(params: TrainingParams, name: str, table: pl.DataFrame, aim: Nois
             "low": low,
             "high": high,
             "trials": sum(map(len, values)),
-            "reason": {FOUND: None, NOT_MONOTONE: _GROWS}.get(status, _undecided(aim.target, below, above)),
+            "reason": _why(status, aim.target, below, above),
         }
+
+
+def _why(status: str, target: float, below: float | None, above: float | None) -> str | None:
+    if status == FOUND:
+        return None
+    return _GROWS if status == NOT_MONOTONE else _undecided(target, below, above)
 
 
 def _undecided(target: float, below: float | None, above: float | None) -> str:

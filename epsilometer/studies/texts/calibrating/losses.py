@@ -94,7 +94,9 @@ class Search:
     exact loss 1.01. budget: most rewrites. measure: the loss that attacks show (SAMPLED); that of the attribute that
     loses most (ATTRIBUTE, for a project's cells under `anonymity`); or a figure that the mechanism's law proves without
     rewriting: the "average" loss over pairs of texts, that of the "worst" pair, or the worst pair's "delta" at the
-    level `at` (nats), for texts of equally many words unless match is "none".
+    level `at` (nats), for texts of equally many words unless match is "none". question: on texts, the question whose
+    figure counts, by name, path of a file or as an object (`doors/calibrate.py`); all else that is of attacks or of
+    laws is for which_text.
     Raises UserError for values outside their range.
     """
 
@@ -107,6 +109,7 @@ class Search:
     budget: int = 20_000
     measure: str = SAMPLED
     at: float | None = None
+    question: Any = "which_text"  # str | Path | Question, a protocol that no flow could read as a parameter
 
     def __post_init__(self) -> None:
         for option, value, allowed in (

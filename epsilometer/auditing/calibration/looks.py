@@ -1,0 +1,65 @@
+"""Looks at a figure by fresh rewrites, for the search of an epsilon at which it meets a target (`computed.meet`).
+
+The j-th look has the level 6 alpha / (pi j)^2. These sum to alpha, so the bounds of all looks hold together with
+probability at least 1 - alpha, whichever epsilons are tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Turn(NamedTuple):
+    """A turn to look. level: the error allowed; left: the rewrites left; again: the number of earlier looks there."""
+
+    level: float
+    left: int
+    again: int
+
+
+class Look(NamedTuple):
+    """Bounds of a figure at one epsilon, and the number of rewrites that they took."""
+
+    low: float
+    high: float
+    rewrites: int
+
+
+def level(alpha: float, number: int) -> float:
+    """Return the level of a look by its number, from 1."""
+    return 6 * alpha / (math.pi * number) ** 2
+
+
+@dataclass
+class Looks:
+    """The bounds of a figure at any epsilon (`computed.Figure`), each look at a level of its own.
+
+    A look may be repeated at the same epsilon until the bounds of all looks there show on which side of the target the
+    figure lies. Where too few rewrites are left for one, the target itself is returned, which decides nothing.
+
+    look: (epsilon, turn) -> bounds that are wrong with probability at most the turn's level, by at most as many
+    rewrites as are left; None for no look. spent: the number of all rewrites so far. number: that of looks.
+    """
+
+    look: Callable[[float, Turn], Look | None]
+    target: float
+    budget: int
+    alpha: float
+    spent: int = field(default=0, init=False)
+    number: int = field(default=0, init=False)
+
+    def __call__(self, epsilon: float) -> tuple[float, float]:
+        """Return the bounds at an epsilon."""
+        lows, highs = list[float](), list[float]()
+        while not lows or max(lows) <= self.target <= min(highs):
+            turn = Turn(level(self.alpha, self.number + 1), self.budget - self.spent, len(lows))
+            if (look := self.look(epsilon, turn)) is None:
+                break
+            self.number += 1
+            self.spent += look.rewrites
+            lows.append(look.low)
+            highs.append(look.high)
+        return (max(lows), min(highs)) if lows else (self.target, self.target)

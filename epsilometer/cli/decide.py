@@ -1,0 +1,108 @@
+"""`epsilometer decide` and `reaudit`: limits at ascending budgets, and changes of figures since a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from epsilometer.cli.asking import LimitOptions, With, columns, questions
+from epsilometer.cli.gate import Texts
+from epsilometer.cli.options import Epsilon, Epsilons, Json, numbers, shipped, told_if_dry
+from epsilometer.cli.output import show, tell
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import note
+from epsilometer.runtime.withholding import withheld
+
+if TYPE_CHECKING:
+    from epsilometer.auditing.subject import Subject
+
+Trials = Annotated[int | None, typer.Option(help="Trials of each question; by default its usual number.")]
+
+
+def decide(
+    texts: Texts, limits: LimitOptions, epsilons: Epsilons = None, trials: Trials = None, as_json: Json = False
+) -> None:
+    """Decide at which budgets a mechanism keeps limits on the figures of any questions.
+
+    Prints a row for each budget and figure, and `all` limits together. A limit is *within* only by an upper bound that
+    covers every adversary, as of a stated law that the rewrites do not refute. No budget passes that is larger than the
+    first that does not. Ends with 0 if every budget passes, 1 if one is beyond a limit, else 3.
+    """
+    from epsilometer.doors.decide import Decisions
+    from epsilometer.doors.decide import decide as decide_at
+
+    asked_for = limits.limits
+    budgets = numbers(epsilons, "--epsilons must be numbers separated by commas")
+    with told_if_dry(), withheld():
+        of = _subject(texts, columns([question for question, _ in asked_for]), None if budgets is None else budgets[0])
+        table = decide_at(asked_for, of, budgets, trials)
+    show(table.to_dicts(), as_json, None if as_json else Decisions.short)
+    raise typer.Exit(_code(table.filter(figure="all")["decision"].to_list()))
+
+
+def _code(words: Sequence[str]) -> int:
+    from epsilometer.auditing.evidence.status import Status
+
+    if Status.BEYOND in words:
+        return 1
+    return 0 if all(Status(word).passes for word in words) else 3
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions whose figures are accepted."""
+
+    question: Annotated[
+        list[str],
+        typer.Option(
+            metavar="QUESTION", help=f"With --accept, may be repeated: {shipped('questions')}, or a .py file."
+        ),
+    ] = field(default_factory=list)
+    with_settings: With = field(default_factory=list)
+
+
+def reaudit(
+    texts: Texts,
+    asked_for: Asked,
+    baseline: Annotated[Path, typer.Option(help="The file of the accepted figures.")],
+    epsilon: Epsilon = None,
+    trials: Trials = None,
+    accept: Annotated[bool, typer.Option("--accept", help="Measure, and write --baseline.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure whether the figures of any questions have changed since they were accepted.
+
+    The same trials are drawn again; the sign test of each figure is corrected for their number, and the re-audits of a
+    year share alpha. Ends with 0 if no figure is worse, 1 if one is, 3 if no figure could be tested.
+    """
+    from epsilometer.doors import reaudit as door
+
+    if accept != bool(asked_for.question):
+        raise UserError("--question names what --accept measures; later re-audits ask what the baseline holds")
+    if accept:
+        built = dict(zip(asked_for.question, questions(asked_for.question, asked_for.with_settings), strict=True))
+        with told_if_dry(), withheld():
+            accepted = door.accept(built, _subject(texts, columns(list(built.values())), epsilon), trials)
+        door.write(accepted, baseline)
+        note(f"accepted as {baseline}; measure again by the same command without --accept and --question")
+        return
+    before = door.read(baseline)
+    with told_if_dry(), withheld():
+        after, drifts = door.reaudit(before, _subject(texts, columns(before.asked_for), epsilon))
+    door.write(after, baseline)
+    if as_json:
+        show(
+            [{"figure": drift.row.attack, "change": drift.verdict, "p_value": drift.p_value} for drift in drifts], True
+        )
+    else:
+        tell(*(drift.sentence() for drift in drifts))
+    raise typer.Exit(door.exit_code(drifts))
+
+
+def _subject(texts: Texts, read: Sequence[str], epsilon: float | None) -> Subject:
+    texts.check(None)
+    return texts.subject(epsilon, texts.reading.table(str(texts.file), read))

@@ -1,0 +1,238 @@
+"""The epsilon at which the figure of any question meets a target: the largest of its figures, or the smallest.
+
+The largest counts where a limit is the largest value allowed, as that of a loss; the smallest where it is the least, as
+that of a similarity. `computed.meet` chooses the epsilons. At each of them the figures are observed in fresh trials and
+at a level of its own, which they share (`calibration/looks.py`). A first look has as many trials as the question needs
+to show that a limit at the target is kept, or exceeded (`Question.amount`). Where that does not show on which side the
+figure lies, further looks have GROWTH times as many each, up to a part of the budget. which_text has a search of its
+own by betting, which takes fewer rewrites (`calibration/search.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing import text_audit as api
+from epsilometer.auditing.calibration.computed import Met, advice, meet
+from epsilometer.auditing.calibration.looks import Look, Looks, Turn, level
+from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
+from epsilometer.auditing.calibration.search import search as by_betting
+from epsilometer.auditing.evidence.bounds import bounds
+from epsilometer.auditing.evidence.limit import Limit
+from epsilometer.auditing.gate_statistics import Errors
+from epsilometer.auditing.question import Gives, OfGuesses, Question, check, question
+from epsilometer.auditing.subject import Subject, subject
+from epsilometer.auditing.text_audit import Named
+from epsilometer.auditing.trials.answers import Tally
+from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
+from epsilometer.core.errors import LawError, UserError
+from epsilometer.core.mechanism import has_budget
+from epsilometer.core.randomness import Noise
+from epsilometer.questions.which_text import WhichText
+from epsilometer.runtime.progress import now_and_then
+from epsilometer.studies.texts.calibrating import losses
+from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED, STANDARD_SEARCH, Search
+from epsilometer.text.words import words
+
+GROWTH = 4  # times as many trials in each further look at an epsilon
+PARTS = 4  # the largest look spends one of so many parts of the budget
+LOOKS = 12  # the first look at an epsilon spends at most one of so many parts
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The result of a search.
+
+    status, epsilon, low, high: as `computed.Met` has them, of which_text as `sampled.Calibrated` has them. trials: the
+    number of rewrites. by: the measure that was searched, of which_text hits or posteriors. attacks: the names of the
+    figures. reason: for a missing epsilon, or a remark.
+    """
+
+    status: str
+    epsilon: float | None
+    low: float
+    high: float
+    trials: int
+    by: str
+    attacks: Sequence[str]
+    reason: str | None
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The columns of a row, as `epsilometer.calibrate` has them."""
+        values = {name: getattr(self, name) for name in ("status", "epsilon", "low", "high", "trials", "by")}
+        return {**values, "attacks": "; ".join(self.attacks), "reason": self.reason}
+
+
+def calibrate(question: Question, of: Subject, target: float, search: Search = STANDARD_SEARCH) -> Searched:
+    """Search for the epsilon at which the question's figure meets a target.
+
+    search: its range, width and budget. The interval contains that epsilon with probability at least 1 - alpha of the
+    subject's design, if the figure passes the target once. Raises UserError for a question without a lower and an upper
+    bound, for a mechanism without a privacy budget, where the subject lacks what the question needs, for a target out
+    of range, and where no number of trials within the budget could show on which side of it a figure lies.
+    """
+    _check_bounds(question)
+    if not has_budget(of.mechanism):
+        raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+    check(question, of)
+    goal = search.goal(target)
+    if isinstance(question, WhichText):
+        return _by_betting(of, goal, search)
+    limit = question.limit(of, target)
+    of = replace(of, tally=Tally())
+    looks = Looks(_Looking(question, of, limit, goal.budget), target, goal.budget, of.design.alpha)
+    say_ends = now_and_then()
+
+    def watch(low: float, high: float) -> None:
+        say_ends(f"{of.name}: epsilon between {low:.3g} and {high:.3g} after {looks.spent:,} rewrites")
+
+    met = meet(looks, target, goal.low, goal.high, width=goal.width, watch=watch)
+    of.tally.say()
+    measure, figures = limit.scale.measure, list(question.tests(of))
+    ends = (met.status, met.best, met.low, met.high)
+    return Searched(*ends, trials=looks.spent, by=measure, attacks=figures, reason=_reason(met, limit, looks.spent))
+
+
+class _Looking:
+    """Looks at the figure of a question in fresh trials, GROWTH times as many in each further look at an epsilon."""
+
+    def __init__(self, question: Question, of: Subject, limit: Limit, budget: int) -> None:
+        """Raises UserError where a part of the budget has too few rewrites to show anything."""
+        self._question, self._of, self._limit, self._number = question, of, limit, 0
+        tests, last = len(question.tests(of)), level(of.design.alpha, LOOKS)
+        errors = Errors(alpha=last / 2, beta=last / 2 / max(1, tests))
+        self._fewest = question.amount(of, limit, budget // LOOKS, tests, errors=errors)
+        self._most = budget // PARTS
+        self._each = 0.0  # rewrites of a trial, as the first look shows
+
+    def __call__(self, epsilon: float, turn: Turn) -> Look | None:
+        """Return the bounds of the largest figure, or of the smallest, at an epsilon."""
+        count = self._count(turn)
+        if count is None:
+            return None
+        self._number += 1
+        stream = Noise.named(1, self._of.design.seed, "calibrate", self._limit.scale.measure, self._number)
+        seed = int(stream.generator(0).integers(1 << 31))
+        of = replace(self._of.at(epsilon).seeded(seed), tally=self._of.tally)
+        before = of.tally.total.rewrites
+        observed = self._question.observe(of, count)
+        error = turn.level / 2 / len(observed)
+        every = [bounds(each.evidence.data, each.evidence.scale, error, error) for each in observed]
+        most = min if self._limit.at_least else max
+        low, high = (most(ends) for ends in zip(*every, strict=True))
+        rewrites = of.tally.total.rewrites - before
+        self._each = max(self._each, rewrites / count)
+        return Look(low, high, rewrites)
+
+    def _count(self, turn: Turn) -> int | None:
+        """Return the number of trials; None where these are not more than before, or too few rewrites are left."""
+        most = self._fewest if not self._each else int(min(self._most, turn.left) / self._each)
+        before, planned = (self._fewest * GROWTH**again for again in (turn.again - 1, turn.again))
+        if turn.again and before >= most:
+            return None
+        return min(planned, most) if most >= self._fewest else None
+
+
+def _by_betting(of: Subject, goal: Goal, search: Search) -> Searched:
+    """Return the result of which_text's own search."""
+    calibrated = by_betting(
+        of.pool, of.mechanism, of.attacks, goal, design=of.design, watch=losses.progress(of.name, search)
+    )
+    return Searched(
+        calibrated.status,
+        calibrated.best,
+        calibrated.low,
+        calibrated.high,
+        trials=calibrated.trials,
+        by=calibrated.by,
+        attacks=calibrated.attacks,
+        reason=losses.reason(calibrated, matched=of.pool.groups is not None),
+    )
+
+
+def _reason(met: Met, limit: Limit, spent: int) -> str | None:
+    """Return the reason for a missing epsilon, or a remark on it; None if there is nothing to say."""
+    if met.status in (OUTSIDE, FALLING):
+        ends = [(at, *met.figures[at]) for at in (min(met.figures), max(met.figures))]
+        said = [f"{low:.3g} to {high:.3g} at epsilon {at:g}" for at, low, high in ends]
+        return advice(met, f"the {'smallest' if limit.at_least else 'largest'} figure of {limit.scale.measure}", *said)
+    if met.status == FOUND:
+        return None
+    return f"{spent:,} rewrites did not decide; a larger `budget` (--budget) allows more at each epsilon"
+
+
+def calibrate_on(
+    texts: Sequence[str] | pl.DataFrame,
+    mechanism: Named,
+    target: float,
+    search: Search = STANDARD_SEARCH,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    design: Design = STANDARD,
+    name: str = "texts",
+) -> dict[str, Any]:
+    """Return the row of a mechanism on texts, or on a table with the columns of the question. name: of the texts."""
+    asked_for = question(search.question)
+    listed = texts["text"].to_list() if isinstance(texts, pl.DataFrame) else texts
+    if isinstance(asked_for, WhichText):
+        return losses.calibrate_texts(listed, mechanism, target, search, settings=settings, design=design, name=name)
+    _check_bounds(asked_for)
+    _check_search(asked_for, search)
+    search.goal(target)
+    built, label = api.as_mechanism(mechanism, settings, api.distinct(listed)), api.label(mechanism)
+    row = {"dataset": name, "mechanism": label, "target": target, "sees": None}
+
+    def run() -> Searched:
+        return calibrate(asked_for, _subject(texts, built, label, search, design=design), target, search)
+
+    return row | _searched(run)
+
+
+def _searched(run: Callable[[], Searched]) -> dict[str, Any]:
+    """Return the columns of a search; of one that cannot be run, the reason."""
+    try:
+        return run().row
+    except LawError:  # not a reason for a missing search, but a fault of the mechanism
+        raise
+    except UserError as error:
+        nothing = dict.fromkeys(("epsilon", "low", "high")) | {"trials": 0, "by": None, "attacks": None}
+        return {"status": NOT_SEARCHED, **nothing, "reason": str(error)}
+
+
+def _subject(texts: Sequence[str] | pl.DataFrame, built: Any, label: str, search: Search, *, design: Design) -> Subject:
+    """Return the mechanism on texts, by the attacks of a search."""
+    if not has_budget(built):
+        raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+    named = None if search.attack == losses.STRONGEST else [search.attack]
+    of = subject(texts, built, search.goal(1.0).high, named, design=design)
+    say(unread(built, of.pool.texts))
+    say_language(of.pool.texts, {**of.attacks, MECHANISM: built})
+    groups = np.array([len(words(text)) for text in of.pool.texts]) if search.match == "words" else None
+    attacks = api.seeing(of.attacks, built, search.sees)
+    return replace(of, name=label, pool=replace(of.pool, groups=groups), attacks=attacks)
+
+
+def _check_bounds(question: Question) -> None:
+    if not {Gives.LOW, Gives.HIGH} <= question.gives:
+        raise UserError(
+            f"{type(question).__name__} does not bound its figure from both sides, so nothing shows where it meets a "
+            "target; calibrate by another question, such as which_text"
+        )
+
+
+def _check_search(question: Question, search: Search) -> None:
+    """Raise UserError for settings of a search that have no effect on this question."""
+    of_guesses = ("attack", "sees", "match")
+    names = ["measure", "at", *(() if isinstance(question, OfGuesses) else of_guesses)]
+    if idle := [name for name in names if getattr(search, name) != getattr(STANDARD_SEARCH, name)]:
+        raise UserError(
+            f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} of which_text, and {type(question).__name__} has "
+            "settings of its own (--with); leave out the first"
+        )

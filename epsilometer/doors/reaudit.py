@@ -1,0 +1,198 @@
+"""A re-audit: whether the figures of any questions have changed since they were accepted as a baseline.
+
+The baseline holds the outcome of every trial. The same trials are observed again, so a change is shown by the sign test
+(McNemar's exact test for outcomes of 0 or 1), corrected for the number of figures by Holm and Tarone; the re-audits of
+a year share alpha (`reaudit/drift.py`). With equal noise a mechanism that did not change gives equal outcomes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from epsilometer.auditing.estimation.successes import Estimate
+from epsilometer.auditing.evidence.status import Change
+from epsilometer.auditing.limits.accepted import chosen_settings
+from epsilometer.auditing.question import Gives, Question, check, question
+from epsilometer.auditing.subject import Subject
+from epsilometer.core import json_text
+from epsilometer.core.atomic import write_text
+from epsilometer.core.component import describe
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import stored
+from epsilometer.doors.ask import answers
+from epsilometer.reaudit.drift import Drift, Measured, Row, judge, level
+from epsilometer.reaudit.hashes import DIGITS
+
+
+class Figure(BaseModel):
+    """A figure of a question.
+
+    low, high: its bounds; null where there is none. trials: a hash of them; outcomes: of each trial, larger if worse.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    measure: str
+    point: float | None
+    low: float | None
+    high: float | None
+    trials: str
+    outcomes: list[float]
+
+
+class Asked(BaseModel):
+    """A question with its settings, number of trials and figures by name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str
+    settings: dict[str, Any]
+    count: int = Field(gt=0)
+    figures: dict[str, Figure]
+
+
+class Baseline(BaseModel):
+    """Accepted figures of a subject. reaudits: their dates, which share the alpha of a year."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Literal["epsilometer/answers/1"] = Field(alias="schema", default="epsilometer/answers/1")
+    mechanism: str
+    epsilon: float | None
+    texts: str
+    seed: int
+    alpha: float
+    questions: list[Asked]
+    reaudits: list[str] = []
+
+    @property
+    def asked_for(self) -> list[Question]:
+        """The questions, with their settings."""
+        return [question(entry.question, entry.settings) for entry in self.questions]
+
+
+def accept(asked_for: Mapping[str, Question], of: Subject, trials: int | None = None) -> Baseline:
+    """Return the figures of these questions as a baseline.
+
+    asked_for: questions by name or path, as `question` finds them again. trials: None for each question's usual number.
+    Raises UserError for a question without outcomes of trials, and where the subject lacks what one needs.
+    """
+    return Baseline(
+        mechanism=of.name,
+        epsilon=stored(of.epsilon),
+        texts=of.digest,
+        seed=of.design.seed,
+        alpha=of.design.alpha,
+        questions=[
+            Asked(
+                question=name,
+                settings=chosen_settings(each),
+                count=(count := each.usual if trials is None else trials),
+                figures=_figures(each, of, count),
+            )
+            for name, each in asked_for.items()
+        ],
+    )
+
+
+def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
+    """Observe a baseline's trials again; return the baseline with this date, and the change of each figure.
+
+    Raises UserError for another mechanism, epsilon or other texts, whose trials are not those of the baseline.
+    """
+    now = {"mechanism": of.name, "epsilon": stored(of.epsilon), "texts": of.digest}
+    for what, value in now.items():
+        if (then := getattr(before, what)) != value:
+            raise UserError(f"the baseline has other {what} ({then}, now {value}); accept a new one")
+    of = of.seeded(before.seed)
+    date = datetime.now(UTC)
+    earlier = sum(text.startswith(f"{date.year:04}-") for text in before.reaudits)
+    measured = {
+        _row(of, entry.question, name): _measured(figure, before.alpha, "accepted")
+        for entry in before.questions
+        for name, figure in entry.figures.items()
+    }
+    again = {
+        _row(of, entry.question, name): _measured(figure, before.alpha, "measured again")
+        for entry, asked_for in zip(before.questions, before.asked_for, strict=True)
+        for name, figure in _figures(asked_for, of, entry.count).items()
+    }
+    drifts = judge(measured, again, level(before.alpha, earlier))
+    stamp = [*before.reaudits, max([*before.reaudits, f"{date:%Y-%m-%dT%H:%M:%SZ}"])]
+    return before.model_copy(update={"reaudits": stamp}), drifts
+
+
+def exit_code(drifts: Sequence[Drift]) -> int:
+    """Return 1 if a figure is worse, 3 if none could be tested, else 0."""
+    if any(drift.verdict is Change.WORSE for drift in drifts):
+        return 1
+    return 3 if all(drift.verdict is Change.NOT_TESTABLE for drift in drifts) else 0
+
+
+def write(baseline: Baseline, path: Path) -> None:
+    """Write the baseline as JSON."""
+    write_text(baseline.model_dump_json(indent=1, by_alias=True) + "\n", path)
+
+
+def read(path: Path) -> Baseline:
+    """Read a baseline. Raises UserError where there is none, and for a file that is not one."""
+    try:
+        return Baseline.model_validate(json_text.load(path.read_bytes()))
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; accept what is measured now (--accept)") from None
+    except ValidationError as error:
+        raise UserError(f"{path}: {describe(error, '')}; restore it, or accept what is measured now") from error
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is not readable JSON ({error}); restore it, or accept what is measured now") from error
+
+
+def _figures(asked_for: Question, of: Subject, count: int) -> dict[str, Figure]:
+    if Gives.OUTCOMES not in asked_for.gives:
+        raise UserError(
+            f"{type(asked_for).__name__} has no outcome for each trial, so no change could be shown; accept another "
+            "question, such as which_text"
+        )
+    check(asked_for, of)
+    worse_is_less = asked_for.limit(of, 0.5).at_least
+    observed = list(asked_for.observe(of, count))
+    rows = answers(observed, of)[: len(observed)]
+    return {
+        each.name: Figure(
+            measure=row["measure"],
+            **{name: row[name] if math.isfinite(row[name]) else None for name in ("point", "low", "high")},
+            trials=hashlib.sha256("\n".join(text for text, _ in each.of_texts).encode()).hexdigest()[:DIGITS],
+            outcomes=(1 - each.values if worse_is_less else each.values).tolist(),
+        )
+        for each, row in zip(observed, rows, strict=True)
+    }
+
+
+def _row(of: Subject, question: str, figure: str) -> Row:
+    named = figure if figure.startswith(question) else f"{question}: {figure}"
+    return Row("texts", of.name, stored(of.epsilon), named)
+
+
+def _measured(figure: Figure, alpha: float, when: str) -> Measured:
+    """Return a figure as re-audits compare it. when: the rewrites are not kept, so two are never called the same."""
+    outcomes = np.array(figure.outcomes)
+    low, point, high = (math.inf if end is None else end for end in (figure.low, figure.point, figure.high))
+    number = Estimate(
+        round(float(outcomes.sum())),
+        len(outcomes),
+        2,
+        alpha,
+        delta=0.0,
+        loss=low,
+        point=point,
+        upper=high,
+        ceiling=math.inf,
+    )
+    return Measured(outcomes, figure.trials, when, number, figure.measure)
