@@ -20,23 +20,23 @@ _NOISES = {"gaussian": "sigma", "vmf": "kappa"}
 
 
 def account(
-    texts: Annotated[int, typer.Option(help="Examples of the training set, a public number.")],
-    batch: Annotated[int, typer.Option(help="Examples of a step, nominally.")],
-    epochs: Annotated[int, typer.Option(help="Passes over the data.")],
+    texts: Annotated[int, typer.Option(help="Number of training examples, which is public.")],
+    batch: Annotated[int, typer.Option(help="Nominal batch size.")],
+    epochs: Annotated[int, typer.Option(help="Number of epochs.")],
     noise: Annotated[
-        str, typer.Option(help="gaussian: on the sum of clipped gradients; vmf: a draw for each one's direction.")
+        str, typer.Option(help="gaussian: on the sum of clipped gradients; vmf: on the direction of each gradient.")
     ] = "gaussian",
-    sigma: Annotated[float | None, typer.Option(help="Of gaussian: the noise's deviation over the clip bound.")] = None,
-    kappa: Annotated[float | None, typer.Option(help="Of vmf: the draws' concentration.")] = None,
+    sigma: Annotated[float | None, typer.Option(help="Noise multiplier of gaussian noise.")] = None,
+    kappa: Annotated[float | None, typer.Option(help="Concentration of vmf.")] = None,
     dimensions: Annotated[
-        str | None, typer.Option(help="Of vmf: the numbers of the gradient, 592130; of each part, 590592,1538.")
+        str | None, typer.Option(help="Dimensions of the gradient for vmf, 592130, or of each part, 590592,1538.")
     ] = None,
     sampling: Annotated[
-        str, typer.Option(help="poisson: independent coins; shuffled: disjoint batches, the same in every pass.")
+        str, typer.Option(help="poisson: independent sampling; shuffled: disjoint batches, equal in every epoch.")
     ] = "poisson",
-    delta: Annotated[float | None, typer.Option(help="One over the texts by default; a promise needs less.")] = None,
-    neighbours: Annotated[str | None, typer.Option(help="added or removed, replaced, or zeroed.")] = None,
-    target: Annotated[float | None, typer.Option(help="An epsilon: print the noise that meets it as well.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Default 1/n; choose a smaller one for a guarantee.")] = None,
+    neighbours: Annotated[str | None, typer.Option(help="Relation: added or removed, replaced, or zeroed.")] = None,
+    target: Annotated[float | None, typer.Option(help="Target epsilon, whose noise is printed, too.")] = None,
     as_json: Json = False,
 ) -> None:
     """Count what a private training loses: the exact epsilon's bracket, Renyi, and what is published.

@@ -46,31 +46,31 @@ def _table(path: Path | None) -> Path | None:
 
 def anonymize(
     file: Annotated[str, typer.Argument(help=TEXTS)],
-    attribute: Annotated[list[str], typer.Option(help="A label to hide, a column of --labelled; may be repeated.")],
+    attribute: Annotated[list[str], typer.Option(help="Label to hide, a column of --labelled; repeatable.")],
     labelled: Annotated[
-        Path | None, typer.Option(help="Texts with labels to train auxiliaries on, unless --auxiliaries holds some.")
+        Path | None, typer.Option(help="Labelled texts to train auxiliaries on, unless --auxiliaries has some.")
     ] = None,
     attribute_value: Annotated[
-        list[str], typer.Option(help="The author's true class of each --attribute, in the same order.")
+        list[str], typer.Option(help="True class of each --attribute, in the same order; repeatable.")
     ] = [],  # noqa: B006
     attribute_column: Annotated[
-        list[str], typer.Option(help="As --attribute-value, but a column of FILE, with a class for each text.")
+        list[str], typer.Option(help="Column of FILE with the true class of each text, instead of --attribute-value.")
     ] = [],  # noqa: B006
-    keep: Annotated[list[str], typer.Option(help="A label to keep, a column of --labelled; may be repeated.")] = [],  # noqa: B006
+    keep: Annotated[list[str], typer.Option(help="Label to keep, a column of --labelled; repeatable.")] = [],  # noqa: B006
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)] = "idt",
-    epsilon: Annotated[float | None, typer.Option(help="The privacy budget of a mechanism that takes one.")] = None,
-    kind: Annotated[list[str], typer.Option(help="Of the auxiliaries: linear, encoder, transformer.")] = ["linear"],  # noqa: B006
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget of a mechanism that takes one.")] = None,
+    kind: Annotated[list[str], typer.Option(help="linear, encoder or transformer; repeatable.")] = ["linear"],  # noqa: B006
     auxiliaries: Annotated[
-        Path | None, typer.Option(help="A folder of auxiliaries; they are trained and written there if it has none.")
+        Path | None, typer.Option(help="Folder of auxiliaries; if it has none, they are trained and stored there.")
     ] = None,
     vectors: Annotated[
-        Path | None, typer.Option(help="A file of word vectors to train with; the embedded ones by default.")
+        Path | None, typer.Option(help="File of word vectors for training (default: the bundled vectors).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write a table (.csv, .parquet, .jsonl) instead of lines.", callback=_table)
+        Path | None, typer.Option(help="Table to write (.csv, .parquet, .jsonl) instead of lines.", callback=_table)
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Name what gave an attribute away, and how sure each is.")
+        bool, typer.Option("--explain", help="Print what revealed an attribute, and how certain each reason is.")
     ] = False,
     *,
     reading: TextOptions,

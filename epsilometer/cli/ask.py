@@ -50,7 +50,8 @@ class RewriteSource(Rewriting):
     command: Program = None
     workers: Workers = 1
     rewrites: Annotated[
-        Path | None, typer.Option(help="Recorded rewrites: columns original, rewrite and, if any, epsilon.")
+        Path | None,
+        typer.Option(help="File of recorded rewrites: columns original, rewrite and, if there are budgets, epsilon."),
     ] = None
     epsilons: Epsilons = None
     settings: Settings = field(default_factory=list)
@@ -69,7 +70,7 @@ class RewriteSource(Rewriting):
         self.check_needs()
 
     def request(
-        self, question: Question, reading: TextOptions, drawing: Drawing, guessing: Guessing, design: Design
+        self, question: Question, reading: TextOptions, *, drawing: Drawing, guessing: Guessing, design: Design
     ) -> TableRequest:
         """Return the request of a question's table. Raises UserError for unreadable files, and values out of range."""
         from epsilometer.auditing.external import recorded
@@ -101,9 +102,14 @@ class Drawing:
             "recorded rewrites allow."
         ),
     ] = None
-    candidates: Annotated[str, typer.Option(help="Size k of a candidate set, or all: every text is a candidate.")] = "2"
-    temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar candidates.")] = -10_000
-    alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01
+    candidates: Annotated[str, typer.Option(help="Size k of each candidate set; all: every text is a candidate.")] = "2"
+    temperature: Annotated[
+        float,
+        typer.Option(
+            help="Temperature of candidate sampling: below 0 distant candidates, above 0 similar ones, 0 uniform."
+        ),
+    ] = -10_000
+    alpha: Annotated[float, typer.Option(help="Error probability of each interval.")] = 0.01
     seed: Seed = 0
 
     @property
@@ -169,11 +175,10 @@ def ask(
     `epsilometer list questions` describes each question and its settings. Prints a row for each epsilon and figure,
     with bounds that are each wrong with probability alpha / 2. With --columns all, or --json, all that was measured.
     """
-    design = drawing.design
     of = of_one(question, with_settings)
     source.check(of)
     reading.files.check(source.file, source.rewrites, *(path for path in vars(of).values() if isinstance(path, Path)))
-    request = source.request(of, reading, drawing, guessing, design)
+    request = source.request(of, reading, drawing=drawing, guessing=guessing, design=drawing.design)
     answer(of, request, as_json)
 
 

@@ -20,10 +20,10 @@ def audit(
     out: PerText,
     reading: TextOptions,
     fpr: Annotated[
-        float | None, typer.Option(help="Show how often the source is affirmed at this false positive rate (tpr).")
+        float | None, typer.Option(help="False positive rate at which the true positive rate is printed (tpr).")
     ] = None,
     prior: Annotated[
-        str | None, typer.Option(help="Probability of the source at each candidate: .7,.3; equal by default.")
+        str | None, typer.Option(help="Prior probability of each candidate: .7,.3 (default: equal).")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -50,7 +50,7 @@ def audit(
     if prior is not None:
         design = replace(design, prior=tuple(numbers(prior, "--prior must be numbers") or ()))
     source.check(question)
-    request = source.request(question, reading, drawing, guessing, design)
+    request = source.request(question, reading, drawing=drawing, guessing=guessing, design=design)
     if fpr is not None and not as_json and guessing.columns is None:
         request = replace(request, columns=",".join((*SHORT, "tpr", "tpr_low")))
     losses = answer(question, request, as_json)

@@ -17,11 +17,11 @@ def bench(
         bool, typer.Option("--full", help="200 seeds of 10,000 samples and five of a million, not 20 of 10,000.")
     ] = False,
     auditor: Annotated[
-        Path | None, typer.Option(help="A .py file with a function bound(samples, error, delta), which joins ours.")
+        Path | None, typer.Option(help="File (.py) with a function bound(samples, error, delta), a further auditor.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
     out: Annotated[
-        Path | None, typer.Option(help="Write the table and its picture: a .md file.", callback=writable)
+        Path | None, typer.Option(help="File (.md) for the table and its figure.", callback=writable)
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 def canaries(
     file: Annotated[Path, typer.Argument(help="A table of labelled texts: .parquet, .csv, .tsv or .jsonl.")],
-    label: Annotated[str, typer.Option(help="The column of the labels.")],
-    count: Annotated[int, typer.Option(help="How many canaries; each takes part by a fair coin.")] = 1000,
-    kind: Annotated[str, typer.Option(help="mislabelled: texts of the file with a wrong label; random: words.")] = (
-        "mislabelled"
-    ),
+    label: Annotated[str, typer.Option(help="Column of the labels.")],
+    count: Annotated[int, typer.Option(help="Number of canaries, each of which a fair coin includes.")] = 1000,
+    kind: Annotated[
+        str, typer.Option(help="mislabelled: texts of the file with a wrong label; random: random words.")
+    ] = "mislabelled",
     replaced: Annotated[
         bool, typer.Option("--replaced", help="A coin chooses between two labels, for neighbours by replacement.")
     ] = False,
     text: Annotated[str, typer.Option(help="The column of the texts.")] = "text",
     out: Annotated[
-        Path | None, typer.Option(help="What to train on; FILE.planted in FILE's format by default.")
+        Path | None, typer.Option(help="File to train on (default: FILE.planted, in the format of FILE).")
     ] = None,
-    key: Annotated[Path | None, typer.Option(help="Who was in, a CSV file; FILE.key.csv by default.")] = None,
+    key: Annotated[Path | None, typer.Option(help="File of included canaries (default: FILE.key.csv).")] = None,
     *,
     laid_out: FileOptions,
     seed: DrawnSeed = None,
@@ -76,13 +76,14 @@ def canaries(
 
 def one_run(
     scores: Annotated[Path, typer.Argument(help="A table with the columns canary and score; larger: rather in.")],
-    key: Annotated[Path, typer.Option(help="The key that `epsilometer canaries` wrote.")],
-    delta: Annotated[float, typer.Option(help="Of the epsilon that is proved; below one over the texts.")],
+    key: Annotated[Path, typer.Option(help="Key written by `epsilometer canaries`.")],
+    delta: Annotated[float, typer.Option(help="Delta of the proved epsilon; below 1/n.")],
     guesses: Annotated[
-        int | None, typer.Option(help="How many, fixed before the scores were seen; else the best number, paid for.")
+        int | None,
+        typer.Option(help="Number of guesses, fixed before seeing the scores (default: the best number, corrected)."),
     ] = None,
     claim: Annotated[
-        list[str], typer.Option(metavar="EPSILON,DELTA", help="What is claimed; several pairs are one claim.")
+        list[str], typer.Option(metavar="EPSILON,DELTA", help="Claim as EPSILON,DELTA; several pairs are one claim.")
     ] = [],  # noqa: B006
     alpha: Annotated[float, typer.Option(help="Lower bounds hold with probability 1 - alpha / 2.")] = 0.01,
     as_json: Json = False,

@@ -17,14 +17,14 @@ from epsilometer.runtime.withholding import withheld
 
 def claims(
     mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
-    epsilon: Annotated[float | None, typer.Option(help="The privacy budget; the worst of eight else.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget (default: the worst of eight).")] = None,
     vectors: Vectors = None,
-    vocabulary: Annotated[int, typer.Option(help="How many of their words: all pairs of up to 5,000.")] = 1000,
-    as_published: Annotated[bool, typer.Option("--as-published", help="The form that the authors published.")] = False,
+    vocabulary: Annotated[int, typer.Option(help="Number of words; of up to 5,000, all pairs are compared.")] = 1000,
+    as_published: Annotated[bool, typer.Option("--as-published", help="Check the form as published.")] = False,
     settings: Settings = [],  # noqa: B006 - typer copies it
     public: Public = None,
-    alpha: Annotated[float, typer.Option(help="Error of a sampled check.")] = 0.01,
-    seed: Annotated[int, typer.Option(help="Names the stream of a sampled check.")] = 0,
+    alpha: Annotated[float, typer.Option(help="Error probability of a sampled check.")] = 0.01,
+    seed: Annotated[int, typer.Option(help="Seed of a sampled check.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Check a claim against its worst case: all pairs of inputs, all outputs.
@@ -78,14 +78,14 @@ def claims(
 
 
 def plan(
-    claim: Annotated[float | None, typer.Option(help="A claimed loss to test, in nats.")] = None,
-    leak: Annotated[float | None, typer.Option(help="What leaks in truth; several losses else.")] = None,
-    loss: Annotated[float | None, typer.Option(help="A loss to measure, with --width.")] = None,
-    width: Annotated[float | None, typer.Option(help="How wide its interval may be, in nats.")] = None,
+    claim: Annotated[float | None, typer.Option(help="Claimed loss to test, in nats.")] = None,
+    leak: Annotated[float | None, typer.Option(help="True loss, in nats (default: several).")] = None,
+    loss: Annotated[float | None, typer.Option(help="Loss to measure, in nats, with --width.")] = None,
+    width: Annotated[float | None, typer.Option(help="Largest width of its interval, in nats.")] = None,
     power: Annotated[float, typer.Option(help="Probability that the trials suffice.")] = 0.9,
-    candidates: Annotated[str, typer.Option(help="Sizes k of a candidate set.")] = "2,4,8,16",
-    alpha: Annotated[float, typer.Option(help="Error of the test, or of the interval.")] = 0.01,
-    tests: Annotated[int, typer.Option(help="How many tests of an audit share alpha.")] = 1,
+    candidates: Annotated[str, typer.Option(help="Sizes k of candidate sets.")] = "2,4,8,16",
+    alpha: Annotated[float, typer.Option(help="Error probability of the test, or of the interval.")] = 0.01,
+    tests: Annotated[int, typer.Option(help="Number of tests that share alpha.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Say how many trials refute a claim, or measure a loss within a width, were the best adversary at work.

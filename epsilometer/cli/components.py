@@ -44,13 +44,17 @@ def _first(doc: str | None) -> str:
 
 
 def bounds(
-    model: Annotated[str, typer.Argument(help="A language model: a folder, a hub id, or a file that pins one.")],
-    text: Annotated[Path | None, typer.Option(help="Public texts; a sample of the embedded corpora else.")] = None,
-    mechanism: Annotated[str | None, typer.Option(help="Whose prompts to use; told from the model else.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The file to write for a hub model: its pin.", callback=writable)
+    model: Annotated[str, typer.Argument(help="Language model: a folder, a hub id, or a file that pins one.")],
+    text: Annotated[
+        Path | None, typer.Option(help="File of public texts (default: a sample of the bundled corpora).")
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Measure again where there are bounds already.")] = False,
+    mechanism: Annotated[
+        str | None, typer.Option(help="Mechanism whose prompts are used (default: derived from the model).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write the pin of a hub model to.", callback=writable)
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace existing bounds.")] = False,
     as_json: Json = False,
 ) -> None:
     """Measure the clip bounds of a model's logits on public text, and keep them with the model."""

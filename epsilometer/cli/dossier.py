@@ -14,9 +14,9 @@ def dossier(
     cell: Annotated[str, typer.Argument(help="A cell of params.yaml, such as queries-tem.")],
     epsilon: Annotated[
         float | None,
-        typer.Option(help="An audited budget; by default the largest within the limits, else the smallest."),
+        typer.Option(help="Audited privacy budget (default: the largest within the limits, or the smallest)."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("reports/dossier"),
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("reports/dossier"),
 ) -> None:
     """Write what a finished audit says of one release: two pages, as HTML and PDF, and JSON (`schema dossier`).
 

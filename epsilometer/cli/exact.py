@@ -34,9 +34,14 @@ def exact(
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)],
     epsilons: Epsilons = None,
     vectors: Vectors = None,
-    trials: Annotated[int, typer.Option(help="Of more pairs of texts than these, those of so many trials.")] = 2000,
-    temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar pairs; 0: uniform.")] = -10_000,
-    seed: Annotated[int, typer.Option(help="Names the stream of the trials.")] = 0,
+    trials: Annotated[
+        int, typer.Option(help="Number of trials whose pairs are compared where there are more pairs of texts.")
+    ] = 2000,
+    temperature: Annotated[
+        float,
+        typer.Option(help="Temperature of pair sampling: below 0 distant pairs, above 0 similar ones, 0 uniform."),
+    ] = -10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the trials.")] = 0,
     *,
     reading: TextOptions,
     settings: Settings = [],  # noqa: B006

@@ -14,15 +14,16 @@ from epsilometer.core.errors import UserError
 
 def export(
     file: Annotated[
-        Path | None, typer.Argument(help="Where to: .csv, .json, .md (Markdown) or .tex (LaTeX).", callback=writable)
+        Path | None,
+        typer.Argument(help="File to write: .csv, .json, .md (Markdown) or .tex (LaTeX).", callback=writable),
     ] = None,
-    run: Annotated[Path, typer.Option(help="The folder of the audit.")] = Path(),
-    table: Annotated[str, typer.Option(help="Which table: claims, exact, similarity, ...")] = "estimates",
+    run: Annotated[Path, typer.Option(help="Folder of the audit.")] = Path(),
+    table: Annotated[str, typer.Option(help="Table to export: claims, exact, similarity, ...")] = "estimates",
     columns: Columns = None,
-    csv: Annotated[bool, typer.Option("--csv", help="As CSV; without FILE it is printed.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="As LaTeX (booktabs).")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Write CSV; without FILE it is printed.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Write LaTeX (booktabs).")] = False,
 ) -> None:
     """Write or print a table of an audit, for a paper or a spreadsheet; by default its estimates and verdicts.
 
@@ -47,7 +48,7 @@ def export(
 def results(
     out: Annotated[
         Path | None,
-        typer.Option(help="Where to; by default docs/results/PROFILE.md of the project.", callback=writable),
+        typer.Option(help="File to write (default: docs/results/PROFILE.md of the project).", callback=writable),
     ] = None,
 ) -> None:
     """Write all tables of the audit in this folder as one Markdown file, with date, commit and hardware.
@@ -68,9 +69,9 @@ def diff(
     first: Annotated[Path, typer.Argument(help="The folder of an audit: . or runs/NAME.")],
     second: Annotated[Path, typer.Argument(help="The folder of another.")],
     out: Annotated[
-        Path | None, typer.Option(help="Write all columns: .csv, .json, .md or .tex.", callback=writable)
+        Path | None, typer.Option(help="File for all columns: .csv, .json, .md or .tex.", callback=writable)
     ] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="The exact losses in place of the estimates.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Compare exact losses instead of estimates.")] = False,
     as_json: Json = False,
 ) -> None:
     """Two audits side by side: every estimate that either has, those first that moved by more than chance.

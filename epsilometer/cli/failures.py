@@ -19,7 +19,7 @@ def probe(
     service: EndpointOptions,
     settings: Settings = [],  # noqa: B006
     confirm_host: Annotated[
-        str | None, typer.Option(help="The endpoint's host, which confirms that you may test it.")
+        str | None, typer.Option(help="Host of the endpoint, which confirms that you may test it.")
     ] = None,
     identifiers: Annotated[
         str | None,
@@ -28,9 +28,9 @@ def probe(
             "number, date, order number."
         ),
     ] = None,
-    rate: Annotated[float, typer.Option(help="The most requests a second.")] = 5.0,
-    sink: Annotated[str | None, typer.Option(help="[HOST:]PORT on which to listen as the service's upstream.")] = None,
-    alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01,
+    rate: Annotated[float, typer.Option(help="Maximum number of requests per second.")] = 5.0,
+    sink: Annotated[str | None, typer.Option(help="Listen on [HOST:]PORT as the service's upstream.")] = None,
+    alpha: Annotated[float, typer.Option(help="Error probability of each interval.")] = 0.01,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:

@@ -99,7 +99,7 @@ class GateRules:
             help="The increase over the baseline, in nats, that must not go unnoticed; up to half of it is allowed."
         ),
     ] = 0.3
-    budget: Annotated[int, typer.Option(help="Most rewrites; with --accept how many.")] = 20_000
+    budget: Annotated[int, typer.Option(help="Maximum number of rewrites; with --accept, their number.")] = 20_000
     max_missing: Annotated[
         float,
         typer.Option(
@@ -136,13 +136,13 @@ def gate(
     spending: GateRules,
     written: Written,
     out: PerText,
-    cell: Annotated[str | None, typer.Option(help="A cell of params.yaml, on its own texts.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The privacy budget; none for a mechanism without one.")] = None,
+    cell: Annotated[str | None, typer.Option(help="Cell of params.yaml, which brings its texts.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget. Omit for a mechanism without one.")] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(help="What was accepted: a file that --accept wrote; with --cell the folder baseline."),
+        typer.Option(help="Accepted results: a file written by --accept; with --cell, the folder baseline."),
     ] = None,
-    accept: Annotated[bool, typer.Option("--accept", help="Measure, and write --baseline; nothing is judged.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Measure and write --baseline, without a verdict.")] = False,
 ) -> None:
     """Decide whether a mechanism keeps limits on the figures of any questions, on as few fresh trials as that takes.
 

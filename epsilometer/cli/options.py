@@ -40,29 +40,37 @@ TEXTS = "The texts: .parquet, .csv, .tsv, .jsonl, .txt (also .gz, .zst), or a fo
 
 TextFile = Annotated[Path | None, typer.Argument(help=TEXTS)]
 MechanismName = Annotated[str | None, typer.Option(help=A_MECHANISM)]
-Epsilon = Annotated[
-    float | None, typer.Option("--epsilon", help="The privacy budget; none for a mechanism that takes none.")
-]
+Epsilon = Annotated[float | None, typer.Option("--epsilon", help="Privacy budget. Omit for a mechanism without one.")]
 Epsilons = Annotated[
     str | None,
-    typer.Option("--epsilons", help="Privacy budgets, 1,10,100; none for a mechanism that takes none."),
+    typer.Option(
+        "--epsilons", help="Privacy budgets, separated by commas: 1,10,100. Omit for a mechanism without one."
+    ),
 ]
 Program = Annotated[
-    str | None, typer.Option("--command", help="A program: 'prog --eps {epsilon} --seed {seed}', lines in, lines out.")
+    str | None,
+    typer.Option("--command", help="Program that rewrites one text per line: 'prog --eps {epsilon} --seed {seed}'."),
 ]
-Workers = Annotated[int, typer.Option("--workers", help="Processes of --command at a time; rewrites stay the same.")]
-Vectors = Annotated[Path | None, typer.Option("--vectors", help="Word vectors, in any format; the embedded ones else.")]
+Workers = Annotated[
+    int, typer.Option("--workers", help="Number of parallel processes of --command. The rewrites do not depend on it.")
+]
+Vectors = Annotated[
+    Path | None, typer.Option("--vectors", help="File of word vectors, in any format (default: the bundled vectors).")
+]
 DrawnSeed = Annotated[
-    int | None, typer.Option("--seed", help="Reproducible; else from the operating system's randomness.")
+    int | None,
+    typer.Option("--seed", help="Seed for reproducible output (default: the operating system's randomness)."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Names every random stream.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of every random stream.")]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting of the mechanism.")]
 
 Public = Annotated[
     Path | None,
-    typer.Option("--public", help="Public texts to choose among, a file or a folder of chosen ones (exemplars)."),
+    typer.Option(
+        "--public", help="Public texts that the mechanism chooses among: a file, or a folder of selected exemplars."
+    ),
 ]
 
 
@@ -83,23 +91,27 @@ class EndpointOptions:
             help="YAML: method, headers, body with {text}, path of the answer (docs/deployed.md).", dir_okay=False
         ),
     ] = None
-    model: Annotated[str | None, typer.Option(help="Of a chat, its name at the endpoint.")] = None
+    model: Annotated[str | None, typer.Option(help="Model name, for chat endpoints.")] = None
     prompt: Annotated[
         str | None,
-        typer.Option(help="Of a chat: with {text}, and {epsilon} where it takes a budget; the text alone else."),
+        typer.Option(help="Prompt for chat endpoints, with {text} and any {epsilon} (default: the text alone)."),
     ] = None
-    stream: Annotated[bool, typer.Option("--stream", help="Ask a chat for streamed answers.")] = False
+    stream: Annotated[bool, typer.Option("--stream", help="Request streamed replies from a chat endpoint.")] = False
     private_texts: Annotated[
-        bool, typer.Option("--private-texts", help="Confirms that the service may see the texts.")
+        bool, typer.Option("--private-texts", help="Confirm that the service may see the texts.")
     ] = False
-    max_requests: Annotated[int | None, typer.Option(help="The most requests, repeated ones included.")] = None
-    max_tokens: Annotated[int | None, typer.Option(help="The most tokens, read and written together.")] = None
-    max_cost: Annotated[float | None, typer.Option(help="The most that may be spent, by --prices.")] = None
+    max_requests: Annotated[int | None, typer.Option(help="Maximum number of requests, retries included.")] = None
+    max_tokens: Annotated[int | None, typer.Option(help="Maximum number of tokens, input and output together.")] = None
+    max_cost: Annotated[float | None, typer.Option(help="Maximum cost, by --prices.")] = None
     prices: Annotated[
         str | None,
-        typer.Option(help="Of a million tokens read, of a million written and, if any, of a request: .15,.6,0."),
+        typer.Option(
+            help="Prices per million input tokens, per million output tokens and, if any, per request: .15,.6,0."
+        ),
     ] = None
-    dry: Annotated[bool, typer.Option("--dry", help="Say what would be sent and cost; nothing is sent.")] = False
+    dry: Annotated[
+        bool, typer.Option("--dry", help="Print the number and cost of the requests without sending any.")
+    ] = False
 
     def check(self) -> None:
         """Refuse what has no effect without --endpoint."""
@@ -208,7 +220,9 @@ def told_if_dry() -> Iterator[None]:
         raise typer.Exit from None
 
 
-Columns = Annotated[str | None, typer.Option(help="Which columns, separated by commas, or all; a few by default.")]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns to print, separated by commas, or all (default: the main columns).")
+]
 
 
 @dataclass(frozen=True)
@@ -216,13 +230,15 @@ class FileOptions:
     """How files of text are laid out."""
 
     separator: Annotated[
-        str | None, typer.Option(help="Between fields; a comma in .csv, a tab in .tsv by default.")
+        str | None, typer.Option(help="Field separator (default: a comma in .csv, a tab in .tsv).")
     ] = None
-    no_quotes: Annotated[bool, typer.Option("--no-quotes", help="Double quotes are text, as in GLUE's files.")] = False
-    no_header: Annotated[bool, typer.Option("--no-header", help="The first line is data; columns are 1, 2, ...")] = (
+    no_quotes: Annotated[bool, typer.Option("--no-quotes", help="Read double quotes as text, as in GLUE's files.")] = (
         False
     )
-    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8"
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="Read the first line as data; columns are named 1, 2, ...")
+    ] = False
+    encoding: Annotated[str, typer.Option(help="Encoding of text files.")] = "utf-8"
 
     def check(self, *read: str | Path | None) -> None:
         """Refuse what has no effect on any of the files that are read."""
@@ -250,10 +266,10 @@ class FileOptions:
 class TextOptions:
     """Which texts of a file are read, and how."""
 
-    text: Annotated[list[str], typer.Option(help="The column of the texts; of several each row is one text.")] = field(
-        default_factory=lambda: ["text"]
-    )
-    rows: Annotated[int | None, typer.Option("--rows", min=1, max=1 << 31, help="Only the first rows.")] = None
+    text: Annotated[
+        list[str], typer.Option(help="Column of the texts; repeat it to join several columns of a row into one text.")
+    ] = field(default_factory=lambda: ["text"])
+    rows: Annotated[int | None, typer.Option("--rows", min=1, max=1 << 31, help="Read only this many rows.")] = None
     files: FileOptions = field(default_factory=FileOptions)
 
     def distinct(self, source: str | Path) -> list[str]:
@@ -286,10 +302,10 @@ class PerText:
 
     out: Annotated[
         list[Path],
-        typer.Option(help="Write how often each text was recognised: .jsonl, or .html for a page; may be repeated."),
+        typer.Option(help="Write how often each text was recognised, as .jsonl or .html; repeatable."),
     ] = field(default_factory=list)
     show_texts: Annotated[
-        bool, typer.Option("--show-texts", help="Show the texts in --out, which is then as private as they are.")
+        bool, typer.Option("--show-texts", help="Include the texts in --out, which is then as private as they are.")
     ] = False
 
     def check(self) -> None:

@@ -15,7 +15,7 @@ PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opt
 
 def stage(
     name: Annotated[str, typer.Argument(help="A stage of dvc.yaml.")],
-    entry: Annotated[str | None, typer.Argument(help="Which of its entries, where it has several.")] = None,
+    entry: Annotated[str | None, typer.Argument(help="Entry of a stage that has several.")] = None,
 ) -> None:
     """Run one stage, as dvc.yaml does."""
     from epsilometer.pipeline.guard import entry as program

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 def check(
     file: Annotated[Path, typer.Argument(help="The parameter file.")] = Path("params.yaml"),
-    mechanism: Annotated[str | None, typer.Option(help=f"Instead, conformance tests: {A_MECHANISM}")] = None,
-    attack: Annotated[str | None, typer.Option(help="The same of an attack: texts, members, gradients.")] = None,
-    metric: Annotated[str | None, typer.Option(help="The same of a metric, by name or path.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="A mechanism's privacy budget; 1 else.")] = None,
+    mechanism: Annotated[str | None, typer.Option(help=f"Conformance tests of a mechanism: {A_MECHANISM}")] = None,
+    attack: Annotated[
+        str | None, typer.Option(help="Conformance tests of an attack: on texts, members or gradients.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="Conformance tests of a metric, by name or path.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget of a mechanism (default: 1).")] = None,
     settings: Settings = [],  # noqa: B006 - typer copies it
     as_json: Json = False,
 ) -> None:
@@ -177,7 +179,7 @@ def accept() -> None:
 
 
 def history(
-    mechanism: Annotated[str | None, typer.Option(help="Of this mechanism alone.")] = None, as_json: Json = False
+    mechanism: Annotated[str | None, typer.Option(help="Only this mechanism.")] = None, as_json: Json = False
 ) -> None:
     """How the loss of every cell went from audit to audit: the strongest attack's (with --json those of all).
 

@@ -27,11 +27,14 @@ def rewrite(
         Path | None, typer.Argument(help="A table, or texts one a line; lines on standard input by default.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write, in the same format; standard output else.", callback=writable)
+        Path | None,
+        typer.Option(help="File to write, in the same format (default: standard output).", callback=writable),
     ] = None,
     *,
     reading: TextOptions,
-    seed: Annotated[int | None, typer.Option(help="Reproducible, hence invertible: not for publication.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed for reproducible, hence invertible, rewrites: not for publication.")
+    ] = None,
     settings: Settings = [],  # noqa: B006
     public: Public = None,
 ) -> None:
