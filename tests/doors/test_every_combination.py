@@ -1,6 +1,6 @@
 """Every question in every way that its evidence allows, on four subjects.
 
-`identity`, where every fact shows; `constant`, where none does; randomised response, whose loss is known; and a
+`identity`, where every fact shows; `constant`, where none does; randomised response, whose loss is true; and a
 component that fails. Attacks, trials and texts are few: a leak is either total or absent, so each answer but those of
 randomised response is wrong with a probability below 1e-6.
 """
@@ -153,7 +153,7 @@ def test_bounds_contain_what_is_known_of_randomised_response(name: str) -> None:
     n = len(of(name, "constant").pool.texts)
     own, other = (x / (math.exp(KNOWN) + n - 1) for x in (math.exp(KNOWN), 1.0))
     apart = own - other
-    known = {
+    true = {
         "which_text": math.log((1 + apart) / (1 - apart)),
         "tail": max(0.0, own - math.exp(4) * other),
         "identifiers": own,
@@ -161,10 +161,10 @@ def test_bounds_contain_what_is_known_of_randomised_response(name: str) -> None:
         "worst_pair": math.log((1 + apart) / (1 - apart)),
     }.get(name)
     assert (rows["low"] <= rows["high"]).all()
-    if known is not None:
-        assert (rows["low"] <= known + 1e-9).all()
+    if true is not None:
+        assert (rows["low"] <= true + 1e-9).all()
     if name in ("which_text", "identifiers"):
-        assert (rows["high"] >= known).all()
+        assert (rows["high"] >= true).all()
 
 
 @pytest.mark.parametrize("name", [name for name, _ in pairs("compare")])
