@@ -26,6 +26,8 @@ from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from epsilometer.studies.texts.calibrating.losses import Search
 
 BUDGET, MEASURE = 20_000, "sampled"
@@ -114,12 +116,6 @@ def calibrate(
     With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
     gradient tells as much. Ends with 3 where a search ends otherwise than found.
     """
-    from epsilometer.doors.calibrate import calibrate_on
-    from epsilometer.pipeline.calibrating import calibrate_cells
-    from epsilometer.pipeline.params import read
-    from epsilometer.questions.which_text import WhichText
-    from epsilometer.studies.texts.calibrating import losses as calibrating
-
     if training:
         if file or mechanism or dataset or settings or public or searching.of_mechanisms_alone():
             raise UserError(
@@ -130,25 +126,46 @@ def calibrate(
         return
     search = searching.search
     if file is None:
-        if not isinstance(search.question, WhichText):
-            raise UserError("params.yaml is searched by which_text; give a FILE to search by another question")
         if settings or public:
             raise UserError("--set and --public are for a FILE of texts; params.yaml has what its mechanisms read")
-        watch = partial(calibrating.progress, search=search)
-        with withheld():
-            rows = list(calibrate_cells(read(), target, search, mechanisms=mechanism, datasets=dataset, watch=watch))
+        rows = _cells(target, search, mechanism, dataset)
     else:
         if not mechanism or dataset:
             raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
-        texts, chosen = (
-            searching.asked_for.texts(file, reading),
-            {name: settings_of(name, settings, public) for name in mechanism},
-        )
+        texts = searching.asked_for.texts(file, reading)
+        chosen = {name: settings_of(name, settings, public) for name in mechanism}
         with withheld():
-            rows = [
-                calibrate_on(texts, name, target, search, settings=chosen[name], name=file.name) for name in mechanism
-            ]
+            rows = [_of_file(texts, name, target, search, settings=chosen[name], file=file) for name in mechanism]
     _conclude(rows, as_json)
+
+
+def _cells(target: float, search: Search, mechanisms: Sequence[str], datasets: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of the cells of params.yaml."""
+    from epsilometer.pipeline.calibrating import calibrate_cells
+    from epsilometer.pipeline.params import read
+    from epsilometer.questions.which_text import WhichText
+    from epsilometer.studies.texts.calibrating.losses import progress
+
+    if not isinstance(search.question, WhichText):
+        raise UserError("params.yaml is searched by which_text; give a FILE to search by another question")
+    watch = partial(progress, search=search)
+    with withheld():
+        return list(calibrate_cells(read(), target, search, mechanisms=mechanisms, datasets=datasets, watch=watch))
+
+
+def _of_file(
+    texts: Sequence[str] | pl.DataFrame,
+    mechanism: str,
+    target: float,
+    search: Search,
+    *,
+    settings: Mapping[str, Any],
+    file: Path,
+) -> dict[str, Any]:
+    """The row of a mechanism on the texts of a file."""
+    from epsilometer.doors.calibrate import calibrate_on
+
+    return calibrate_on(texts, mechanism, target, search, settings=settings, name=file.name)
 
 
 def _trainings(training: Sequence[str], target: float, searching: SearchOptions) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from epsilometer.auditing.calibration.looks import Look, Looks, Turn, level
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
 from epsilometer.auditing.calibration.search import search as by_betting
 from epsilometer.auditing.evidence.bounds import bounds
+from epsilometer.auditing.evidence.evidence import Covers
 from epsilometer.auditing.evidence.limit import Limit
 from epsilometer.auditing.gate_statistics import Errors
 from epsilometer.auditing.question import Gives, OfGuesses, Question, check, question
@@ -50,8 +51,8 @@ class Searched:
     """The result of a search.
 
     status, epsilon, low, high: as `computed.Met` has them, of which_text as `sampled.Calibrated` has them. trials: the
-    number of rewrites. by: the measure that was searched, of which_text hits or posteriors. attacks: the names of the
-    figures. reason: for a missing epsilon, or a remark.
+    number of rewrites. by: the measure that was searched, of which_text hits or posteriors. attacks: those whose
+    figures were searched; empty where figures cover every adversary. reason: for a missing epsilon, or a remark.
     """
 
     status: str
@@ -67,7 +68,8 @@ class Searched:
     def row(self) -> dict[str, Any]:
         """The columns of a row, as `epsilometer.calibrate` has them."""
         values = {name: getattr(self, name) for name in ("status", "epsilon", "low", "high", "trials", "by")}
-        return {**values, "attacks": "; ".join(self.attacks), "reason": self.reason}
+        between = "; " if any("," in name for name in self.attacks) else ", "
+        return {**values, "attacks": between.join(self.attacks) or None, "reason": self.reason}
 
 
 def calibrate(question: Question, of: Subject, target: float, search: Search = STANDARD_SEARCH) -> Searched:
@@ -87,7 +89,8 @@ def calibrate(question: Question, of: Subject, target: float, search: Search = S
         return _by_betting(of, goal, search)
     limit = question.limit(of, target)
     of = replace(of, tally=Tally())
-    looks = Looks(_Looking(question, of, limit, goal.budget), target, goal.budget, of.design.alpha)
+    looking = _Looking(question, of, limit, goal.budget)
+    looks = Looks(looking, target, goal.budget, of.design.alpha)
     say_ends = now_and_then()
 
     def watch(low: float, high: float) -> None:
@@ -95,9 +98,9 @@ def calibrate(question: Question, of: Subject, target: float, search: Search = S
 
     met = meet(looks, target, goal.low, goal.high, width=goal.width, watch=watch)
     of.tally.say()
-    measure, figures = limit.scale.measure, list(question.tests(of))
+    reason, by = _reason(met, limit, looks.spent), limit.scale.measure
     ends = (met.status, met.best, met.low, met.high)
-    return Searched(*ends, trials=looks.spent, by=measure, attacks=figures, reason=_reason(met, limit, looks.spent))
+    return Searched(*ends, trials=looks.spent, by=by, attacks=looking.attacks, reason=reason)
 
 
 class _Looking:
@@ -108,8 +111,13 @@ class _Looking:
         self._question, self._of, self._limit, self._number = question, of, limit, 0
         tests, last = len(question.tests(of)), level(of.design.alpha, LOOKS)
         errors = Errors(alpha=last / 2, beta=last / 2 / max(1, tests))
-        self._fewest = question.amount(of, limit, budget // LOOKS, tests, errors=errors)
+        try:
+            self._fewest = question.amount(of, limit, budget // LOOKS, tests, errors=errors)
+        except UserError as error:
+            share = f"the first look at an epsilon has {budget // LOOKS:,} of {budget:,} rewrites"
+            raise UserError(f"{error} ({share})") from None
         self._most = budget // PARTS
+        self.attacks: Sequence[str] = ()
         self._each = 0.0  # rewrites of a trial, as the first look shows
 
     def __call__(self, epsilon: float, turn: Turn) -> Look | None:
@@ -123,6 +131,7 @@ class _Looking:
         of = replace(self._of.at(epsilon).seeded(seed), tally=self._of.tally)
         before = of.tally.total.rewrites
         observed = self._question.observe(of, count)
+        self.attacks = [each.name for each in observed if each.evidence.covers is Covers.THESE]
         error = turn.level / 2 / len(observed)
         every = [bounds(each.evidence.data, each.evidence.scale, error, error) for each in observed]
         most = min if self._limit.at_least else max

@@ -49,12 +49,8 @@ class Similarity:
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
+    columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = 200
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """None."""
-        return ()
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the mean: the smallest one allowed."""

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from epsilometer.auditing.evidence.evidence import AtLeast, Confident, Hits
 from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.gate_statistics import (
     MANY,
@@ -36,15 +37,16 @@ from epsilometer.core.guarantees import at_budget, stored
 from epsilometer.core.json_text import for_json
 from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report import sheet
+from epsilometer.report.judged import allowed, allowed_nats, amount, by_law, counted, number, right, seen, source
 
-_ONCE = ("identifiers", "attribute", "linking")  # judged on a number of trials that is fixed beforehand
-_UNLIMITED = "nothing limits it, since it was right in every trial of the baseline; give a largest loss (--max-loss)"
+_PLAYED = ("loss", "delta_at_4")  # measures of the guesses of one game, by attack
+_COUNTED = (Hits, AtLeast, Confident)  # data of which a least figure that is found can be stated
 _PRECISION = ("masked", "precision", "precision_low", "precision_high")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class Row(BaseModel):
-    """An attack, kind of identifier or attacker against its limit; losses in nats."""
+    """An attack, kind of identifier, attacker or other figure against its limit; losses in nats."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,25 +55,31 @@ class Row(BaseModel):
     status: Status
     trials: int = Field(
         description="of identifiers the texts, with one of the kind each; of an attribute the texts tested on, by law "
-        "the pairs of texts; of linking the people of all sets"
+        "the pairs of texts; of linking the people of all sets; of unit and similarity the rewritten texts; of a worst "
+        "pair the fresh trials of one pair, by law the compared pairs of texts; of a claim the trials, by law the "
+        "compared pairs of inputs"
     )
-    successes: int = Field(
+    successes: int | None = Field(
         description="right guesses, inferences or links; of delta_at_4 those beyond a threshold of their score; "
-        "identifiers that survived, with --count-partly those that did in part, too"
+        "identifiers that survived, with --count-partly those that did in part, too; null by law, and of unit and "
+        "similarity, whose texts have a share or a number each"
     )
     shape: str | None = Field(description="of planted identifiers how and where they were planted; else null")
     partly: int | None = Field(description="of identifiers those that survived in part alone; else null")
     misses: int | None = Field(description="of delta_at_4 the wrong guesses beyond that threshold; else null")
     point: float | Literal["Infinity"] = Field(
-        description="the loss, delta or share at the rates seen; no lower bound; Infinity of a loss without a bound"
+        description="the loss, delta, share or mean at the rates seen; no lower bound; Infinity of a loss without a "
+        "bound; of a claim 1 where it is violated with a p-value of at most 0.05, else 0"
     )
     limit: float | None = Field(description="null where nothing limits the attack, which is then open")
+    at_least: bool = Field(description="whether the limit is the smallest value allowed, as of similarity")
     source: str = Field(description="where the limit comes from")
     of_baseline: bool = Field(description="whether the limit is that of a baseline")
     least_found: float | None = Field(
         description="the least loss, delta or share that so many trials tell from the limit; null for none, by law, "
-        "and of linking, where it depends on how links of a set hang together; of delta_at_4 if guesses beyond the "
-        "threshold are wrong in no larger a share of trials than the upper end of `misses` at 95 %"
+        "and of linking, unit, similarity and a claim, where it depends on how the numbers of trials vary; of "
+        "delta_at_4 if guesses beyond the threshold are wrong in no larger a share of trials than the upper end of "
+        "`misses` at 95 %"
     )
     masked: int | None = Field(
         description="of identifiers the runs of words of the texts that were masked; null of long texts and of all else"
@@ -149,6 +157,16 @@ class Decision:
         """The mechanism and its epsilon."""
         return f"{self.mechanism}{at_budget(self.epsilon)}"
 
+    @property
+    def limited(self) -> int:
+        """The number of limits, which share alpha."""
+        return sum(each.limit is not None for each in self.verdict.attacks)
+
+    @property
+    def level(self) -> float:
+        """The share of alpha that each limit has."""
+        return self.errors.alpha / max(1, self.limited)
+
     def missed(self, judged: Judged) -> float:
         """Largest share of wrong confident guesses in an attack's trials for which `least_loss` holds of its tail."""
         return most_missed(judged.misses, judged.trials, errors=self.errors)
@@ -156,9 +174,9 @@ class Decision:
     def least_loss(self, judged: Judged) -> float:
         """The least loss that these trials would have separated from the attack's limit; infinite if none."""
         limit = judged.limit
-        if limit is None or judged.measure == "linking" or by_law(judged):
+        if limit is None or limit.at_least or not isinstance(judged.evidence.data, _COUNTED):
             return math.inf
-        limited = sum(each.limit is not None for each in self.verdict.attacks)
+        limited = self.limited
         if judged.measure == "delta_at_4":
             missed, delta = self.missed(judged), limit.allowed
             return least_tail_found(judged.trials, delta, self.candidates, limited, missed=missed, errors=self.errors)
@@ -254,7 +272,8 @@ def _detectable(decision: Decision, first: Judged) -> str:
     """The probability that a pass is wrong; else, and for a tail, the least figure that the test would have found."""
     if first.status.passes and first.measure != "delta_at_4":
         passing = "a deployment with these answers that" if decision.verdict.scope.of == DEPLOYMENT else "whatever"
-        return f"{passing} exceeds the limit passes with probability {decision.errors.beta:g} at most"
+        missed = "falls below" if first.limit is not None and first.limit.at_least else "exceeds"
+        return f"{passing} {missed} the limit passes with probability {decision.errors.beta:g} at most"
     if first.unanswered:
         return "nothing passes while answers are missing, since a missing answer looks private"
     if first.turned:
@@ -266,23 +285,27 @@ def _detectable(decision: Decision, first: Judged) -> str:
         if not math.isfinite(least):
             return f"no delta at 4 nats would have been found {power} if sure guesses may be wrong in {share}"
         condition = f"would have been found {power} if sure guesses are wrong in at most {share}"
-        return f"{_amount(first, least)} or more {condition}"
+        return f"{amount(first, least)} or more {condition}"
     if math.isfinite(least):
-        said = f"{_amount(first, least)} or more would have been found {power}"
+        said = f"{amount(first, least)} or more would have been found {power}"
     elif first.limit is None:
         said = f"no loss would have been found by {first.attack}"
-    elif first.measure == "linking":
-        said = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
-    else:
+    elif isinstance(first.evidence.data, _COUNTED) and not first.limit.at_least:
         said = f"{NOT_TESTABLE}: too few rewrites"
+    elif first.measure == "claim" and first.row["least_p_value"] > decision.level:
+        said = f"{NOT_TESTABLE}: no guesses in so many trials refute so large a claim"
+    else:
+        said = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
+    if first.status is Status.OPEN and isinstance(first.evidence.data, AtLeast):
+        said += "; trials of one case show no upper bound, since another may be worse"
     if first.status is Status.OPEN and first.measure == "loss" and first.limit is not None:
         needed = fewest_rewrites(first.limit.allowed, decision.candidates, decision.errors)
         limit = allowed_nats(first.limit.allowed)
         if needed is not None and needed <= decision.verdict.trials:
             said += f"; the loss is so near {limit} that it takes more rewrites to tell (--budget)"
         else:
-            number = f"more than {MANY:,}" if needed is None else f"at least {_two_digits(needed):,}"
-            said += f"; to show a loss below {limit} takes {number} rewrites (--budget)"
+            many = f"more than {MANY:,}" if needed is None else f"at least {_two_digits(needed):,}"
+            said += f"; to show a loss below {limit} takes {many} rewrites (--budget)"
     return said
 
 
@@ -305,12 +328,13 @@ def result(outcome: Decision | Failure) -> Result:
             misses=attack.misses if attack.measure == "delta_at_4" else None,
             status=attack.status,
             trials=attack.trials,
-            successes=attack.successes,
+            successes=right(attack),
             shape=attack.shape,
             partly=attack.row.get("partly"),
             point=for_json(attack.point),
             limit=None if attack.limit is None else attack.limit.allowed,
-            source=_source(attack),
+            at_least=attack.limit is not None and attack.limit.at_least,
+            source=source(attack),
             of_baseline=attack.limit is not None and attack.limit.of_baseline,
             least_found=least if math.isfinite(least := outcome.least_loss(attack)) else None,
             **dict(zip(_PRECISION, attack.row.get("precision") or [None] * len(_PRECISION), strict=True)),
@@ -348,12 +372,12 @@ def markdown(outcome: Decision | Failure) -> str:
         return f"### ERROR: {outcome.name}\n\n{outcome.error}\n"
     head, *rest = lines(outcome)
     table = [
-        "| attack | right | of trials | at that rate, nats (tail: delta; identifiers: share) | allowed | |",
-        "|---|---:|---:|---:|---:|---|",
+        "| judged | right, of trials | at that rate, nats (tail: delta; identifiers: share; similarity: mean) "
+        "| allowed | |",
+        "|---|---:|---:|---:|---|",
     ]
     table += [
-        f"| {attack.attack} | {attack.successes:,} | {attack.trials:,} | {_number(attack.point)} | "
-        f"{_number(_allowed(attack))} | {attack.status} |"
+        f"| {attack.attack} | {counted(attack)} | {number(attack.point)} | {allowed(attack)} | {attack.status} |"
         for attack in outcome.verdict.attacks
     ]
     return "\n".join([f"### {head}", "", *table, "", *rest, ""])
@@ -374,9 +398,9 @@ def html(outcome: Decision | Failure) -> str:
         [
             judged.status,
             judged.attack,
-            f"{judged.successes:,} of {judged.trials:,}",
-            _number(judged.point),
-            _number(_allowed(judged)),
+            counted(judged),
+            number(judged.point),
+            allowed(judged),
             judged.measure,
             _share(judged.row.get("precision")),
         ]
@@ -389,8 +413,9 @@ def html(outcome: Decision | Failure) -> str:
         *(sheet.Paragraph(line) for line in rest),
         sheet.Grid(heads, rows, statuses),
         sheet.Paragraph(
-            "loss, attribute and linking are in nats, the tail (delta_at_4) is a probability, identifiers are a share. "
-            "A pass is a statement about what was run here; it never means private.",
+            "loss, attribute, linking, unit and worst_pair are in nats, the tail (delta_at_4) is a probability, "
+            "identifiers are a share, similarity is a mean, and a claim is 1 where it is violated. A pass is a "
+            "statement about what was run here; it never means private.",
             "note",
         ),
     ]
@@ -422,9 +447,9 @@ def junit(outcome: Decision | Failure) -> str:
         for attack in attacks:
             case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name=attack.attack)
             if attack.status is Status.BEYOND:
-                ElementTree.SubElement(case, "failure", message=f"{attack.status}: {_seen(attack)}")
+                ElementTree.SubElement(case, "failure", message=f"{attack.status}: {seen(attack)}")
             elif not attack.status.passes:
-                ElementTree.SubElement(case, "skipped", message=_seen(attack))
+                ElementTree.SubElement(case, "skipped", message=seen(attack))
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
@@ -436,7 +461,7 @@ def sarif(outcome: Decision | Failure, file: str) -> str:
             "ruleId": f"epsilometer/{attack.attack}",
             "kind": "pass" if attack.status.passes else "fail" if attack.status is Status.BEYOND else "open",
             "level": "error" if attack.status is Status.BEYOND else "none",  # SARIF allows no other for these kinds
-            "message": {"text": f"{outcome.name}: {attack.status}: {_seen(attack)}"},
+            "message": {"text": f"{outcome.name}: {attack.status}: {seen(attack)}"},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": file}}}],
         }
         for attack in attacks
@@ -450,98 +475,15 @@ def sarif(outcome: Decision | Failure, file: str) -> str:
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _seen(judged: Judged) -> str:
-    """As `_did`, with the reason why an attack within its limit did not pass."""
-    return _did(judged) + ("; open, since answers are missing" if judged.unanswered else "")
-
-
-def _did(judged: Judged) -> str:
-    """The result of an attack, and its limit. Its loss at the rate seen is a point; `loss` is a lower bound."""
-    if judged.limit is not None and judged.measure == "delta_at_4":
-        return (
-            f"{judged.attack}: beyond a threshold of its score it named the source in {judged.successes:,} of "
-            f"{judged.trials:,} trials and another candidate in {judged.misses:,}, "
-            f"{_amount(judged, judged.point)} at these rates; "
-            f"at most {judged.limit.allowed:g} is allowed ({judged.limit.source})"
-        )
-    if judged.limit is not None and judged.measure == "identifiers":
-        return (
-            f"{judged.attack}: {judged.successes:,} of {judged.trials:,} survived{_partly(judged)}; a share of at most "
-            f"{judged.limit.allowed:g} is allowed ({judged.limit.source})"
-        )
-    if judged.limit is not None and by_law(judged):
-        return (
-            f"{judged.attack}, {_unrefuted(judged)}, whoever infers gains {judged.point:.2f} nats at most (between "
-            f"{judged.trials:,} pairs of texts); at most {allowed_nats(judged.limit.allowed)} are allowed "
-            f"({judged.limit.source})"
-        )
-    rate = f", {judged.point:.2f} nats at that rate" if math.isfinite(judged.point) else ""
-    allowed = (
-        _UNLIMITED
-        if judged.limit is None
-        else f"at most {allowed_nats(judged.limit.allowed)} are allowed ({judged.limit.source})"
-    )
-    if judged.measure == "linking":
-        among = f"{judged.trials:,} people among {judged.evidence.scale.options} rewrites"
-        return f"{judged.attack} named the rewrites of {judged.successes:,} of {among}{rate}; {allowed}"
-    trials = "texts" if judged.measure == "attribute" else "trials"
-    turned = (
-        ", less often than by chance: it tells the candidates apart and names the wrong one" if judged.turned else ""
-    )
-    return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} {trials}{rate}{turned}; {allowed}"
-
-
-def _partly(judged: Judged) -> str:
-    counted = judged.evidence.scale.partly
-    partly = judged.row.get("partly")
-    return f" ({partly:,} {'of them' if counted else 'more'} in part)" if partly else ""
-
-
-def by_law(judged: Judged) -> bool:
-    """Return True if the stated law shows the limit kept, so that no attacker was counted."""
-    return "unrefuted" in judged.row
-
-
-def _unrefuted(judged: Judged) -> str:
-    return f"which {judged.row['unrefuted']:,} rewrites did not refute"
-
-
-def _source(judged: Judged) -> str:
-    """The source of a limit, and the stated law if it shows the limit kept."""
-    if judged.limit is None:
-        return _UNLIMITED
-    shown = f", kept by its stated law, {_unrefuted(judged)}" if by_law(judged) else ""
-    return judged.limit.source + shown
-
-
-def _allowed(judged: Judged) -> float:
-    return math.inf if judged.limit is None else judged.limit.allowed
-
-
-def _amount(judged: Judged, value: float) -> str:
-    if judged.measure == "identifiers":
-        return f"a share of {value:.3g}"
-    return f"a delta at 4 nats of {value:.3g}" if judged.measure == "delta_at_4" else f"a loss of {value:.2f} nats"
-
-
-def allowed_nats(loss: float) -> str:
-    """A limit in nats, with two digits if it is small: `1.00 nats`, `0.001 nats`."""
-    return f"{loss:.2f} nats" if loss >= 0.01 else f"{loss:.2g} nats"
-
-
 def _two_digits(count: int) -> int:
     unit = 10 ** max(0, len(str(count)) - 2)
     return -(-count // unit) * unit
 
 
-def _number(value: float) -> str:
-    return f"{value:.2f}" if math.isfinite(value) else "-"
-
-
 def _names(verdict: Verdict) -> str:
-    attacks = [judged.attack for judged in verdict.attacks if judged.measure not in _ONCE]
+    attacks = [judged.attack for judged in verdict.attacks if judged.measure in _PLAYED]
     shapes = Counter(
-        judged.attack.removesuffix(f", {judged.shape}") for judged in verdict.attacks if judged.measure in _ONCE
+        judged.attack.removesuffix(f", {judged.shape}") for judged in verdict.attacks if judged.measure not in _PLAYED
     )
     kinds = [f"{name} in {count} shapes" if count > 1 else name for name, count in shapes.items()]
     return "; ".join([*(["attacks " + ", ".join(attacks)] if attacks else []), *kinds])
@@ -562,7 +504,7 @@ def _kind(kind: Sequence[Judged], status: Status) -> str:
     alike = [] if first.status.passes else [other for other in others if other.status is first.status]
     return "; ".join(
         [
-            _seen(first),
+            seen(first),
             *([first.status] if first.status is not status else []),
             *([f"{first.status}, too: {', '.join(other.shape or other.attack for other in alike)}"] if alike else []),
         ]

@@ -95,7 +95,7 @@ def test_the_interval_contains_the_epsilon_of_a_known_share(seed: int) -> None:
     result = calibrate(Identifiers(), of(rises, alpha=SURE, seed=seed), 0.5, NEARBY)
     assert result.low < math.log(2) < result.high
     assert result.high / result.low < 4
-    assert (result.by, result.attacks) == ("identifiers", ["identifiers: name"])
+    assert (result.by, result.row["attacks"]) == ("identifiers", None)
     assert result.trials <= NEARBY.budget
 
 
@@ -264,7 +264,7 @@ def test_refusals() -> None:
 
 
 def test_the_tail_is_searched_by_the_attacks_that_are_named() -> None:
-    search = Search(question="tail", attack="lexical", low=0.01, high=20.0, budget=24_000)
+    search = Search(question="tail", attack="lexical", match="words", low=0.01, high=20.0, budget=24_000)
     row = calibrate_on(TEXTS, Keeps(share=rises), 0.3, search, design=Design(temperature=0, alpha=SURE))
     assert (row["by"], row["attacks"], row["sees"]) == ("delta_at_4", "lexical, tail", None)
     assert row["low"] < -math.log(0.7) < row["high"], "a text that is released whole proves a delta of that share"

@@ -1,4 +1,4 @@
-"""The audit over units: coins are fair and independent of what is compared, and black boxes come out at their loss."""
+"""Units: coins are fair and independent of what is compared, and black boxes come out at their loss, in a gate too."""
 
 from __future__ import annotations
 
@@ -12,14 +12,21 @@ from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.estimation.abstention import halves
 from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.auditing.evidence.bounds import bounds
+from epsilometer.auditing.evidence.evidence import Means
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.external import CommandMechanism
+from epsilometer.auditing.gate_statistics import Errors
+from epsilometer.auditing.subject import Subject, subject
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
+from epsilometer.doors.ask import ask
+from epsilometer.doors.gate import Rules, gate
 from epsilometer.models.chat import Chat
-from epsilometer.questions.which_unit import Coins, audit_units
+from epsilometer.questions.which_unit import Coins, WhichUnit, audit_units
 from tests.support.broken.noise_reused import OTHER
 from tests.support.endpoint import Server
 
@@ -200,3 +207,76 @@ def test_bad_input_is_named() -> None:
         audit_units(ANSWERS, respond, [1.0], trials=0)
     with pytest.raises(UserError, match="Inside see no single words"):
         audit_units(ANSWERS, respond, [1.0], [Inside()])
+
+
+MIXED = [" ".join(row[:2] if i % 2 else row) for i, row in enumerate(text.split() for text in ANSWERS)]
+SPOKEN = np.random.default_rng(0).permuted(np.tile([f"w{i}" for i in range(20)], (50, 1)), axis=1)
+HALVES = [" ".join(row[: 2 if i % 2 else 16]) for i, row in enumerate(SPOKEN.tolist())]  # 25 short texts, 25 long ones
+
+
+def shows_short(text: str, rng: np.random.Generator) -> str:
+    """Passes texts of two words, and hides those of sixteen."""
+    return text if len(text.split()) == 2 else " ".join("-" for _ in text.split())
+
+
+def asked_of(rewrite: object, texts: list[str] = ANSWERS, epsilon: float | None = None) -> Subject:
+    return subject(texts, rewrite, epsilon, ["lexical"])
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_bounds_hold_epsilon(epsilon: float) -> None:
+    """Randomised response a word, in texts of 2 and of 16 words. Each bound is wrong with probability .005."""
+    (row,) = ask(WhichUnit(), asked_of(respond, MIXED, epsilon), trials=1000).iter_rows(named=True)
+    assert row["low"] <= epsilon <= row["high"]
+    assert row["low"] > 0.7 * epsilon
+    assert (row["trials"], row["covers"], row["measure"]) == (1000, "these attacks", "unit")
+
+
+def test_a_text_counts_once_however_long_it_is() -> None:
+    """Half of the texts are short and shown: of a text's words .75 are right on average, and .55 of all words.
+
+    The bounds are wrong with probability .005 each.
+    """
+    (observed,) = WhichUnit().observe(asked_of(shows_short, HALVES), 2000)
+    data = observed.evidence.data
+    assert isinstance(data, Means)
+    short = [share for share in data.shares if share == 1]
+    assert 900 < len(short) < 1100, "5 standard deviations are 112"
+    low, high = bounds(data, observed.evidence.scale, 0.005, 0.005)
+    assert low <= math.log(3) <= high
+    assert low > math.log(0.6 / 0.4)
+    assert observed.values.tolist() == list(data.shares)
+    assert observed.row["right"] / observed.row["words"] < 0.6
+
+
+@pytest.mark.parametrize("allowed", [0.1, 1.0, 3.0])
+def test_a_gate_on_a_word_accuses_the_identity_and_no_constant(allowed: float) -> None:
+    """A constant is called beyond with probability .001; it passes here, as it does nearly always."""
+    shown = gate(asked_of(lambda text, rng: text), Rules([(WhichUnit(), allowed)]))
+    assert shown.status is Status.BEYOND
+    hidden = gate(asked_of(lambda text, rng: "nothing"), Rules([(WhichUnit(), allowed)]))
+    assert hidden.status is Status.NOT_EXCEEDED
+    assert hidden.trials >= WhichUnit.usual
+
+
+def test_a_gate_on_a_word_decides_on_both_sides_of_epsilon() -> None:
+    """Randomised response at 1 nat: wrong with probability .001 and .05; fixed seed."""
+    statuses = {
+        allowed: gate(asked_of(respond, ANSWERS, 1.0), Rules([(WhichUnit(), allowed)])).status for allowed in (0.4, 1.6)
+    }
+    assert statuses == {0.4: Status.BEYOND, 1.6: Status.NOT_EXCEEDED}
+
+
+def test_limits_on_a_word_that_nothing_could_show_are_refused() -> None:
+    of = asked_of(respond, ANSWERS, 1.0)
+    with pytest.raises(UserError, match="must be > 0, got 0"):
+        WhichUnit().limit(of, 0)
+    with pytest.raises(UserError, match="exceeds a loss of 50 nats"):
+        gate(of, Rules([(WhichUnit(), 50)]))
+    with pytest.raises(UserError, match=r"takes [\d,]+ rewrites to show, and 20 are left"):
+        gate(of, Rules([(WhichUnit(), 0.2)], budget=20))
+    limit = WhichUnit().limit(of, 1.0)
+    assert WhichUnit().amount(of, limit, 110, 1, errors=Errors()) <= 110
+    assert WhichUnit().tests(of) == ["unit: lexical"]
+    with pytest.raises(UserError, match="Inside see no single words"):
+        WhichUnit().tests(subject(ANSWERS, respond, 1.0, [Inside()]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,29 @@ import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.claims.worst_case import check_claim
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.exact_loss.from_texts import exact_loss
+from epsilometer.auditing.gate_statistics import Errors
+from epsilometer.auditing.subject import Subject, subject
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.core.mechanism import TEXT
+from epsilometer.core.mechanism import TEXT, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.doors.ask import ask
+from epsilometer.doors.gate import Rules, gate
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
-from epsilometer.questions.worst_pair import ANY, EQUAL, EXACT, ONE_WORD, audit_worst, exchanged, whole
+from epsilometer.questions.worst_pair import (
+    ANY,
+    EQUAL,
+    EXACT,
+    ONE_WORD,
+    WorstPair,
+    audit_worst,
+    exchanged,
+    whole,
+)
 from epsilometer.text.words import words
 from tests.support.broken.rare_words_pass import RareWordsPass
 from tests.support.spelled import Spelled
@@ -162,3 +179,90 @@ def test_an_output_that_one_word_alone_gives_breaks_a_claim_however_rare(rare: f
     assert set(whole["verdict"]) == {row["verdict"]}
     if not share:
         assert check_claim(mechanism, 1.0).verdict == VIOLATED
+
+
+LAW = "worst pair: by its stated law"
+
+
+def asked_of(mechanism: object, texts: list[str] = TEXTS, epsilon: float | None = None) -> Subject:
+    return subject(texts, mechanism, epsilon, ["lexical"])
+
+
+def judged(of: Subject, allowed: float, budget: int = 8000) -> dict[str, Status]:
+    verdict = gate(of, Rules([(WorstPair(), allowed)], budget=budget))
+    assert verdict.trials <= budget
+    return {row.attack: row.status for row in verdict.attacks}
+
+
+def test_the_bounds_of_the_worst_pair_hold_its_loss() -> None:
+    """Randomised response on 4 texts: every pair loses ln((e + 1) / 2), which the law computes.
+
+    The attack's bound is wrong with probability .005.
+    """
+    of = subject(["a b", "c d", "e f", "g h"], "randomized_response", 1.0, ["likelihood"])
+    rows = {row["figure"]: row for row in ask(WorstPair(), of, [1.0, 3.0]).iter_rows(named=True) if row["epsilon"] == 1}
+    law, by_attack = rows[LAW], rows["worst pair"]
+    exact = math.log((math.e + 1) / 2)
+    assert law["low"] == pytest.approx(exact, abs=1e-9)
+    assert law["high"] == pytest.approx(exact, abs=1e-9)
+    assert law["trials"] == math.comb(4, 2)
+    assert law["covers"] == "everyone"
+    assert 0.5 * exact < by_attack["low"] <= exact
+    assert by_attack["high"] == math.inf
+
+
+def test_a_gate_on_the_worst_pair_is_passed_by_law_alone() -> None:
+    """Of two texts, randomised response at 1 nat loses 1 nat. Attacks never show a limit kept, a law does."""
+    of = subject(["yes", "no"], "randomized_response", 1.0, ["lexical"])
+    assert judged(of, 1.1) == {LAW: Status.WITHIN}
+    beyond = judged(of, 0.5)
+    assert beyond[LAW] is Status.BEYOND
+    assert judged(asked_of(forgets, TEXTS, 1.0), 0.5) == {"worst pair": Status.BEYOND}
+    assert judged(asked_of(lambda text, rng: text), 3.0) == {"worst pair": Status.BEYOND}
+    for allowed in (0.1, 1.0, 6.0):
+        assert judged(asked_of(lambda text, rng: ""), allowed) == {"worst pair": Status.OPEN}, "beyond with .001"
+
+
+def test_a_law_of_some_pairs_is_no_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epsilometer.questions.worst_pair._ALL", 2)
+    of = subject(["a", "b", "c"], "randomized_response", 1.0, ["lexical"])
+    assert judged(of, 2.0) == {LAW: Status.OPEN, "worst pair": Status.OPEN}
+    law = next(each for each in WorstPair().observe(of, 4000) if each.name == LAW)
+    assert law.evidence.covers == "these attacks"
+    assert law.evidence.data.high == math.inf
+    assert 0 < law.evidence.data.low <= 1
+
+
+class Verbatim(RandomizedResponse):
+    """States the law of randomised response, and releases its source."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        return Rewrites(list(texts), Ragged.single(self._numbers(texts)))
+
+
+class WithoutUnits(Verbatim):
+    """The same, and nothing that could be compared with the law."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        return Rewrites(list(texts))
+
+
+@pytest.mark.parametrize("mechanism", [Verbatim, WithoutUnits])
+def test_a_law_that_rewrites_do_not_bear_out_bounds_nothing(mechanism: type[Verbatim]) -> None:
+    of = asked_of(mechanism(resource=tuple(TEXTS)), TEXTS, 1.0)
+    assert judged(of, 1.1) == {"worst pair": Status.BEYOND}
+    assert [each.name for each in WorstPair().observe(of, 1000)] == ["worst pair"]
+
+
+def test_limits_on_the_worst_pair_that_nothing_could_show_are_refused() -> None:
+    of = asked_of(forgets, TEXTS, 1.0)
+    with pytest.raises(UserError, match="must be > 0, got 0"):
+        WorstPair().limit(of, 0)
+    with pytest.raises(UserError, match="two distinct texts, got 1"):
+        WorstPair().limit(asked_of(forgets, ["a"], 1.0), 1.0)
+    with pytest.raises(UserError, match="exceeds a loss of 50 nats"):
+        gate(of, Rules([(WorstPair(), 50)]))
+    with pytest.raises(UserError, match=r"takes [\d,]+ rewrites to show, and 1,000 are left"):
+        gate(of, Rules([(WorstPair(), 6.0)], budget=1000))
+    assert WorstPair().tests(of) == ["worst pair"]
+    assert WorstPair().amount(of, WorstPair().limit(of, 1.0), 900, 1, errors=Errors()) == 900

@@ -1,0 +1,221 @@
+"""A judged limit in words: what was counted, the figure at that rate, and what is allowed.
+
+Each measure has a sentence; that of a question in a user's own file gets a neutral one, by the kind of its data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from epsilometer.auditing.evidence.evidence import AtLeast, By, Computed, Means
+from epsilometer.auditing.gate_statistics import Judged
+
+_UNLIMITED = "nothing limits it, since it was right in every trial of the baseline; give a largest loss (--max-loss)"
+
+
+def seen(judged: Judged) -> str:
+    """What was seen and what is allowed, with the reason why an attack within its limit did not pass."""
+    said = _SENTENCES.get(judged.measure, _neutral)(judged)
+    return f"{said}; {_allowance(judged)}" + ("; open, since answers are missing" if judged.unanswered else "")
+
+
+def source(judged: Judged) -> str:
+    """The source of a limit, and the stated law if it shows the limit kept."""
+    if judged.limit is None:
+        return _UNLIMITED
+    shown = f", kept by its stated law, {_unrefuted(judged)}" if by_law(judged) and judged.status.passes else ""
+    return judged.limit.source + shown
+
+
+def by_law(judged: Judged) -> bool:
+    """Return True if the figure follows from the stated law, so that no trials of an attack were counted."""
+    return judged.evidence.by is By.LAW
+
+
+def right(judged: Judged) -> int | None:
+    """The number of right trials; None of means of numbers, and of a computation."""
+    data = judged.evidence.data
+    if isinstance(data, Computed):
+        return judged.row.get("right")
+    return None if isinstance(data, Means) and data.each == 1 else judged.successes
+
+
+def counted(judged: Judged) -> str:
+    """The right ones of all trials, for a table; the number of trials or pairs where none is right or wrong."""
+    if (hits := right(judged)) is not None:
+        return f"{hits:,} of {judged.trials:,}"
+    if by_law(judged):
+        return _pairs(judged)
+    return f"{judged.trials:,} {'texts' if judged.measure in ('unit', 'similarity') else 'trials'}"
+
+
+def allowed(judged: Judged) -> str:
+    """The allowed value, for a table."""
+    if judged.limit is None:
+        return "-"
+    return ("at least " if judged.limit.at_least else "") + number(judged.limit.allowed)
+
+
+def allowed_nats(loss: float) -> str:
+    """A limit in nats, with two digits if it is small: `1.00 nats`, `0.001 nats`."""
+    return f"{loss:.2f} nats" if loss >= 0.01 else f"{loss:.2g} nats"
+
+
+def amount(judged: Judged, value: float) -> str:
+    """A value of the figure."""
+    named = {"identifiers": "a share", "delta_at_4": "a delta at 4 nats", "similarity": "a mean"}
+    if (name := named.get(judged.measure)) is not None:
+        return f"{name} of {value:.3g}"
+    return f"a loss of {value:.2f} nats" if _in_nats(judged) else f"{value:.3g}"
+
+
+def number(value: float) -> str:
+    """A number of a table; a dash for one that is not finite."""
+    return f"{value:.2f}" if math.isfinite(value) else "-"
+
+
+def _pairs(judged: Judged) -> str:
+    return f"{judged.trials:,} pair{'s' * (judged.trials != 1)}"
+
+
+def _in_nats(judged: Judged) -> bool:
+    return judged.evidence.scale.options is not None
+
+
+def _allowance(judged: Judged) -> str:
+    limit = judged.limit
+    if limit is None:
+        return _UNLIMITED
+    if judged.measure == "claim":
+        return f"no violation is allowed ({limit.source})"
+    if limit.at_least:
+        return f"at least {limit.allowed:g} is asked for ({limit.source})"
+    if judged.measure == "identifiers":
+        return f"a share of at most {limit.allowed:g} is allowed ({limit.source})"
+    most = f"{allowed_nats(limit.allowed)} are" if _in_nats(judged) else f"{limit.allowed:g} is"
+    return f"at most {most} allowed ({limit.source})"
+
+
+def _at_rate(judged: Judged) -> str:
+    """The figure at the observed rate, which is a point and no bound."""
+    if not math.isfinite(judged.point):
+        return ""
+    return f", {judged.point:.2f} nats at that rate" if _in_nats(judged) else f", {judged.point:.3g} at that rate"
+
+
+def _loss(judged: Judged) -> str:
+    trials = "texts" if judged.measure == "attribute" else "trials"
+    turned = (
+        ", less often than by chance: it tells the candidates apart and names the wrong one" if judged.turned else ""
+    )
+    hits = f"{judged.successes:,} of {judged.trials:,} {trials}"
+    return f"{judged.attack} was right in {hits}{_at_rate(judged)}{turned}"
+
+
+def _tail(judged: Judged) -> str:
+    if judged.limit is None:
+        return _loss(judged)
+    return (
+        f"{judged.attack}: beyond a threshold of its score it named the source in {judged.successes:,} of "
+        f"{judged.trials:,} trials and another candidate in {judged.misses:,}, "
+        f"{amount(judged, judged.point)} at these rates"
+    )
+
+
+def _identifiers(judged: Judged) -> str:
+    partly = judged.row.get("partly")
+    of_them = "of them" if judged.evidence.scale.partly else "more"
+    in_part = f" ({partly:,} {of_them} in part)" if partly else ""
+    return f"{judged.attack}: {judged.successes:,} of {judged.trials:,} survived{in_part}"
+
+
+def _attribute(judged: Judged) -> str:
+    if not by_law(judged):
+        return _loss(judged)
+    return (
+        f"{judged.attack}, {_unrefuted(judged)}, whoever infers gains {judged.point:.2f} nats at most (between "
+        f"{_pairs(judged)} of texts)"
+    )
+
+
+def _linking(judged: Judged) -> str:
+    among = f"{judged.trials:,} people among {judged.evidence.scale.options} rewrites"
+    return f"{judged.attack} named the rewrites of {judged.successes:,} of {among}{_at_rate(judged)}"
+
+
+def _unit(judged: Judged) -> str:
+    data = judged.evidence.data
+    share = data.mean if isinstance(data, Means) else judged.successes / judged.trials
+    return (
+        f"{judged.attack} guessed {share:.1%} of a text's words rightly, the mean of {judged.trials:,} texts"
+        f"{_at_rate(judged)}"
+    )
+
+
+def _worst_pair(judged: Judged) -> str:
+    data = judged.evidence.data
+    if isinstance(data, Computed):
+        most = "" if not math.isfinite(data.high) else f" and {data.high:.2f} at most"
+        return (
+            f"{judged.attack}, {_unrefuted(judged)}, the worst of {_pairs(judged)} of texts loses {data.low:.2f} nats "
+            f"at least{most}"
+        )
+    pair = f"texts {judged.row['x'] + 1} and {judged.row['other'] + 1}"
+    return (
+        f"{judged.attack}: of {judged.row['compared']:,} pairs tried, {judged.row['attack']} told {pair} apart in "
+        f"{judged.successes:,} of {judged.trials:,} fresh trials{_at_rate(judged)}"
+    )
+
+
+def _claim(judged: Judged) -> str:
+    data = judged.evidence.data
+    assert isinstance(data, Computed)
+    if not by_law(judged):
+        row = judged.row
+        return (
+            f"{judged.attack} was right in {row['right']:,} of {data.n:,} trials, of which the claim allows "
+            f"{row['expected']:,.1f} on average, p-value {row['p_value']:.2g}"
+        )
+    if data.low:
+        return f"{judged.attack}, the worst of {_pairs(judged)} of inputs loses more than is claimed"
+    if data.high:
+        return f"{judged.attack}, no violation among {_pairs(judged)} of inputs, which does not show that there is none"
+    return f"{judged.attack}, {_unrefuted(judged)}, the worst of all {_pairs(judged)} of inputs is within the claim"
+
+
+def _similarity(judged: Judged) -> str:
+    without = judged.row.get("without_value")
+    lowest = f" ({without:,} without a value count as the lowest)" if without else ""
+    return f"{judged.attack} has a mean of {judged.point:.3g} over {judged.trials:,} rewritten texts{lowest}"
+
+
+def _neutral(judged: Judged) -> str:
+    """The sentence of a measure that this module does not know."""
+    data = judged.evidence.data
+    if isinstance(data, Computed):
+        unit = " nats" if _in_nats(judged) else ""
+        upper = f"{data.high:.3g}" if math.isfinite(data.high) else "no upper bound"
+        return f"{judged.attack}: between {data.low:.3g} and {upper}{unit} ({data.n:,} compared)"
+    if isinstance(data, Means):
+        at_rate = _at_rate(judged) if _in_nats(judged) else ""
+        return f"{judged.attack}: a mean of {data.mean:.3g} over {len(data.shares):,} trials{at_rate}"
+    of_one = " of one case" if isinstance(data, AtLeast) else ""
+    return f"{judged.attack}: {judged.successes:,} of {judged.trials:,} trials{of_one}{_at_rate(judged)}"
+
+
+def _unrefuted(judged: Judged) -> str:
+    return f"which {judged.row['unrefuted']:,} rewrites did not refute"
+
+
+_SENTENCES: Mapping[str, Callable[[Judged], str]] = {
+    "loss": _loss,
+    "delta_at_4": _tail,
+    "identifiers": _identifiers,
+    "attribute": _attribute,
+    "linking": _linking,
+    "unit": _unit,
+    "worst_pair": _worst_pair,
+    "claim": _claim,
+    "similarity": _similarity,
+}
