@@ -22,7 +22,8 @@ With = Annotated[
     typer.Option(
         "--with",
         metavar="QUESTION.KEY=VALUE",
-        help="A setting of a question, as linking.author=COLUMN (`epsilometer list questions`).",
+        help="Setting of a question, such as linking.author=COLUMN (`epsilometer list questions`). A command on one "
+        "question takes author=COLUMN, too.",
     ),
 ]
 
@@ -69,7 +70,7 @@ class QuestionOptions:
     @property
     def chosen(self) -> Question:
         """The question. Raises UserError for settings of others."""
-        return questions([self.question], self.with_settings)[0]
+        return of_one(self.question, self.with_settings)
 
     def texts(self, file: Path, reading: TextOptions) -> list[str] | pl.DataFrame:
         """Return the texts of a file; for a question other than which_text with the columns that it reads."""
