@@ -195,4 +195,4 @@ def _measured(figure: Figure, alpha: float, when: str) -> Measured:
         upper=high,
         ceiling=math.inf,
     )
-    return Measured(outcomes, figure.trials, when, number, figure.measure)
+    return Measured(outcomes, figure.trials, when, number, measure=figure.measure)
