@@ -25,7 +25,7 @@ from epsilometer.auditing.question import Gives, Need, Observed
 from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.worth.similarity import Metric, measure, metric
-from epsilometer.core.component import component
+from epsilometer.core.component import component, file
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
@@ -55,6 +55,11 @@ class Similarity:
     def columns(self) -> Sequence[str]:
         """None."""
         return ()
+
+    @property
+    def components(self) -> Sequence[Path]:
+        """The file of the metric."""
+        return [file("metrics", str(self.metric))]
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the mean: the smallest one allowed."""

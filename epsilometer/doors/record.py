@@ -1,0 +1,93 @@
+"""The record of a question in a project: its figures, their outcomes, and the status of a limit.
+
+Each budget is observed once; figures and statuses come from the same trials. Bounds of figures are those of `ask`, and
+statuses those of `decide`, whose errors all figures of a question share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.decisions.decide import ALL
+from epsilometer.auditing.evidence.status import heaviest
+from epsilometer.auditing.limits.accepted import chosen_settings
+from epsilometer.auditing.question import Gives, Observed, Question, check
+from epsilometer.auditing.subject import Subject
+from epsilometer.core.guarantees import stored
+from epsilometer.core.tables import Schema
+from epsilometer.doors.ask import ANSWERS, answers
+from epsilometer.doors.decide import in_sequence, shown_by_law, statuses
+from epsilometer.reaudit.hashes import DIGITS
+
+RECORD: Schema = {
+    **ANSWERS,  # `all` in the last row of a budget with a limit
+    "limit": pl.Float64,  # null without one, and of figures that it does not limit
+    "at_least": pl.Boolean,  # whether a limit is the smallest value allowed
+    "status": pl.String,  # `evidence.status.Status`, of a limit
+    "needed": pl.Int64,  # trials that could show an open limit kept
+    "outcomes": pl.List(pl.Float64),  # of each trial, in [0, 1]; empty where there are none
+    "drawn": pl.String,  # a hash of all that decides which trials are drawn
+}
+_ANY = 0.5  # lies in the range of every figure: shares, probabilities and nats
+
+
+def record(
+    question: Question,
+    of: Subject,
+    epsilons: Sequence[float] | None = None,
+    trials: int | None = None,
+    allowed: float | None = None,
+) -> pl.DataFrame:
+    """Observe a question once at each budget; return a row per budget and figure, schema RECORD.
+
+    epsilons, trials: as in `ask`. allowed: a limit on every figure; then the last row of a budget has the status of
+    all of them, and budgets ascend: after one that does not pass, none does. Raises UserError where the subject lacks
+    what the question needs.
+    """
+    check(question, of)
+    count = question.usual if trials is None else trials
+    subjects = [of] if epsilons is None else [of.at(epsilon) for epsilon in sorted(epsilons)]
+    by_budget = [_rows(question, subject, count, allowed) for subject in subjects]
+    if allowed is not None:
+        words = in_sequence([heaviest(row["status"] for row in rows if row.get("status")) for rows in by_budget])
+        for subject, rows, word in zip(subjects, by_budget, words, strict=True):
+            rows.append({"epsilon": stored(subject.epsilon), "figure": ALL, "limit": allowed, "status": word})
+    return pl.DataFrame([row for rows in by_budget for row in rows], schema=dict(RECORD), orient="row")
+
+
+def _rows(question: Question, of: Subject, count: int, allowed: float | None) -> list[dict[str, Any]]:
+    """Return the rows of one budget."""
+    observed = list(question.observe(of, count))
+    limited = allowed is not None or Gives.OUTCOMES in question.gives
+    limit = question.limit(of, _ANY if allowed is None else allowed) if limited else None
+    decided = {}
+    if allowed is not None and limit is not None:
+        law = shown_by_law(question, limit, of, count)
+        decided = {each.evidence.of: each for each in statuses(question, limit, of, observed if law is None else [law])}
+        observed += [law] if law is not None else []
+    of.tally.say()
+    by_name = {each.name: each for each in observed}
+    rows = []
+    for row in answers(observed, of):
+        each, status = by_name.get(row["figure"]), decided.get(row["figure"])
+        row |= {
+            "at_least": limit is not None and limit.at_least,
+            "outcomes": [] if each is None else each.values.tolist(),
+        }
+        row |= {"drawn": None if each is None else _drawn(question, of, count, each)}
+        if status is not None:
+            row |= {"limit": allowed, "status": status.status, "needed": status.needed}
+        rows.append(row)
+    return rows
+
+
+def _drawn(question: Question, of: Subject, count: int, observed: Observed) -> str:
+    """Return a hash of the texts, the design and the question, which name the trials, and of the trials' texts."""
+    inputs = [of.digest, repr(of.design), type(question).__name__, json.dumps(chosen_settings(question), default=str)]
+    every = "\n".join([*inputs, str(count), *(text for text, _ in observed.of_texts)])
+    return hashlib.sha256(every.encode()).hexdigest()[:DIGITS]
