@@ -9,26 +9,32 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
 
 import epsilometer.pipeline.stages.asked
 import epsilometer.pipeline.stages.prepare
+import epsilometer.pipeline.stages.report
+from epsilometer.auditing.evidence.status import Change, Status
 from epsilometer.auditing.question import question
 from epsilometer.auditing.subject import subject
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core import tables
+from epsilometer.core.component import PACKAGE
 from epsilometer.core.errors import UserError
 from epsilometer.doors.ask import ANSWERS, ask
 from epsilometer.doors.decide import decide
 from epsilometer.doors.record import RECORD
-from epsilometer.pipeline import composing, dvc_files, reporting
+from epsilometer.pipeline import asking, composing, dvc_files, measured, reporting
 from epsilometer.pipeline.checking import check
+from epsilometer.pipeline.measured import accept, measure
 from epsilometer.pipeline.params import Params, read
 from epsilometer.pipeline.question_params import recorded_path
 from epsilometer.pipeline.stages import code, resources
 from epsilometer.project.paths import audited as audited_texts
+from epsilometer.reaudit import baseline, drift, sources
 from tests.support.places import ROOT
 
 MINE = """
@@ -154,9 +160,111 @@ def test_an_entry_depends_on_what_it_reads_and_on_no_other(project: Path) -> Non
         assert f"questions.{name}" in params
         assert {f"data/code/asked/{name}.json", "data/prepared/reviews.parquet"} <= {*deps}
         assert not [each for each in (*deps, *params) if any(other in each for other in others)]
-    write(project, changed(use={"settings": {"metric": "levenshtein"}}, authors={"epsilons": [2]}))
-    assert composing.write(read()) is False
-    old, new = (resources.records(Params.model_validate(of)) for of in (PARAMS, yaml.safe_load(open("params.yaml"))))
+    now = changed(use={"settings": {"metric": "levenshtein"}}, authors={"epsilons": [2]})
+    old, new = (resources.records(Params.model_validate(of)) for of in (PARAMS, now))
     assert {path.stem for path in old if old[path] != new[path]} == {"authors"}
-    code_of = [code.records(Params.model_validate(of)) for of in (PARAMS, yaml.safe_load(open("params.yaml")))]
-    assert {path.stem for path, record in code_of[0].items() if record != code_of[1][path]} == {"use"}
+
+
+def test_the_code_of_an_entry_is_that_of_its_question_mechanism_attacks_and_metric(project: Path) -> None:
+    shutil.copy(ROOT / "epsilometer/questions/similarity.py", "closeness.py")
+    metric = PACKAGE / "metrics/levenshtein.py"
+    params = Params.model_validate(
+        changed(use={"question": "closeness.py", "settings": {"metric": "levenshtein"}}, authors={"trials": 2})
+    )
+    assert {Path("closeness.py"), Path("mine.py"), metric} < {*asking.code(params, "use")}
+    assert PACKAGE / "attacks/linking/bm25.py" in {*asking.code(params, "authors")}
+    body = composing.stages(params)["asked"]
+    Path("dvc.yaml").write_text(yaml.safe_dump({"stages": {"asked": body}}))
+    before = code.records(params)
+    Path("closeness.py").write_text(Path("closeness.py").read_text() + "\nmore = 1\n")
+    after = code.records(params)
+    assert [path.stem for path, record in before.items() if record != after[path]] == ["use", "paths"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"question": "linkin"}, "questions.authors.question: .*linkin.*linking"),
+        ({"dataset": "review"}, "data set in questions.authors.dataset"),
+        ({"mechanism": "tem"}, "mechanism in questions.authors"),
+        ({"epsilon": 1, "epsilons": [2]}, "questions.authors: epsilon and epsilons"),
+        ({"epsilons": [0]}, "questions.authors.epsilons"),
+        ({"settings": {"author": "writer"}}, "label of reviews that questions.authors reads.*writer"),
+        ({"settings": {"authr": "author"}}, "setting in questions.authors.settings.*authr"),
+        ({"limit": -1}, "questions.authors.limit.*-1"),
+        ({"question": "../linking.py"}, "questions.authors.question must lie in the project"),
+        ({"trials": 10**12}, "trials must be at most"),
+    ],
+)
+def test_a_wrong_entry_is_refused_before_anything_runs(project: Path, entry: dict[str, Any], message: str) -> None:
+    write(project, changed(authors=entry))
+    with pytest.raises(UserError, match=message):
+        check(read())
+
+
+def test_a_budget_of_a_mechanism_that_takes_none_is_refused(project: Path) -> None:
+    params = changed() | {"mechanisms": {"keeps": {"mechanism": "identity"}}}
+    write(project, params)
+    with pytest.raises(UserError, match=r"questions.names.epsilons must be left out"):
+        check(read())
+
+
+def test_the_report_has_a_row_for_each_budget_of_each_question(project: Path) -> None:
+    (shown,) = reporting.sections(read())
+    short, *whole = shown.tables
+    rows = [(row["name"], row["epsilon"], row["status"], row["limit"]) for row in short.rows]
+    assert rows == [
+        ("authors", "1", Status.NOT_EXCEEDED, "≤ 1"),
+        ("authors", "4", Status.OPEN, "≤ 1"),
+        ("names", "4", Status.WITHIN, "≤ 0.9"),
+        ("use", "1", Status.WITHIN, "≥ 0.05"),
+    ]
+    assert [table.folded for table in whole] == [True] * 3
+    assert shown.first_screen == [("Questions", "Limits: 1 open, 1 not exceeded by these attacks, 2 within.")]
+    assert reporting.studied(read()) == ["reviews"]
+    assert [*(reporting.first_tables(read()) or {})] == ["Questions"]
+
+
+def test_the_report_is_built_of_questions_alone(project: Path) -> None:
+    epsilometer.pipeline.stages.report.main()
+    assert "What other questions show" in Path("reports/audit.html").read_text()
+
+
+def test_a_re_audit_shows_a_planted_change_and_no_other(project: Path) -> None:
+    """With the same noise nothing differs without a change; a share of .5 instead of .9 is missed rarely (< 1e-6)."""
+    write(project, changed(names={"trials": 200}, use={"epsilons": [4], "trials": 200}))
+    keeps(0.9)
+    accepted = accept(read())
+    assert {row.attack.partition(":")[0] for row in accepted.measured} == {"authors", "names", "use"}
+    again = baseline.read()
+    assert again.measured.keys() == accepted.measured.keys()
+    for row, before in accepted.measured.items():
+        np.testing.assert_array_equal(again.measured[row].hits, before.hits)
+    level = drift.level(ALPHA, 0)
+    assert {each.verdict for each in drift.judge(again.measured, measure(read()), level)} <= {
+        Change.UNCHANGED,
+        Change.NOT_TESTABLE,
+    }
+    keeps(0.5)
+    changes = {str(each.row.attack): each.verdict for each in drift.judge(again.measured, measure(read()), level)}
+    assert changes["use: similarity: jaccard"] is Change.WORSE, "it keeps less"
+    assert changes["names: identifiers: name, title"] is Change.BETTER
+    assert sources.changes(again.about["sources"], sources.records(measured.sources(read())))
+
+
+def test_other_trials_are_compared_by_a_test_of_two_samples(project: Path) -> None:
+    before = measure(read())
+    write(project, changed(use={"trials": 50}))
+    epsilometer.pipeline.stages.asked.main("use")
+    (row,) = (row for row in before if row.attack.startswith("use"))
+    (change,) = (each for each in drift.judge(before, measure(read()), ALPHA) if each.row == row)
+    assert change.test == drift.TWO_SAMPLES
+    assert change.verdict in (Change.UNCHANGED, Change.NOT_TESTABLE)
+
+
+def keeps(share: float) -> None:
+    """Ask again of a mechanism that keeps this share of texts at epsilon 4."""
+    Path("mine.py").write_text(MINE.replace("0.5", str(share)))
+    sys.modules.pop("epsilometer_user_mine", None)
+    for name in PARAMS["questions"]:
+        epsilometer.pipeline.stages.asked.main(name)
