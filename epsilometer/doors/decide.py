@@ -122,7 +122,8 @@ def statuses(question: Question, limit: Limit, of: Subject, observed: Sequence[O
         low, high = bounds(evidence.data, evidence.scale, *ends)
         needed = _needed(question, limit, of, len(groups), errors=errors) if word is Status.OPEN else None
         few = needed is not None and needed > evidence.data.n
-        every.append(Decided(evidence, Status.NOT_TESTABLE if few else word, low, high, needed if few else None))
+        word = Status.NOT_TESTABLE if few else word
+        every.append(Decided(evidence, word, low, high, needed=needed if few else None))
     return every
 
 

@@ -149,7 +149,7 @@ def _figures(asked_for: Question, of: Subject, count: int) -> dict[str, Figure]:
     check(asked_for, of)
     worse_is_less = asked_for.limit(of, 0.5).at_least
     observed = list(asked_for.observe(of, count))
-    rows = answers(observed, of)[: len(observed)]
+    rows = answers(observed, of.epsilon, of.design.alpha)[: len(observed)]
     return {
         each.name: Figure(
             measure=row["measure"],

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import zip_longest
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from epsilometer.auditing.decisions.decide import ALL
+from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Hits, Means
+from epsilometer.auditing.evidence.limit import Scale
 from epsilometer.auditing.evidence.status import heaviest
 from epsilometer.auditing.limits.accepted import chosen_settings
 from epsilometer.auditing.question import Gives, Observed, Question, check
 from epsilometer.auditing.subject import Subject
+from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.core.tables import Schema
 from epsilometer.doors.ask import ANSWERS, answers
@@ -32,6 +38,8 @@ RECORD: Schema = {
     "needed": pl.Int64,  # trials that could show an open limit kept
     "outcomes": pl.List(pl.Float64),  # of each trial, in [0, 1]; empty where there are none
     "drawn": pl.String,  # a hash of all that decides which trials are drawn
+    "data": pl.String,  # how outcomes are counted: "Hits" or "Means" (`evidence.Data`)
+    "scale": pl.String,  # `evidence.limit.Scale` as JSON
 }
 _ANY = 0.5  # lies in the range of every figure: shares, probabilities and nats
 
@@ -60,6 +68,23 @@ def record(
     return pl.DataFrame([row for rows in by_budget for row in rows], schema=dict(RECORD), orient="row")
 
 
+def observed_in(row: Mapping[str, Any]) -> Observed:
+    """Return the evidence of a row with outcomes. Its hash of the trials stands for their texts.
+
+    Raises UserError for evidence that is more than its outcomes.
+    """
+    values, scale = np.array(row["outcomes"]), Scale(**json.loads(row["scale"]))
+    data: Hits | Means
+    if row["data"] == Hits.__name__:
+        data = Hits(int(values.sum()), len(values))
+    elif row["data"] == Means.__name__:
+        data = Means(values.tolist(), row["trials"] // len(values))
+    else:
+        raise UserError(f"the outcomes of {row['figure']} do not give its figure again; compare on a FILE of texts")
+    evidence = Evidence(row["figure"], By(row["by"]), scale, data, covers=Covers(row["covers"]))
+    return Observed(evidence, values, [(row["drawn"], True)])
+
+
 def _rows(question: Question, of: Subject, count: int, allowed: float | None) -> list[dict[str, Any]]:
     """Return the rows of one budget."""
     observed = list(question.observe(of, count))
@@ -71,22 +96,20 @@ def _rows(question: Question, of: Subject, count: int, allowed: float | None) ->
         decided = {each.evidence.of: each for each in statuses(question, limit, of, observed if law is None else [law])}
         observed += [law] if law is not None else []
     of.tally.say()
-    by_name = {each.name: each for each in observed}
     rows = []
-    for row in answers(observed, of):
-        each, status = by_name.get(row["figure"]), decided.get(row["figure"])
-        row |= {
-            "at_least": limit is not None and limit.at_least,
-            "outcomes": [] if each is None else each.values.tolist(),
-        }
-        row |= {"drawn": None if each is None else _drawn(question, of, count, each)}
-        if status is not None:
+    for row, each in zip_longest(answers(observed, of.epsilon, of.design.alpha), observed):
+        row |= {"at_least": limit is not None and limit.at_least, "outcomes": []}
+        if each is not None:  # the strongest of several attacks has no evidence of its own
+            evidence = each.evidence
+            row |= {"outcomes": each.values.tolist(), "drawn": _trials_hash(question, of, count, each)}
+            row |= {"data": type(evidence.data).__name__, "scale": json.dumps(asdict(evidence.scale))}
+        if (status := decided.get(row["figure"])) is not None:
             row |= {"limit": allowed, "status": status.status, "needed": status.needed}
         rows.append(row)
     return rows
 
 
-def _drawn(question: Question, of: Subject, count: int, observed: Observed) -> str:
+def _trials_hash(question: Question, of: Subject, count: int, observed: Observed) -> str:
     """Return a hash of the texts, the design and the question, which name the trials, and of the trials' texts."""
     inputs = [of.digest, repr(of.design), type(question).__name__, json.dumps(chosen_settings(question), default=str)]
     every = "\n".join([*inputs, str(count), *(text for text, _ in observed.of_texts)])

@@ -31,7 +31,7 @@ from epsilometer.text.words import words
 def asked_for(params: QuestionParams, name: str) -> Question:
     """Return the question of an entry. Raises UserError for an unknown setting, which names its place."""
     entry = params.questions[name]
-    named = params.named(entry)
+    named = params.question_name(entry)
     built: Question = build(find(QUESTIONS, named, "observe"), entry.settings, f"questions.{name}.settings")
     return built
 
@@ -79,7 +79,7 @@ def subject(params: QuestionParams, name: str, table: pl.DataFrame) -> Subject:
 def code(params: QuestionParams, name: str) -> Iterator[Path]:
     """Yield the files that make the figures of an entry: of its question, mechanism, attacks and metrics."""
     entry, built = params.questions[name], asked_for(params, name)
-    yield file(QUESTIONS, params.named(entry))
+    yield file(QUESTIONS, params.question_name(entry))
     yield params.code(params.mechanisms[entry.mechanism])
     yield from (file(IDENTIFICATION, attack) for attack in attacks(params) or chosen_attacks(None))
     if isinstance(built, FindsComponents):

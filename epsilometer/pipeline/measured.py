@@ -42,8 +42,8 @@ def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path
 
     Figures of questions follow. measured: as `measure` returns it.
     """
-    kept = {row: result for row, result in measured.items() if result.of_question or not params.cells}
-    rows = [row._asdict() | asdict(result.estimate) for row, result in sorted(kept.items())]
+    shown = {row: result for row, result in measured.items() if result.of_question or not params.cells}
+    rows = [row._asdict() | asdict(result.estimate) for row, result in sorted(shown.items())]
     columns = (*Row._fields, "trials", "loss", "point", "upper", "ceiling")
     table = pl.DataFrame(rows, schema={name: history.HISTORY[name] for name in columns})
     if not params.cells:

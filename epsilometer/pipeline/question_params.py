@@ -85,7 +85,7 @@ class QuestionParams(TextsParams):
             mechanism["epsilons"] = entry.budgets
         return Cell(dataset=entry.dataset, **mechanism)
 
-    def named(self, entry: QuestionEntry) -> str:
+    def question_name(self, entry: QuestionEntry) -> str:
         """Return a question's name, or the path of its file from the run's folder."""
         return self.path(entry.question) if entry.question.endswith(".py") else entry.question
 

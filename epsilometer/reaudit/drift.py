@@ -75,7 +75,8 @@ class Measured:
         count, right = len(outcomes), round(float(np.sum(outcomes)))
         ceiling = high if math.isfinite(high) else low
         ends = {"loss": low, "point": point, "upper": high, "ceiling": ceiling}
-        return cls(outcomes, trial_set, "", Estimate(right, count, 2, alpha, delta=0.0, **ends), measure, True)
+        estimate = Estimate(right, count, 2, alpha, delta=0.0, **ends)
+        return cls(outcomes, trial_set, "", estimate, measure=measure, of_question=True)
 
 
 @dataclass(frozen=True)
