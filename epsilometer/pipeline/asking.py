@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,11 @@ import polars as pl
 
 from epsilometer.auditing.claims.verdicts import refuse_public
 from epsilometer.auditing.identifiers.surviving import Identified
-from epsilometer.auditing.question import FindsComponents, Question, check
+from epsilometer.auditing.question import FindsComponents, Need, OfGuesses, Question, check
 from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.text_audit import Pool, applicable, chosen_attacks
 from epsilometer.auditing.trials.design import Design, as_installed, check_trials
-from epsilometer.core.attack import Checked
+from epsilometer.core.attack import Checked, Embedded
 from epsilometer.core.component import IDENTIFICATION, QUESTIONS, build, file, find
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import budgets, build_mechanism, check_guarantees
@@ -24,6 +25,7 @@ from epsilometer.doors.record import record
 from epsilometer.pipeline.question_params import QuestionParams
 from epsilometer.project.corpora import corpus
 from epsilometer.project.paths import audited
+from epsilometer.project.sections import Cell
 from epsilometer.studies.texts.adversaries import attacks
 from epsilometer.text.words import words
 
@@ -41,31 +43,48 @@ def answered(params: QuestionParams, name: str) -> pl.DataFrame:
 
     Raises UserError where the data set lacks what the question needs, and for a mechanism made of the audited texts.
     """
-    entry = params.questions[name]
+    entry, question = params.questions[name], asked_for(params, name)
     of = subject(params, name, audited(params, entry.dataset))
     refuse_public(of.mechanism, of.pool.texts)
     epsilons = params.cell(entry).epsilons
-    return record(asked_for(params, name), of, epsilons, trials=entry.trials, allowed=entry.limit)
+    return record(question, with_embeddings(params, question, of), epsilons, trials=entry.trials, allowed=entry.limit)
+
+
+def with_embeddings(params: QuestionParams, question: Question, of: Subject) -> Subject:
+    """Return the subject with embeddings by the encoder of params.yaml, if the question draws candidates by them."""
+    if not of.design.temperature or not (isinstance(question, OfGuesses) or Need.CLAIM in question.needs):
+        return of
+    from epsilometer.models.encoder import Encoder
+
+    model, precision = params.embedding.model, params.embedding.precision
+    vectors = Encoder(model, precision).encode(of.pool.texts)
+    return replace(of, pool=replace(of.pool, embedded=Embedded(model, precision, vectors)))
 
 
 def subject(params: QuestionParams, name: str, table: pl.DataFrame) -> Subject:
-    """Return the subject of an entry at the smallest of its privacy budgets.
-
-    table: the prepared texts of the audited split, with their labels.
-    """
+    """Return the subject of an entry at the smallest of its privacy budgets; table: as of `subject_of`."""
     entry = params.questions[name]
-    cell, dataset, place = params.cell(entry), params.datasets[entry.dataset], f"mechanisms.{entry.mechanism}.settings"
+    return subject_of(params, params.cell(entry), entry.mechanism, table, budgets_at=f"questions.{name}.epsilons")
+
+
+def subject_of(params: QuestionParams, cell: Cell, mechanism: str, table: pl.DataFrame, *, budgets_at: str) -> Subject:
+    """Return a mechanism on a data set at the smallest of its privacy budgets.
+
+    mechanism: its key in `mechanisms`. table: the prepared texts of the audited split, with their labels. budgets_at:
+    the place of the budgets in params.yaml.
+    """
+    dataset, place = params.datasets[cell.dataset], f"mechanisms.{mechanism}.settings"
     built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, place)
-    epsilons = budgets(built, cell.epsilons, f"questions.{name}.epsilons")
+    epsilons = budgets(built, cell.epsilons, budgets_at)
     check_guarantees(built, epsilons)
     if isinstance(built, Checked):
         built.check(dataset.public)
-    identified, matched = Identified.of(table), params.match(entry.dataset) == "words"
+    identified, matched = Identified.of(table), params.match(cell.dataset) == "words"
     groups = np.array([len(words(text)) for text in identified.texts]) if matched else None
-    temperature = params.temperature(entry.dataset)
+    temperature = params.temperature(cell.dataset)
     design = Design(params.trials.candidates, temperature, params.audit.alpha, seed=params.audit.seed)
     return Subject(
-        entry.mechanism,
+        mechanism,
         built,
         float(min(epsilons)),
         pool=Pool(identified.texts, groups=groups),

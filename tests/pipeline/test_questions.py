@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +27,23 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.core import tables
 from epsilometer.core.component import PACKAGE
 from epsilometer.core.errors import UserError
+from epsilometer.doors import compare as door
 from epsilometer.doors.ask import ANSWERS, ask
+from epsilometer.doors.calibrate import calibrate
 from epsilometer.doors.decide import decide
 from epsilometer.doors.record import RECORD
 from epsilometer.pipeline import asking, composing, dvc_files, measured, reporting
+from epsilometer.pipeline.calibrating import calibrate_cells
 from epsilometer.pipeline.checking import check
+from epsilometer.pipeline.comparing import compare
 from epsilometer.pipeline.measured import accept, measure
 from epsilometer.pipeline.params import Params, read
 from epsilometer.pipeline.question_params import recorded_path
 from epsilometer.pipeline.stages import code, resources
 from epsilometer.project.paths import audited as audited_texts
 from epsilometer.reaudit import baseline, drift, sources
+from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED, Search
+from tests.support.commands import call
 from tests.support.places import ROOT
 
 MINE = """
@@ -59,6 +68,7 @@ TEXTS = [
     for what, how in (("tea", "hot"), ("milk", "cold"), ("rum", "strong"), ("beer", "flat"))
 ]
 SEED, ALPHA = 3, 0.05
+COMMAND = ("compare", "--question", "linking")
 LINKING = {"author": "author", "among": 4, "attacks": ["bm25"]}
 PARAMS: dict[str, Any] = {
     "root": ".",
@@ -66,7 +76,10 @@ PARAMS: dict[str, Any] = {
     "datasets": {"reviews": {"source": "reviews.csv", "labels": ["author"], "use": "train", "public": True}},
     "trials": {"temperature": 0},
     "attacks": {"lexical": {}},
-    "mechanisms": {"keeps": {"mechanism": "keeps", "file": "mine.py", "epsilons": [4, 1]}},
+    "mechanisms": {
+        "keeps": {"mechanism": "keeps", "file": "mine.py", "epsilons": [4, 1]},
+        "same": {"mechanism": "identity"},
+    },
     "questions": {
         "authors": {
             "question": "linking",
@@ -268,3 +281,57 @@ def keeps(share: float) -> None:
     sys.modules.pop("epsilometer_user_mine", None)
     for name in PARAMS["questions"]:
         epsilometer.pipeline.stages.asked.main(name)
+
+
+def test_two_entries_are_compared_as_their_mechanisms_are_on_texts(project: Path, capsys: Any) -> None:
+    same = {name: value for name, value in PARAMS["questions"]["authors"].items() if name != "limit"}
+    write(project, PARAMS | {"questions": PARAMS["questions"] | {"others": same | {"mechanism": "same"}}})
+    epsilometer.pipeline.stages.asked.main("others")
+    design, texts = Design(2, 0, ALPHA, SEED), audited_texts(read(), "reviews")
+    expected = door.compare(
+        question("linking", LINKING),
+        replace(subject(texts, project / "mine.py", 4, ["lexical"], design=design), name="keeps"),
+        subject(texts, "identity", None, ["lexical"], design=design),
+        30,
+    ).to_dicts()
+    (row,) = compare(".", ("keeps", 4), "same", question="linking").to_dicts()
+    assert {name: row[name] for name in expected[0]} == {**expected[0], "finding": row["finding"]}
+    assert (row["dataset"], row["entries"], row["first more"] < row["second more"]) == (
+        "reviews",
+        "authors; others",
+        True,
+    )
+    status, printed, _ = call(capsys, *COMMAND, "keeps=4", "same", "--with", "linking.among=4", "--json")
+    assert (status, json.loads(printed)) == (0, [row])
+    for sides, message in (
+        (("keeps=2", "same"), r"authors was not measured at epsilon 2; .*\(1, 4\)"),
+        (("keeps=4", "keep"), "no two entries of questions ask linking of keeps and keep"),
+        (("keeps=4", "same", "--with", "linking.among=5"), "no two entries"),
+    ):
+        status, _, said = call(capsys, *COMMAND, *sides)
+        assert status == 2
+        assert re.search(message, " ".join(said.split()))
+
+
+def test_two_budgets_of_one_entry_are_compared(project: Path) -> None:
+    (row,) = compare(".", ("keeps", 1), ("keeps", 4), question=question("linking", LINKING)).to_dicts()
+    assert row["entries"] == "authors"
+    assert row["p value"] < ALPHA
+
+
+def test_a_question_is_calibrated_on_a_prepared_data_set(project: Path, capsys: Any) -> None:
+    """A mechanism that keeps .125 of the texts for each epsilon up to 4 keeps half of them at 4; 0.3 lies between."""
+    search = Search(question=question("similarity"), budget=4000)
+    (row,) = calibrate_cells(read(), 0.3, search, ["keeps"], ["reviews"])
+    of = subject(
+        audited_texts(read(), "reviews"), project / "mine.py", 1, ["lexical"], design=Design(2, 0, ALPHA, SEED)
+    )
+    ends = replace(search, low=1.0, high=4.0)
+    expected = calibrate(question("similarity"), of, 0.3, ends).row
+    assert {name: row[name] for name in expected} == expected
+    assert row["low"] <= 2.4 <= row["high"]
+    every = {row["mechanism"]: row["status"] for row in calibrate_cells(read(), 0.3, search)}
+    assert every == {"keeps": row["status"], "same": NOT_SEARCHED}
+    options = ("--question", "linking", "--with", "linking.author=author", "--mechanism", "same", "--json")
+    status, printed, _ = call(capsys, "calibrate", "--target", "1", *options)
+    assert (status, json.loads(printed)[0]["status"]) == (3, NOT_SEARCHED)
