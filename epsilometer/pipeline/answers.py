@@ -12,19 +12,22 @@ from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
+from epsilometer.core.tables import Schema
 from epsilometer.doors.record import RECORD
 from epsilometer.pipeline.question_params import QuestionParams, recorded_path
 from epsilometer.project import code
 from epsilometer.reaudit.drift import Measured, Row
 from epsilometer.reaudit.sources import Source
 
+ASKED: Schema = {"name": pl.String, "dataset": pl.String, "mechanism": pl.String, **RECORD}  # name: of the entry
+
 
 def recorded(params: QuestionParams, name: str, folder: Path = Path(".")) -> pl.DataFrame:
-    """Return the figures of an entry with an outcome for each trial, as stage asked wrote them; schema RECORD.
+    """Return the figures of an entry with an outcome for each trial, as stage asked wrote them; schema ASKED.
 
     Raises UserError for figures at other budgets than those of params.yaml.
     """
-    table = tables.read(folder / recorded_path(name), RECORD)
+    table = tables.read(folder / recorded_path(name), ASKED)
     if {*table["epsilon"].unique()} != {stored(epsilon) for epsilon in params.cell(params.questions[name]).budgets}:
         raise UserError(f"the figures of {name} are not those of params.yaml; bring them up to date (dvc repro)")
     return table.filter(pl.col("outcomes").list.len() > 0, ~pl.col("figure").str.starts_with(STRONGEST))

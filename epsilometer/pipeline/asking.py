@@ -29,6 +29,8 @@ from epsilometer.project.sections import Cell
 from epsilometer.studies.texts.adversaries import attacks
 from epsilometer.text.words import words
 
+_WHOLE = 1000  # most texts of a generator that are read before an audit
+
 
 def asked_for(params: QuestionParams, name: str) -> Question:
     """Return the question of an entry. Raises UserError for an unknown setting, which names its place."""
@@ -39,7 +41,7 @@ def asked_for(params: QuestionParams, name: str) -> Question:
 
 
 def answered(params: QuestionParams, name: str) -> pl.DataFrame:
-    """Return the figures of an entry on the prepared data set, schema `doors.record.RECORD`.
+    """Return the figures of an entry on the prepared data set, schema `answers.ASKED`.
 
     Raises UserError where the data set lacks what the question needs, and for a mechanism made of the audited texts.
     """
@@ -47,7 +49,10 @@ def answered(params: QuestionParams, name: str) -> pl.DataFrame:
     of = subject(params, name, audited(params, entry.dataset))
     refuse_public(of.mechanism, of.pool.texts)
     epsilons = params.cell(entry).epsilons
-    return record(question, with_embeddings(params, question, of), epsilons, trials=entry.trials, allowed=entry.limit)
+    of = with_embeddings(params, question, of)
+    figures = record(question, of, epsilons, trials=entry.trials, allowed=entry.limit)
+    names = {"name": name, "dataset": entry.dataset, "mechanism": entry.mechanism}
+    return figures.select(*(pl.lit(value).alias(column) for column, value in names.items()), *figures.columns)
 
 
 def with_embeddings(params: QuestionParams, question: Question, of: Subject) -> Subject:
@@ -108,7 +113,7 @@ def code(params: QuestionParams, name: str) -> Iterator[Path]:
 def check_questions(params: QuestionParams) -> None:
     """Build each question and its mechanism; compare the columns that it reads with its data set, and its limit.
 
-    Raises UserError. A data set that is not here yet is not read.
+    Raises UserError. A data set that is not here yet is not read, nor are many texts of a generator.
     """
     for name, entry in params.questions.items():
         place, dataset, built = f"questions.{name}", params.datasets[entry.dataset], asked_for(params, name)
@@ -121,6 +126,8 @@ def check_questions(params: QuestionParams) -> None:
         source = Path(params.path(dataset.source))
         if not source.exists() or (source.suffix == ".json" and not annotated.holds(source)):
             continue
+        if source.suffix == ".py" and (dataset.count or 0) > _WHOLE:
+            continue  # the stage refuses it
         of = subject(params, name, corpus(params, entry.dataset).table.filter(split=dataset.use))
         check(built, of)
         if entry.limit is not None:

@@ -110,7 +110,7 @@ class QuestionParams(TextsParams):
 
 
 def recorded_path(name: str) -> Path:
-    """The figures of a question (schema `doors.record.RECORD`)."""
+    """The figures of a question (schema `answers.ASKED`)."""
     return Path(f"data/asked/{name}.parquet")
 
 

@@ -74,8 +74,7 @@ class Measured:
         low, point, high = bounds
         count, right = len(outcomes), round(float(np.sum(outcomes)))
         ceiling = high if math.isfinite(high) else low
-        ends = {"loss": low, "point": point, "upper": high, "ceiling": ceiling}
-        estimate = Estimate(right, count, 2, alpha, delta=0.0, **ends)
+        estimate = Estimate(right, count, 2, alpha, delta=0.0, loss=low, point=point, upper=high, ceiling=ceiling)
         return cls(outcomes, trial_set, "", estimate, measure=measure, of_question=True)
 
 

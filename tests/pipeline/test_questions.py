@@ -31,8 +31,8 @@ from epsilometer.doors import compare as door
 from epsilometer.doors.ask import ANSWERS, ask
 from epsilometer.doors.calibrate import calibrate
 from epsilometer.doors.decide import decide
-from epsilometer.doors.record import RECORD
 from epsilometer.pipeline import asking, composing, dvc_files, measured, reporting
+from epsilometer.pipeline.answers import ASKED
 from epsilometer.pipeline.calibrating import calibrate_cells
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.comparing import compare
@@ -42,6 +42,7 @@ from epsilometer.pipeline.question_params import recorded_path
 from epsilometer.pipeline.stages import code, resources
 from epsilometer.project.paths import audited as audited_texts
 from epsilometer.reaudit import baseline, drift, sources
+from epsilometer.report.export import read_table
 from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED, Search
 from tests.support.commands import call
 from tests.support.places import ROOT
@@ -145,7 +146,7 @@ def project(audited: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 def table(name: str) -> pl.DataFrame:
-    return tables.read(recorded_path(name), RECORD)
+    return tables.read(recorded_path(name), ASKED)
 
 
 def test_the_figures_and_statuses_are_those_of_the_doors(project: Path) -> None:
@@ -238,6 +239,23 @@ def test_the_report_has_a_row_for_each_budget_of_each_question(project: Path) ->
     assert [*(reporting.first_tables(read()) or {})] == ["Questions"]
 
 
+def test_the_figures_are_exported_with_the_names_of_their_entries(project: Path) -> None:
+    every = read_table(Path(), "asked")
+    assert every.select("name", "dataset", "mechanism").unique().sort("name").rows() == [
+        (name, "reviews", "keeps") for name in PARAMS["questions"]
+    ]
+
+
+def test_check_lists_the_questions(project: Path, capsys: Any) -> None:
+    composing.write(read())
+    status, printed, _ = call(capsys, "check", "--json")
+    assert status == 0
+    assert json.loads(printed)["questions"] == [
+        {"name": name, "question": entry["question"], "mechanism": "keeps", "dataset": "reviews"}
+        for name, entry in PARAMS["questions"].items()
+    ]
+
+
 def test_the_report_is_built_of_questions_alone(project: Path) -> None:
     epsilometer.pipeline.stages.report.main()
     assert "What other questions show" in Path("reports/audit.html").read_text()
@@ -291,18 +309,16 @@ def test_two_entries_are_compared_as_their_mechanisms_are_on_texts(project: Path
     expected = door.compare(
         question("linking", LINKING),
         replace(subject(texts, project / "mine.py", 4, ["lexical"], design=design), name="keeps"),
-        subject(texts, "identity", None, ["lexical"], design=design),
+        replace(subject(texts, "identity", None, ["lexical"], design=design), name="same"),
         30,
     ).to_dicts()
     (row,) = compare(".", ("keeps", 4), "same", question="linking").to_dicts()
-    assert {name: row[name] for name in expected[0]} == {**expected[0], "finding": row["finding"]}
-    assert (row["dataset"], row["entries"], row["first more"] < row["second more"]) == (
-        "reviews",
-        "authors; others",
-        True,
-    )
+    assert {name: row[name] for name in expected[0]} == expected[0]
+    assert (row["dataset"], row["entries"]) == ("reviews", "authors; others")
+    assert row["first more"] < row["second more"]
     status, printed, _ = call(capsys, *COMMAND, "keeps=4", "same", "--with", "linking.among=4", "--json")
-    assert (status, json.loads(printed)) == (0, [row])
+    assert status == 0
+    assert json.loads(printed)[0]["finding"] == row["finding"]
     for sides, message in (
         (("keeps=2", "same"), r"authors was not measured at epsilon 2; .*\(1, 4\)"),
         (("keeps=4", "keep"), "no two entries of questions ask linking of keeps and keep"),

@@ -10,7 +10,7 @@ from typing import Any
 from epsilometer.auditing.decisions.decide import ALL
 from epsilometer.auditing.evidence.status import Status, heaviest
 from epsilometer.auditing.results.diagnostics import STRONGEST
-from epsilometer.doors.record import RECORD
+from epsilometer.pipeline.answers import ASKED
 from epsilometer.pipeline.question_params import QuestionParams, recorded_path
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
@@ -25,7 +25,7 @@ def section(results: Results[QuestionParams]) -> Section | None:
     names = [*results.params.questions]
     if not names:
         return None
-    every = {name: results.table(recorded_path(name), RECORD).to_dicts() for name in names}
+    every = {name: results.table(recorded_path(name), ASKED).to_dicts() for name in names}
     short = [_shown(name, row) for name, rows in every.items() for row in deciding(rows)]
     caption = (
         f"The figure of each question that decides, with bounds at {confidence(results.params.audit.alpha, 2)}. "
