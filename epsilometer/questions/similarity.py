@@ -25,7 +25,7 @@ from epsilometer.auditing.question import Gives, Need, Observed
 from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.worth.similarity import Metric, measure, metric
-from epsilometer.core.component import component
+from epsilometer.core.component import component, file
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
@@ -51,6 +51,11 @@ class Similarity:
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
     columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = 200
+
+    @property
+    def components(self) -> Sequence[Path]:
+        """The file of the metric."""
+        return [file("metrics", str(self.metric))]
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the mean: the smallest one allowed."""
