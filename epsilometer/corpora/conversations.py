@@ -57,10 +57,10 @@ def read(path: Path) -> pl.DataFrame:
                 f"{path}: conversation {number} by name holds {wrong}; remove it, or write the whole character"
             )
         try:
-            question = conversation.get("prompt")
+            question = _string(conversation.get("prompt") or "") or None
             for time, sender, text in sorted(_messages(conversation), key=lambda message: message[0]):
                 author = authors.setdefault(sender, str(len(authors) + 1))
-                rows.append((text, author, str(number), time, None if question is None else _string(question)))
+                rows.append((text, author, str(number), time, question))
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(
                 f"{path}: conversation {number} by name is not in the form of chitchat-dataset (messages, lists of "

@@ -184,7 +184,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
     source = params.path(dataset.source)
     if source.endswith(".json") and not (annotated.holds(Path(source)) or conversations.holds(Path(source))):
         return
-    sampled = source.endswith(".py") and dataset.count is not None and dataset.count > _WHOLE
+    sampled = source.endswith(".py") and (dataset.count or 0) > _WHOLE and dataset.authors is None
     table = corpus(params, name, _SAMPLE if sampled else None).table
     if sampled and (table["split"] == dataset.use).sum() < params.trials.candidates:  # the whole may have them
         sampled, table = False, corpus(params, name).table
