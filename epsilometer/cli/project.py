@@ -17,7 +17,7 @@ from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
     from epsilometer.auditing.conformance.rules import Check
-    from epsilometer.pipeline.downloads import Download
+    from epsilometer.pipeline.downloads import Download, Packaged
     from epsilometer.pipeline.params import Params
 
 
@@ -32,11 +32,14 @@ def check(
     settings: Settings = [],  # noqa: B006 - typer copies it
     as_json: Json = False,
 ) -> None:
-    """Validate a parameter file, list what it names on the hub; or run conformance tests on a component (1: failed)."""
+    """Validate a parameter file, and list what it names on the hub and in packages.
+
+    Or run conformance tests on a component (1: failed).
+    """
     if mechanism or attack or metric:
         checks = _check_component(mechanism, attack, metric, epsilon, settings=read_settings(settings))
         return _show_checks(checks, as_json, mechanism)
-    from epsilometer.pipeline import checking, composing, params
+    from epsilometer.pipeline import checking, composing, downloads, params
 
     read = params.read(file)
     if file == Path("params.yaml") and composing.FILE.is_file():
@@ -52,7 +55,8 @@ def check(
 
         names = [str(download.repository) for download in every if not download.here]
         takes = [asdict(takes) for takes in expected(read)] if every else []
-        shown = {"file": str(file), "downloads": names, "hub": [*map(_on_the_hub, every)], "expected": takes}
+        rows = {"hub": [*map(_on_the_hub, every)], "packages": [*map(_in_a_package, downloads.packaged(read))]}
+        shown = {"file": str(file), "downloads": names, **rows, "expected": takes}
         show(shown | ({"questions": _questions(read)} if read.questions else {}), as_json)
         return
     questions = ("question {name}: {question} of {mechanism} on {dataset}".format(**each) for each in _questions(read))
@@ -69,10 +73,14 @@ def _questions(params: Params) -> list[dict[str, str]]:
 
 
 def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
-    """Print what is read from the hub, what of it is missing, and what its models are expected to take."""
-    from epsilometer.pipeline import expected
+    """Print what is read from packages and the hub, what of it is missing, and what its models are expected to take."""
+    from epsilometer.pipeline import downloads, expected
     from epsilometer.runtime.hub import amount
 
+    if packages := downloads.packaged(params):
+        show([_in_a_package(each) for each in packages], as_json=False)
+        if any(each.content is None for each in packages):
+            tell(f"`epsilometer fetch {file}` downloads the missing packages; a run does so, too")
     if not every:
         return
     show([_on_the_hub(download) for download in every], as_json=False)
@@ -86,11 +94,14 @@ def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
 def fetch(
     file: Annotated[Path, typer.Argument(help="The parameter file, or a profile.")] = Path("params.yaml"),
 ) -> None:
-    """Download what a parameter file names on the hub, compare its hashes; afterwards an audit needs no network."""
+    """Download what a parameter file names on the hub and in packages, and compare hashes.
+
+    Afterwards an audit needs no network.
+    """
     from epsilometer.pipeline import downloads, params
 
     downloads.fetch(params.read(file))
-    tell(f"all that {file} names on the hub is here; HF_HUB_OFFLINE=1 keeps it so")
+    tell(f"all that {file} names on the hub and in packages is here; HF_HUB_OFFLINE=1 keeps it so")
 
 
 def _on_the_hub(download: Download) -> dict[str, Any]:
@@ -104,6 +115,20 @@ def _on_the_hub(download: Download) -> dict[str, Any]:
         "from the hub": re.sub(r"@([0-9a-f]{7})[0-9a-f]{33}$", r"@\1", str(download.repository)),
         "size": "known once fetched" if download.size is None else about + amount(download.size),
         "state": "here" if download.here else part,
+    }
+
+
+def _in_a_package(packaged: Packaged) -> dict[str, Any]:
+    """A row of what is read from a package."""
+    from epsilometer.runtime.hub import amount
+
+    licence = "known once fetched" if packaged.content is None else packaged.content.licence or "not stated"
+    return {
+        "from a package": f"{packaged.pin.name} {packaged.pin.version}",
+        "file": packaged.pin.file,
+        "licence": licence,
+        "size": "known once fetched" if packaged.size is None else amount(packaged.size),
+        "state": "missing" if packaged.content is None else "here",
     }
 
 

@@ -16,9 +16,10 @@ from epsilometer.core.errors import UserError, by_number
 from epsilometer.core.file_names import no_column
 from epsilometer.core.readable import check_readable
 from epsilometer.core.tables import Schema
-from epsilometer.corpora import annotated, files, hub
+from epsilometer.corpora import annotated, conversations, files, hub
 from epsilometer.corpora.joint import parts, with_joint
 from epsilometer.corpora.parts import GROUP
+from epsilometer.runtime import packages
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
 
@@ -55,13 +56,13 @@ def read(
 ) -> pl.DataFrame:
     """Return the texts of a source, as columns `text`, `split`, the labels, and its record of identifiers, if any.
 
-    source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .json, .txt with a text a line), a folder of .txt files, a
-    pin of a Hugging Face data set (.json), annotated texts of the Text Anonymization Benchmark's or Presidio's form
-    (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face data set. text, labels,
-    split: its columns, or a path in objects: with `comments[].text` each comment is a text with the rest of its row. A
-    label `a,b` joins two (`corpora.joint`). Several columns of text are joined by line breaks; without a column `split`
-    all rows are "train". rows: the number of rows read; layout: of a file; request: to a generator. Raises UserError
-    for anything missing, unknown or damaged. The record is `identifiers`, `identifier_kinds`, `identifier_entities`.
+    source: a file (`files.read`), a folder of .txt files, a pin of a hub's data set or of a package's file (.json),
+    texts in the form of the Text Anonymization Benchmark, Presidio or chitchat-dataset (.json), a generator (.py with
+    `generate(name, count, seed)`), or the id of a Hugging Face data set. text, labels, split: its columns, or a path in
+    objects: with `comments[].text` each comment is a text with the rest of its row. A label `a,b` joins two
+    (`corpora.joint`). Several columns of text are joined by line breaks. Without a column `split` all rows are "train".
+    rows: how many are read; layout: of a file; request: to a generator. Raises UserError for anything missing, unknown
+    or damaged. The record is `identifiers`, `identifier_kinds`, `identifier_entities`.
     """
     check_readable(source, "the source of the texts")
     for label in labels:
@@ -241,13 +242,17 @@ def generator(source: str) -> Callable[[str, int, int], pl.DataFrame]:
 
 def _load(source: str, layout: files.Layout, rows: int | None) -> pl.DataFrame:
     path = Path(source)
+    if (package := packages.read_pin(path)) is not None:
+        path = packages.file(package)
     if annotated.holds(path):
         return annotated.read(path)
+    if conversations.holds(path):
+        return conversations.read(path)
     if path.suffix == ".json" and not files.is_json_lines(path):
         pin = hub.read_pin(path)
         return hub.load(pin.dataset, pin.config, pin.revision, rows)
     dataset, _, revision = source.partition("@")
-    if _HUB_ID.fullmatch(source) and not Path(dataset).suffix and not path.exists():
+    if package is None and _HUB_ID.fullmatch(source) and not Path(dataset).suffix and not path.exists():
         return hub.load(dataset, revision=revision or None, rows=rows)
     return files.read(path, layout)
 

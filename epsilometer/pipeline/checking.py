@@ -15,9 +15,9 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import absent
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.core.readable import check_readable
-from epsilometer.corpora import annotated
+from epsilometer.corpora import annotated, conversations
 from epsilometer.models.devices import resolved
-from epsilometer.pipeline.downloads import Download, downloads
+from epsilometer.pipeline.downloads import Download, downloads, packaged
 from epsilometer.pipeline.params import Params
 from epsilometer.project import cells
 from epsilometer.project.corpora import corpus
@@ -84,6 +84,7 @@ def check(params: Params) -> list[Download]:
 
         training.check(params)
     every = downloads(params)
+    packaged(params)
     if absent:
         raise AbsentError(absent, every)
     return every
@@ -190,9 +191,9 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
     For a generator of many texts, checks a sample.
     """
     source = params.path(dataset.source)
-    if source.endswith(".json") and not annotated.holds(Path(source)):
+    if source.endswith(".json") and not (annotated.holds(Path(source)) or conversations.holds(Path(source))):
         return
-    sampled = source.endswith(".py") and dataset.count is not None and dataset.count > _WHOLE
+    sampled = source.endswith(".py") and (dataset.count or 0) > _WHOLE and dataset.authors is None
     table = corpus(params, name, _SAMPLE if sampled else None).table
     if sampled and (table["split"] == dataset.use).sum() < params.trials.candidates:  # the whole may have them
         sampled, table = False, corpus(params, name).table

@@ -1,4 +1,4 @@
-"""The models and data sets of the hub that an audit's parameters name, with their sizes and local state."""
+"""What an audit's parameters name on the hub and in packages, with sizes and local state."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from epsilometer.auditing.worth.similarity import metric
 from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError
-from epsilometer.corpora import annotated
+from epsilometer.corpora import annotated, conversations
 from epsilometer.corpora import hub as data_sets
 from epsilometer.models import locate
 from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.models.locate import ENCODER
 from epsilometer.pipeline.expected import PUBLISHED
 from epsilometer.pipeline.params import Params
-from epsilometer.runtime import hub
+from epsilometer.runtime import hub, packages
 from epsilometer.runtime.hub import Repository, State
 from epsilometer.runtime.progress import say
 from epsilometer.studies.anonymity.params import FineTuning
@@ -42,6 +42,22 @@ class Download:
     about: bool
 
 
+@dataclass(frozen=True)
+class Packaged:
+    """A file of a package on the Python index; content: what the cache holds of it, None if it is missing."""
+
+    pin: packages.Pin
+    content: packages.Content | None
+
+    @property
+    def size(self) -> int | None:
+        """The bytes of the file in the cache, or those that a download needs, None if its pin does not state them."""
+        if self.content is not None:
+            return self.content.size
+        stated = self.pin.size, self.pin.unpacked
+        return None if None in stated else sum(size or 0 for size in stated)
+
+
 def downloads(params: Params) -> list[Download]:
     """Every repository of the hub that the parameters name, present or not. Loads no model and needs no network."""
     listed = []
@@ -55,12 +71,31 @@ def downloads(params: Params) -> list[Download]:
     return listed
 
 
+def packaged(params: Params) -> list[Packaged]:
+    """Every file of a package that data sets name, once, present or not. Needs no network.
+
+    Raises UserError for a package under special terms that its pin does not accept.
+    """
+    pins = dict.fromkeys(pin for path in _json_files(params) if (pin := packages.read_pin(path)) is not None)
+    every = [Packaged(pin, packages.content(pin)) for pin in pins]
+    for each in every:
+        packages.check_terms(each.pin, None if each.content is None else each.content.licence)
+    return every
+
+
 def fetch(params: Params) -> None:
-    """Download missing files, one repository after the other.
+    """Download missing files, one repository or package after the other.
 
     Raises UserError for those that failed, after all others, with the reason for each.
     """
     problems = []
+    for each in packaged(params):
+        say(f"{each.pin}")
+        try:
+            packages.file(each.pin)
+        except UserError as error:
+            say(f"  {error}")
+            problems.append(str(error))
     for repository in repositories(params):
         say(f"{repository}")
         try:
@@ -81,11 +116,18 @@ def repositories(params: Params) -> list[Repository]:
 
 def pins(params: Params) -> Iterator[data_sets.Pin]:
     """The data sets of the hub that are audited, or that stages build from."""
+    for path in _json_files(params):
+        if packages.read_pin(path) is None and not (annotated.holds(path) or conversations.holds(path)):
+            yield data_sets.read_pin(path)
+
+
+def _json_files(params: Params) -> Iterator[Path]:
+    """The sources of texts that are .json files: pins, or texts themselves."""
     corpora = [entry.corpus.source for _, entry in params.made_of_public()]
     for source in (*(dataset.source for dataset in params.datasets.values()), *corpora):
         path = Path(params.path(source))
-        if path.suffix == ".json" and path.exists() and not annotated.holds(path):
-            yield data_sets.read_pin(path)
+        if path.suffix == ".json" and path.exists():
+            yield path
 
 
 def models_of_stages(params: Params) -> list[str]:

@@ -9,11 +9,13 @@ import polars as pl
 
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import absent
+from epsilometer.corpora.authors import at_most, check_named, chosen, of_own_words
 from epsilometer.corpora.chunks import chunked
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.parts import GROUP, PUBLIC, groups, hashed, resplit
 from epsilometer.corpora.reading import Corpus, GeneratorRequest, check_sides, prepare, read
 from epsilometer.project.params import ProjectParams
+from epsilometer.project.sections import Dataset
 
 
 def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus:
@@ -29,12 +31,14 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
     raw = read(
         params.path(dataset.source),
         text=dataset.text,
-        labels=tuple(dict.fromkeys((*columns, *joined_by))),
+        labels=tuple(dict.fromkeys((*columns, *joined_by, *dataset.without))),
         split=dataset.split,
         rows=dataset.rows,
         layout=Layout(**dataset.layout.model_dump()),
         request=GeneratorRequest(params.audit.seed, count or dataset.count, dataset.part),
     )
+    for column, values in dataset.without.items():
+        raw = _without(raw, column, values, f"datasets.{name}.without")
     check_sides(raw, dataset.sides, f"datasets.{name}")
     if dataset.chunks:
         raw = chunked(raw, dataset.chunks.texts, tuple(dict.fromkeys(("split", *dataset.labels, *joined_by))))
@@ -44,14 +48,49 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
     for label, classes in dataset.classes.items():
         texts = replace(texts, table=_of_classes(texts.table, label, classes, f"datasets.{name}.classes"))
     table = texts.table.drop_nulls(dataset.labels) if dataset.complete else texts.table
+    if dataset.length is not None:
+        table = _of_length(table, dataset.length.least, dataset.length.most, place=f"datasets.{name}.length")
+    return replace(texts, table=_parted(params, dataset, table, f"datasets.{name}"))
+
+
+def _parted(params: ProjectParams, dataset: Dataset, table: pl.DataFrame, place: str) -> pl.DataFrame:
+    """The table with groups and splits, and with the chosen authors alone."""
+    if dataset.authors is not None:
+        check_named(table, dataset.group, f"{place}.authors")
+        table = of_own_words(table)
     if dataset.group or dataset.resplit is not None:
         table = table.with_columns(pl.Series(GROUP, groups(table, dataset.group)))
+    if dataset.authors is not None:
+        table = at_most(table, dataset.authors.most)
     if dataset.resplit is not None:
         split = resplit(table[GROUP].to_numpy(), dataset.resplit.model_dump(), params.audit.seed)
         table = table.with_columns(split)
     if dataset.public_part is not None:
-        table = _with_public(table, dataset.public_part, f"datasets.{name}.public_part")
-    return replace(texts, table=table)
+        table = _with_public(table, dataset.public_part, f"{place}.public_part")
+    if dataset.authors is not None:
+        wanted = dataset.authors
+        try:
+            table = chosen(table, dataset.use, wanted.least, texts=wanted.texts, seed=params.audit.seed)
+        except UserError as error:
+            raise UserError(f"{place}.authors: {error}") from None
+    return table
+
+
+def _without(raw: pl.DataFrame, column: str, values: Sequence[str], place: str) -> pl.DataFrame:
+    """The rows without those that have one of the values. Raises UserError for a value that no row has."""
+    there = raw[column].cast(pl.String)
+    for value in values:
+        if value not in there:
+            raise absent(f"value in {place}.{column}", value, there.drop_nulls().unique())
+    return raw.filter(~there.is_in(list(values)).fill_null(False))
+
+
+def _of_length(table: pl.DataFrame, fewest: int, most: int, place: str) -> pl.DataFrame:
+    """The texts of so many words. Raises UserError if none is left."""
+    left = table.filter(pl.col("words").is_between(fewest, most))
+    if left.is_empty():
+        raise UserError(f"{place}: none of {len(table):,} texts has from {fewest} to {most} words; give other bounds")
+    return left
 
 
 def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -107,11 +107,46 @@ class Chunks(Section):
     )
 
 
+class _Bounds(Section):
+    """A range of numbers of which `least` is at most `most`."""
+
+    least: PositiveInt
+    most: PositiveInt
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.least > self.most:
+            raise ValueError(f"least must be at most `most`, got {self.least} and {self.most}")
+        return self
+
+
+class Length(_Bounds):
+    """The numbers of words of the texts that are read."""
+
+    least: PositiveInt = Field(description="The fewest words of a text.")
+    most: PositiveInt = Field(description="The most words of a text.")
+
+
+class Authors(_Bounds):
+    """How authors, and then texts of each, are chosen from a data set whose `group` names authors."""
+
+    least: PositiveInt = Field(
+        40, description="The fewest texts of an author whose texts are audited; those of others are left out."
+    )
+    most: PositiveInt = Field(
+        60, description="The most texts of an author, in every split, chosen by a hash of each text."
+    )
+    texts: PositiveInt = Field(
+        1500, description="Authors are chosen, in an order drawn by the seed, until they have so many audited texts."
+    )
+
+
 class Dataset(Section):
     """A data set to audit."""
 
     source: str = Field(
-        description="A file, a folder or a generator (its suffix says which), from the project's folder."
+        description="A file, a folder, a generator, or a pin of a hub's data set or a package's file (its suffix says "
+        "which), from the project's folder."
     )
     part: str | None = Field(None, description="The part of a source that holds several corpora.")
     count: PositiveInt | None = Field(None, description="How many texts a generator writes.")
@@ -148,7 +183,16 @@ class Dataset(Section):
         description="The columns that together name an author or a pair, whose rows stay together when splits are "
         "drawn.",
     )
+    authors: Authors | None = Field(
+        None,
+        description="Chooses authors, named by `group`, and then texts of each, after splits are drawn. Of texts with "
+        "the same words the first stays, so that authors share none.",
+    )
     resplit: Resplit | None = Field(None, description="Draws the splits anew, by `group`; the rest is `train`.")
+    length: Length | None = Field(None, description="Leaves out texts with fewer or more words.")
+    without: Mapping[str, Annotated[tuple[Class, ...], Field(min_length=1)]] = Field(
+        {}, description="By column, values whose rows are left out, as in `without: {author: [459]}`."
+    )
     merge: Mapping[str, Mapping[str, Annotated[tuple[Class, ...], Field(min_length=1)]]] = Field(
         {},
         description="By label, the classes that are made of others, as in `rating: {good: [4, 5], bad: [1, 2]}`; a "
@@ -175,6 +219,15 @@ class Dataset(Section):
             raise ValueError("pair: text must name two columns, one for each side, as in `text: [text_a, text_b]`")
         if self.pair and self.chunks is not None:
             raise ValueError("chunks: pairs cannot be joined; leave out chunks, or pair")
+        return self
+
+    @model_validator(mode="after")
+    def _authors_by_group(self) -> Dataset:
+        if self.authors is not None and (not self.group or self.chunks is not None):
+            raise ValueError(
+                "authors: `group` must name the columns of the author, and chunks cannot be joined; "
+                "write for instance group: [author]"
+            )
         return self
 
     @model_validator(mode="after")

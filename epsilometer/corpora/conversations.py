@@ -1,0 +1,82 @@
+"""Conversations in chitchat-dataset's form: messages that people wrote to each other, one row each.
+
+A file is a JSON object of conversations by name, each with `messages`, lists of one sender's messages in a row, every
+message with `text`, `timestamp` and `sender`, and perhaps with `prompt`, the opening question (Myers, Etchart and Fulda
+2020). Rows are in a fixed order: by the name of the conversation, then by time. Senders and conversations become
+numbers in the order of their first rows, so that no name of an account leaves the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from epsilometer.core import json_text
+from epsilometer.core.errors import UserError
+from epsilometer.core.tables import Schema
+
+SCHEMA: Schema = {
+    "text": pl.String,
+    "author": pl.String,
+    "conversation": pl.String,
+    "time": pl.String,
+    "question": pl.String,
+}
+
+_HEAD = 1 << 12  # bytes
+_BEGINS = re.compile(rb'\s*\{\s*"[^"\\]*"\s*:\s*\{\s*"(messages|prompt|ratings|start)"\s*:')
+
+
+def holds(path: Path) -> bool:
+    """Return whether a file is JSON that begins as an object of conversations."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _BEGINS.match(file.read(_HEAD)) is not None
+
+
+def read(path: Path) -> pl.DataFrame:
+    """Return the messages of a file, with the columns of `SCHEMA`.
+
+    Raises UserError, which quotes no message and no sender, for a damaged file and for a conversation in another form.
+    """
+    try:
+        conversations = json_text.load(path.read_bytes())
+    except ValueError as error:  # neither JSON nor UTF-8
+        raise UserError(f"{path} is damaged ({type(error).__name__}); fetch it again") from None
+    rows: list[tuple[str, str, str, str, str | None]] = []
+    authors: dict[str, str] = {}
+    for number, name in enumerate(sorted(conversations), 1):
+        conversation = conversations[name]
+        if (wrong := json_text.no_text(conversation)) is not None:
+            raise UserError(
+                f"{path}: conversation {number} by name holds {wrong}; remove it, or write the whole character"
+            )
+        try:
+            question = _string(conversation.get("prompt") or "") or None
+            for time, sender, text in sorted(_messages(conversation), key=lambda message: message[0]):
+                author = authors.setdefault(sender, str(len(authors) + 1))
+                rows.append((text, author, str(number), time, question))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UserError(
+                f"{path}: conversation {number} by name is not in the form of chitchat-dataset (messages, lists of "
+                f"text, timestamp and sender): {type(error).__name__}; for a list of records use .jsonl"
+            ) from None
+    return pl.DataFrame(rows, schema=dict(SCHEMA), orient="row")
+
+
+def _messages(conversation: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the time, the sender and the text of each message."""
+    for turn in conversation["messages"]:
+        for message in turn:
+            yield _string(message["timestamp"]), _string(message["sender"]), _string(message["text"])
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("timestamp, sender, text and prompt must be strings")
+    return value

