@@ -262,7 +262,7 @@ class _Table(NamedTuple):
         lower = np.minimum(np.searchsorted(self.grid, inside, side="right") - 1, len(self.grid) - 2)
         part = (inside - self.grid[lower]) / (self.grid[lower + 1] - self.grid[lower])
         counts = np.bincount(lower, 1 - part, len(self.grid)) + np.bincount(lower + 1, part, len(self.grid))
-        return _Split(lower, part, counts)
+        return _Split(lower, part, counts.astype(np.float64))
 
 
 def tau(epsilon: float) -> float:
