@@ -231,7 +231,7 @@ def compare(
             if asked_for.is_which_text and params.cells:
                 rows = compare_cells(params, left, right, params.audit.alpha)
             else:
-                rows = compare_entries(params, left, right, asked_for.question, asked_for.settings)
+                rows = compare_entries(params, left, right, asked_for.question, settings=asked_for.settings)
     else:
         question, texts = asked_for.chosen, asked_for.texts(file, reading)
         with withheld():

@@ -108,7 +108,8 @@ def compare_entries(
     if not pairs:
         raise UserError(
             f"no two entries of questions ask {question} of {first[0]} and {second[0]} with the same settings, data "
-            f"set and trials; entries of this question: {', '.join(chosen) or 'none'}"
+            f"set and trials; add them to params.yaml, or give texts. Entries of this question: "
+            f"{', '.join(chosen) or 'none'}"
         )
     figures = [(_at_epsilon(params, a, first[1]), _at_epsilon(params, b, second[1])) for a, b in pairs]
     at_least = any(row["at_least"] for sides in figures for side in sides for row in side.to_dicts())

@@ -222,7 +222,7 @@ def test_from_python_by_name_and_by_object() -> None:
     assert plain.equals(
         epsilometer.compare(pl.DataFrame({"text": TEXTS}), *sides, question=WhichText(), trials=100, design=design)
     )
-    with pytest.raises(UserError, match="give texts to compare by another question"):
+    with pytest.raises(UserError, match="no two entries of questions ask identifiers of tem and tem"):
         epsilometer.compare(".", ("tem", 1), ("tem", 2), question="identifiers")
 
 
@@ -261,7 +261,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         ((*sides, "--question", "tail"), "no outcome for each trial"),
         ((*sides, "--with", "linking.facts=facts"), "a setting of no question that is asked"),
         ((*sides, "--question", "linkng"), "did you mean 'linking'"),
-        (("compare", "keeps.py=0.1", "keeps.py=1", *kinds), "give a FILE"),
+        (("compare", "keeps.py=0.1", "keeps.py=1", *kinds), "params.yaml does not exist"),
         (("compare", "keeps.py", "keeps.py=1", "people.csv", *kinds), "keeps.py needs an epsilon"),
     ):
         code, _, err = call(capsys, *wrong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -281,6 +282,20 @@ def test_a_re_audit_shows_a_planted_change_and_no_other(project: Path) -> None:
     assert changes["use: similarity: jaccard"] is Change.WORSE, "it keeps less"
     assert changes["names: identifiers: name, title"] is Change.BETTER
     assert sources.changes(again.about["sources"], sources.records(measured.sources(read())))
+
+
+def test_a_baseline_with_other_outcomes_than_its_trials_is_refused(project: Path) -> None:
+    accept(read())
+    place = Path("baseline/hits.csv")
+    before = place.read_text()
+    cut = base64.b64encode(np.ones(29).tobytes()).decode()
+    above = base64.b64encode(np.full(30, 1.5).tobytes()).decode()
+    line = next(line for line in before.splitlines() if "float64:" in line)
+    assert ",authors: linking" in line
+    for wrong in (cut, above):
+        place.write_text(before.replace(line, f"{line[: line.index('float64:')]}float64:{wrong}"))
+        with pytest.raises(UserError, match=r"damaged \(hits.csv holds other than one outcome"):
+            baseline.read()
 
 
 def test_other_trials_are_compared_by_a_test_of_two_samples(project: Path) -> None:
