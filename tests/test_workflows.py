@@ -53,17 +53,17 @@ def test_the_action_passes_and_fails(tmp_path, epsilon: str, code: int, status: 
     assert json.loads((tmp_path / "gate.json").read_text())["passed"] == (status == "passed")
 
 
-@pytest.mark.parametrize("limit", first(1, ["max-delta-at-4", "max-loss"]))
-def test_the_action_passes_its_limits_on(tmp_path, limit: str) -> None:
-    """0 is refused by either, and by its name."""
+@pytest.mark.parametrize(("limit", "question"), first(1, [("max-delta-at-4", "tail"), ("max-loss", "which_text")]))
+def test_the_action_passes_its_limits_on(tmp_path, limit: str, question: str) -> None:
+    """0 is refused by either, and by its question's name."""
     done = run(tmp_path, texts=str(ROOT / "tests/support/requests.txt"), mechanism="identity", **{limit: "0"})
     assert done.returncode == 2
-    assert limit.replace("-", "_") in done.stderr
+    assert f"the limit of {question}" in done.stderr
 
 
 @pytest.mark.parametrize("place", first(1, ["file", "link", "folder"]))
 def test_a_result_that_lies_there_is_not_believed(tmp_path, place: str) -> None:
-    """Whether the gate gets to write one or, as here, does not: --max-loss is no number."""
+    """Whether the gate gets to write one or, as here, does not: --max-increase is no number."""
     forged = json.dumps({"status": "passed\nsecret=forged"})
     for name in ("gate.json", "gate.md"):
         if place == "folder":
@@ -73,7 +73,7 @@ def test_a_result_that_lies_there_is_not_believed(tmp_path, place: str) -> None:
             (tmp_path / name).symlink_to("forged")
         else:
             (tmp_path / name).write_text(forged)
-    done = run(tmp_path, texts="texts.txt", mechanism="tem", **{"max-loss": "x"})
+    done = run(tmp_path, texts="texts.txt", mechanism="tem", **{"max-increase": "x"})
     assert done.returncode == 2
     assert (tmp_path / "output").read_text() == "status=error\n"
     assert not (tmp_path / "summary").exists()

@@ -38,13 +38,13 @@ class VonMisesFisher:
 
     def __post_init__(self) -> None:
         if not self.dimensions:
-            raise UserError("a draw has at least one part, got none; give the length of the gradient")
+            raise UserError("a draw needs at least one part, got none; give the length of the gradient")
         for dimension in self.dimensions:
             check_concentration(self.kappa, dimension)
         if self.kappa > MOST_CONCENTRATED:
             raise UserError(
-                f"kappa must be at most {MOST_CONCENTRATED:g}, got {self.kappa:g}: no bracket of the epsilon is known "
-                "for draws that hide as little"
+                f"kappa must be at most {MOST_CONCENTRATED:g}, got {self.kappa:g}: with less noise no bracket of "
+                "epsilon is known; set a smaller kappa"
             )
 
     @property

@@ -37,7 +37,7 @@ class _Schedule:
             raise UserError(f"epochs must be at most {MOST_STEPS:,}, got {self.epochs:,}")
         if self.batch > self.texts:
             raise UserError(
-                f"a batch of {self.batch} is larger than the data, {self.texts} texts; take a smaller batch"
+                f"batch must be at most the number of texts, {self.texts}, got {self.batch}; set a smaller batch"
             )
 
     @property

@@ -110,9 +110,11 @@ def checked_delta(release: Release, schedule: Schedule, delta: float | None) -> 
     if delta is None:
         return 1 / schedule.texts if schedule.texts > 1 else 0.5
     if not 0 <= delta < 1:
-        raise UserError(f"delta must be in [0, 1), got {delta}; take less than one over the number of texts")
+        raise UserError(f"delta must be in [0, 1), got {delta}; set it below one over the number of texts")
     if delta == 0 and isinstance(release, Gaussian):
-        raise UserError("Gaussian noise has no finite epsilon at delta 0; take a delta > 0, below one over the texts")
+        raise UserError(
+            "Gaussian noise has no finite epsilon at delta 0; set delta > 0, below one over the number of texts"
+        )
     return delta
 
 
@@ -121,8 +123,8 @@ def caveat(schedule: Schedule, delta: float) -> str | None:
     if delta * schedule.texts < 1:
         return None
     return (
-        f"delta {delta:g}, one over the {schedule.texts} texts or more, is what papers report at, but it allows one "
-        "text to be published outright; to promise privacy take a smaller one (--delta)"
+        f"delta {delta:g}, common in papers, is at least one over the {schedule.texts} texts, so a mechanism that "
+        "publishes one text would satisfy it; for a guarantee set a smaller delta (--delta)"
     )
 
 

@@ -137,6 +137,16 @@ class OfGuesses(Protocol):
         ...
 
 
+@runtime_checkable
+class FindsComponents(Protocol):
+    """A question that finds attacks or metrics by name."""
+
+    @property
+    def components(self) -> Sequence[Path]:
+        """The files of these components, which a project records as code of the question."""
+        ...
+
+
 @dataclass(frozen=True)
 class TableRequest:
     """A question's own table, as a user requests it.

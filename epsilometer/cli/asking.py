@@ -22,7 +22,8 @@ With = Annotated[
     typer.Option(
         "--with",
         metavar="QUESTION.KEY=VALUE",
-        help="A setting of a question, as linking.author=COLUMN (`epsilometer list questions`).",
+        help="Setting of a question, such as linking.author=COLUMN (`epsilometer list questions`). A command on one "
+        "question takes author=COLUMN, too.",
     ),
 ]
 
@@ -69,7 +70,17 @@ class QuestionOptions:
     @property
     def chosen(self) -> Question:
         """The question. Raises UserError for settings of others."""
-        return questions([self.question], self.with_settings)[0]
+        return of_one(self.question, self.with_settings)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the question, which is not built. Raises UserError for settings of others."""
+        return _settings([self.question], self.with_settings)[self.question]
+
+    @property
+    def is_which_text(self) -> bool:
+        """Return True for the question that the cells of a project are audited by."""
+        return self.question == "which_text"
 
     def texts(self, file: Path, reading: TextOptions) -> list[str] | pl.DataFrame:
         """Return the texts of a file; for a question other than which_text with the columns that it reads."""
@@ -83,6 +94,11 @@ def questions(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[
     """Return the questions of these names or paths, with their settings. Raises UserError for settings of others."""
     from epsilometer.auditing.question import question
 
+    return [question(name, of) for name, of in _settings(names, with_settings).items()]
+
+
+def _settings(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the settings of each of these questions. Raises UserError for settings of others."""
     settings: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in read_settings(with_settings, "--with").items():
         name, dot, setting = key.rpartition(".")
@@ -92,7 +108,7 @@ def questions(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[
                 f"{key} is a setting of no question that is asked ({others}); ask its question too, or leave it out"
             )
         settings[name][setting] = value
-    return [question(name, of) for name, of in settings.items()]
+    return settings
 
 
 def of_one(name: str, with_settings: Sequence[str]) -> Question:

@@ -32,6 +32,20 @@ if TYPE_CHECKING:
 
 BUDGET, MEASURE = 20_000, "sampled"
 
+Target = Annotated[
+    float,
+    typer.Option(
+        help="The loss to meet, in nats; of --measure delta a probability, of rouge_l a mean; of another --question "
+        "its figure."
+    ),
+]
+Trainings = Annotated[
+    list[str],
+    typer.Option(
+        help="Of training: entries of sent or private_training, whose sigma and kappa are searched by the loss of one "
+        "gradient (--measure sampled or average); with --measure rouge_l entries of reconstruction."
+    ),
+]
 Mechanisms = Annotated[
     list[str],
     typer.Option(
@@ -81,23 +95,11 @@ class SearchOptions:
 
 
 def calibrate(
-    target: Annotated[
-        float,
-        typer.Option(
-            help="The loss to meet, in nats; of --measure delta a probability, of rouge_l a mean; of another "
-            "--question its figure."
-        ),
-    ],
+    target: Target,
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
     mechanism: Mechanisms = [],  # noqa: B006
     dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
-    training: Annotated[
-        list[str],
-        typer.Option(
-            help="Of training: entries of sent or private_training, whose sigma and kappa are searched by the loss of "
-            "one gradient (--measure sampled or average); with --measure rouge_l entries of reconstruction."
-        ),
-    ] = [],  # noqa: B006
+    training: Trainings = [],  # noqa: B006
     *,
     searching: SearchOptions,
     reading: TextOptions,
@@ -111,7 +113,8 @@ def calibrate(
     data/calibrating: a search that was stopped goes on, and one for another target uses what it can. Rewrites and
     attacks fresh trials.
 
-    With a FILE and --question it searches by the figure of another question: the largest of its attacks or kinds.
+    With --question it searches by the figure of another question: the largest of its attacks or kinds. Nothing of that
+    is kept.
 
     With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
     gradient tells as much. Ends with 3 where a search ends otherwise than found.
@@ -213,22 +216,24 @@ def compare(
 ) -> None:
     """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction.
 
-    With a FILE and --question by another question: the sign test on the trials in which their outcomes differ.
+    With --question by another question: the sign test on the trials in which their outcomes differ. Without a FILE it
+    reads two entries of `questions` in params.yaml with the same settings, data set and trials.
     """
     from epsilometer.doors.compare import compare_on
+    from epsilometer.pipeline.comparing import compare_entries
     from epsilometer.pipeline.params import read
-    from epsilometer.questions.which_text import WhichText
     from epsilometer.studies.texts.comparing import compare_cells
 
-    left, right, question = mechanism_at(first), mechanism_at(second), asked_for.chosen
+    left, right = mechanism_at(first), mechanism_at(second)
     if file is None:
-        if not isinstance(question, WhichText):
-            raise UserError("the last audit compares by which_text; give a FILE to compare by another question")
         params = read()
         with withheld():
-            rows = compare_cells(params, left, right, params.audit.alpha)
+            if asked_for.is_which_text and params.cells:
+                rows = compare_cells(params, left, right, params.audit.alpha)
+            else:
+                rows = compare_entries(params, left, right, asked_for.question, asked_for.settings)
     else:
-        texts = asked_for.texts(file, reading)
+        question, texts = asked_for.chosen, asked_for.texts(file, reading)
         with withheld():
             rows = compare_on(texts, left, right, trials, question=question, name=file.name)
     show(rows, as_json)

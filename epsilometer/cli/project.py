@@ -56,10 +56,20 @@ def check(
         names = [str(download.repository) for download in every if not download.here]
         takes = [asdict(takes) for takes in expected(read)] if every else []
         rows = {"hub": [*map(_on_the_hub, every)], "packages": [*map(_in_a_package, downloads.packaged(read))]}
-        show({"file": str(file), "downloads": names, **rows, "expected": takes}, as_json)
+        shown = {"file": str(file), "downloads": names, **rows, "expected": takes}
+        show(shown | ({"questions": _questions(read)} if read.questions else {}), as_json)
         return
-    tell(f"{file} is valid")
+    questions = ("question {name}: {question} of {mechanism} on {dataset}".format(**each) for each in _questions(read))
+    tell(f"{file} is valid", *questions)
     _list(file, read, every)
+
+
+def _questions(params: Params) -> list[dict[str, str]]:
+    """The questions of a parameter file, each with its mechanism and data set."""
+    return [
+        {"name": name, "question": of.question, "mechanism": of.mechanism, "dataset": of.dataset}
+        for name, of in params.questions.items()
+    ]
 
 
 def _list(file: Path, params: Params, every: Sequence[Download]) -> None:

@@ -34,14 +34,16 @@ def read_json(path: Path | str) -> Any:
 
 def absent(path: Path | str) -> UserError:
     """Return the error for a missing stage file."""
-    return UserError(f"{path} does not exist; stages of a project make it (`dvc repro` in the project's folder)")
+    return UserError(
+        f"{path} does not exist; make it by the stages of its project (`dvc repro` in the project's folder)"
+    )
 
 
 def damaged(path: Path | str, error: Exception) -> UserError:
     """Return the error for an unreadable stage file."""
     return UserError(
-        f"{path} cannot be read ({type(error).__name__}); delete it and make it anew (`dvc repro` in the folder of the "
-        "project whose stage made it)"
+        f"{path} cannot be read ({type(error).__name__}); delete it and make it again (`dvc repro` in the folder of "
+        "its project)"
     )
 
 
@@ -107,5 +109,5 @@ def _check(path: Path, file: BinaryIO) -> None:
     """Raise UserError if the name is not that of this open file."""
     if not (os.path.lexists(path) and os.path.samestat(path.lstat(), os.fstat(file.fileno()))):
         raise UserError(
-            f"{path} was exchanged while it was written; write into a folder in which nobody else may rename files"
+            f"{path} was replaced while it was written; write to a folder in which nobody else may rename files"
         )

@@ -282,8 +282,8 @@ def _check(attack: Attack, slots: Any, shape: tuple[int, ...]) -> None:
     returned = f"an array of {slots.dtype} {list(slots.shape)}" if isinstance(slots, np.ndarray) else repr(type(slots))
     beyond = f" from {slots.min()} to {slots.max()}" if whole else ""
     raise UserError(
-        f"{type(attack).__name__}.guess must return an array of {trials} slots, whole numbers from 0 to "
-        f"{candidates - 1}, one a rewrite, got {returned}{beyond}; return choose(scores, context.noise)"
+        f"{type(attack).__name__}.guess must return an array of {trials} slots, one per rewrite, as whole numbers from "
+        f"0 to {candidates - 1}, got {returned}{beyond}; return choose(scores, context.noise)"
     )
 
 
@@ -369,7 +369,7 @@ def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[
     largest = columns.max(axis=0)
     if np.isnan(largest).any():
         raise UserError(
-            "an attack's score of a candidate is NaN; give what cannot be scored -inf, or the score of the others"
+            "an attack's score of a candidate is NaN; set it to -inf, or to the score of the other candidates"
         )
     with np.errstate(invalid="ignore"):
         tied = columns >= largest - _GRID

@@ -66,7 +66,8 @@ def shipped(kind: str) -> Mapping[str, Path]:
             continue
         if path.stem in by_name:
             raise UserError(
-                f"two files of one name would replace each other: {by_name[path.stem]} and {path}; rename one of them"
+                f"{by_name[path.stem]} and {path} have the same name, so one would replace the other; rename one of "
+                "them"
             )
         by_name[path.stem] = path
     return by_name
@@ -89,13 +90,13 @@ def module(kind: str, name: str) -> ModuleType:
             raise unknown(_one_of(kind), name, names(kind))
         return _imported(shipped(kind)[name])
     if not path.is_file():
-        raise UserError(f"there is no file {name!r}; give the path of a Python file or one of {', '.join(names(kind))}")
+        raise UserError(f"file {name!r} not found; give the path of a Python file or one of {', '.join(names(kind))}")
     if path.resolve().is_relative_to(PACKAGE / kind):
         return _imported(path.resolve())
     own_name = f"epsilometer_user_{path.stem}"
     loaded = getattr(sys.modules.get(own_name), "__file__", None)
     if loaded is not None and Path(loaded).resolve() != path.resolve():
-        raise UserError(f"two files of one name would replace each other: {loaded} and {name}; rename one of them")
+        raise UserError(f"{loaded} and {name} have the same name, so one would replace the other; rename one of them")
     place = str(path.absolute())
     spec = ModuleSpec(own_name, loader := _FromSource(own_name, place), origin=place)
     spec.has_location = True
@@ -129,8 +130,8 @@ def _check_helpers(path: Path) -> None:
         places = [] if spec is None else [spec.origin] if spec.origin else [*(spec.submodule_search_locations or ())]
         if places and places[0] and folder not in Path(places[0]).resolve().parents:
             raise UserError(
-                f"two files of one name would replace each other: {places[0]} and {file}, which {path.name} imports; "
-                "rename one of them"
+                f"{places[0]} and {file}, which {path.name} imports, have the same name, so one would replace the "
+                "other; rename one of them"
             )
 
 
@@ -148,8 +149,8 @@ def find(kind: str, name: str, method: str) -> Callable[..., Any]:
     if not classes and inspect.isfunction(function):
         return function
     raise UserError(
-        f"{name} must define exactly one class with a method {method!r} (or one function of that name), "
-        f"found {len(classes)} classes"
+        f"{name} must define exactly one class with a method {method!r} (or one function of that name), got "
+        f"{len(classes)} classes"
     )
 
 
@@ -159,8 +160,8 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
     for key in settings:
         if key == "device" and key not in parameters:
             raise UserError(
-                f"{place}.device: a component has no setting `device`; one switch sets the device of all networks, "
-                "`device` in params.yaml, or elsewhere the environment variable EPSILOMETER_DEVICE"
+                f"{place}.device: a component has no setting `device`; set the device of all networks by `device` in "
+                "params.yaml, or outside a project by the environment variable EPSILOMETER_DEVICE"
             )
         if key not in parameters:
             raise unknown(f"setting in {place}", key, parameters)
@@ -216,9 +217,7 @@ def by_name(
             )
         name = str(entry) if isinstance(entry, (str, Path)) else type(entry).__name__
         if name in components:
-            raise UserError(
-                f"two {_one_of(kind)}s are named {name!r}; leave one out, or ask for it in a call of its own"
-            )
+            raise UserError(f"two {_one_of(kind)}s are named {name!r}; leave one out, or run it in a separate call")
         settings = (wanted[name] or {}) if isinstance(wanted, Mapping) else {}
         components[name] = make(name, settings) if isinstance(entry, (str, Path)) else entry
     return components

@@ -19,17 +19,16 @@ _NAMED = re.compile(r"raised on text [\d,]+ of [\d,]+")
 
 # Causes of disk errors and their remedies; these messages quote no text.
 _DISK = {
-    errno.ENOSPC: "there is no space left on the disk that it writes to; free some",
+    errno.ENOSPC: "no space is left on the disk; free some space",
     errno.EDQUOT: "the disk's quota is used up; free some space",
-    errno.EFBIG: "a file may not grow to the size that it needs (ulimit -f); raise the limit",
-    errno.EROFS: "the folder that it writes to is on a file system that is mounted read-only; mount it writable",
+    errno.EFBIG: "a file exceeds the limit on file sizes (ulimit -f); raise the limit",
+    errno.EROFS: "the folder to write to is on a file system that is mounted read-only; mount it writable",
     errno.EACCES: "it may not write where it must; give the folder's permissions back (chmod u+w)",
     errno.EPERM: "it may not write where it must; give the folder's permissions back (chmod u+w, chattr -i)",
-    errno.ENAMETOOLONG: "a path is longer than the file system allows; give a shorter one",
-    errno.ELOOP: "a link leads back to itself; point it to a file",
-    errno.EAGAIN: "it may start no more processes or threads (EPSILOMETER_PROCESSES, ulimit -u); raise the limit if so "
-    "many are meant",
-    errno.EIO: "the disk reports an error; have it looked at",
+    errno.ENAMETOOLONG: "a path is longer than the file system allows; give a shorter path",
+    errno.ELOOP: "a link points to itself; point it to a file",
+    errno.EAGAIN: "the limit on processes and threads is reached (EPSILOMETER_PROCESSES, ulimit -u); raise the limit",
+    errno.EIO: "the disk reports an input/output error; check the disk",
 }
 _NO_THREAD = "can't start new thread"  # Python's words for an error without a number
 _FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # from libraries that hide the number

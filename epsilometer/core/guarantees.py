@@ -123,14 +123,16 @@ class Guarantee:
 
     def _check_curve(self) -> None:
         if not math.isinf(self.epsilon) or self.delta or self.metric is not None:
-            raise UserError("a claim that is a curve has no epsilon, delta or metric; use Guarantee.zcdp, renyi or gdp")
+            raise UserError(
+                "a claim that is a curve has no epsilon, delta or metric; make it by Guarantee.zcdp, renyi or gdp"
+            )
         if self.granularity in (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE):
             raise UserError(
-                f"a claim in zCDP, Renyi or GDP is of whole texts, got {self.granularity.value}; compose it over the "
-                "units of a text (their rhos and divergences add), and claim the sum per document"
+                f"a claim in zCDP, Renyi or GDP must be per document, got {self.granularity.value}; compose it over "
+                "the units of a text (their rhos and divergences add), and claim the sum per document"
             )
         if self.neighbours is Neighbours.SAME_LENGTH:
-            raise UserError("a claim in zCDP, Renyi or GDP is of any two texts, got texts of the same length")
+            raise UserError("a claim in zCDP, Renyi or GDP must cover any two texts, got texts of the same length")
 
     @property
     def size(self) -> float:
@@ -190,8 +192,10 @@ def check_epsilons(epsilons: Sequence[float], place: str = "epsilons") -> None:
             raise UserError(f"epsilon must be a finite number > 0, got {shown} ({place}[{i}])")
         if not EPSILONS[0] <= float(epsilon) <= EPSILONS[1]:
             raise UserError(
-                f"epsilon must be from {EPSILONS[0]:g} to {EPSILONS[1]:g}, beyond which neither 64-bit numbers nor a "
-                f"figure's axis tell one from another, got {epsilon:g} ({place}[{i}])"
+                f"epsilon must be from {EPSILONS[0]:g} to {EPSILONS[1]:g}, the range that 64-bit numbers and the axes "
+                f"of figures resolve, got {epsilon:g} ({place}[{i}])"
             )
     if len(set(epsilons)) < len(epsilons):
-        raise UserError(f"{place} holds an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}")
+        raise UserError(
+            f"{place} contains an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}; remove the duplicate"
+        )

@@ -148,7 +148,7 @@ def _syntax(file: Path, changed: int) -> Syntax:
     try:
         written = file.read_bytes()
     except FileNotFoundError:
-        raise UserError(f"there is no file {file.name!r}; check its path in params.yaml") from None
+        raise UserError(f"file {file.name!r} not found; check its path in params.yaml") from None
     name = hashlib.blake2b(written, digest_size=16).hexdigest()
     if name not in read:
         try:
@@ -157,7 +157,7 @@ def _syntax(file: Path, changed: int) -> Syntax:
             place = f"{_shown(file)}, line {error.lineno}" if error.lineno else _shown(file)
             raise UserError(f"{place}: {error.msg}; correct the code") from error
         except ValueError as error:
-            raise UserError(f"{_shown(file)} is not Python that can be read ({error}); correct it") from error
+            raise UserError(f"{_shown(file)} cannot be read as Python ({error}); correct it") from error
     return read[name]
 
 

@@ -20,7 +20,7 @@ def load(text: str | bytes) -> Any:
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise
     except ValueError:
-        raise ValueError("a number in it has thousands of digits") from None
+        raise ValueError("it contains a number of thousands of digits") from None
 
 
 def no_text(value: Any) -> str | None:

@@ -78,7 +78,7 @@ class Laws:
         for table, epsilon in zip(compute(rows, epsilons), epsilons, strict=True):
             if table.shape != (len(rows), self.outputs):
                 raise LawError(
-                    f"laws must give a row a unit and a column an output, {(len(rows), self.outputs)} here; got a "
+                    f"laws must return a row per unit and a column per output, {(len(rows), self.outputs)}, got a "
                     f"table of {table.shape}"
                 )
             totals = _totals(table)
@@ -113,9 +113,9 @@ class Laws:
             wrong = np.union1d(np.flatnonzero(~(values <= _ROUNDING)), at[~alike])
             if len(wrong):
                 raise LawError(
-                    f"`entries` gives an output of {self._place(rows[wrong[0]], epsilon)} the log-probability "
-                    f"{values[wrong[0]]:g}, which is no log-probability, or differs from that of "
-                    "`log_probabilities`; leave `entries` out, or make both agree"
+                    f"`entries` states {values[wrong[0]]:g} for an output of {self._place(rows[wrong[0]], epsilon)}, "
+                    "which is not a log-probability or differs from `log_probabilities`; leave `entries` out, or make "
+                    "both agree"
                 )
             yield values
 

@@ -33,7 +33,7 @@ class Limit:
     @property
     def remedy(self) -> str:
         """The instruction to raise the limit, for the end of a message."""
-        return f"if that is meant, set {self.variable} (now {self.value}) to more"
+        return f"to allow more, raise {self.variable} (now {self.value})"
 
 
 EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work, or Ctrl-C, to the end of the process
@@ -55,6 +55,5 @@ def unpacked(path: Path) -> int:
 def too_large(path: Path) -> UserError:
     """Return the error for a compressed file that unpacks to more than that."""
     return UserError(
-        f"{path} becomes more than {unpacked(path)} bytes when it is unpacked, over {_RATIO} times its size; "
-        f"{UNPACKED_BYTES.remedy}"
+        f"{path} unpacks to more than {unpacked(path)} bytes, over {_RATIO} times its size; {UNPACKED_BYTES.remedy}"
     )

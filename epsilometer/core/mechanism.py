@@ -406,15 +406,15 @@ def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str
         check_epsilons(epsilons, setting)
         if not has_budget(mechanism):
             raise UserError(
-                f"{setting} must be left out, got {', '.join(f'{e:g}' for e in epsilons)}, since this mechanism takes "
-                "no privacy budget; a program takes one by {epsilon} in its command, a function as "
-                "rewrite(text, epsilon, rng)"
+                f"{setting} is {', '.join(f'{e:g}' for e in epsilons)}, but this mechanism takes no privacy budget; "
+                "leave it out, or pass the budget on: {epsilon} in a program's command, or a function rewrite(text, "
+                "epsilon, rng)"
             )
         return epsilons
     if has_budget(mechanism):
         raise UserError(
-            f"{setting} must be given, since this mechanism takes a privacy budget; only a mechanism that says "
-            "`has_budget = False`, or is a function rewrite(text, rng), takes none"
+            f"{setting} is not set, but this mechanism takes a privacy budget; set it, or declare that there is none: "
+            "`has_budget = False`, or a function rewrite(text, rng)"
         )
     return [NO_BUDGET]
 
@@ -423,8 +423,8 @@ def check_has_guarantee(mechanism: object, name: str) -> None:
     """Raise UserError if the mechanism of this name lacks the method that states its claim."""
     if not callable(getattr(mechanism, "guarantee", None)):
         raise UserError(
-            f"{name} has no method guarantee; give it one, guarantee(epsilon), that returns a Guarantee, or None "
-            "without a claim (docs/your-own-mechanism.md)"
+            f"{name} has no method guarantee; add guarantee(epsilon), which returns a Guarantee, or None without a "
+            "claim (docs/your-own-mechanism.md)"
         )
 
 
@@ -450,12 +450,12 @@ class FunctionMechanism:
         if self.has_budget and not _takes(function, 3):
             raise UserError(
                 f"a function must be rewrite(text, epsilon, rng) or rewrite(text, rng), got {_signature(function)}; "
-                "write `lambda text, epsilon, rng: ...`, which need not use them all"
+                "write `lambda text, epsilon, rng: ...`, even if it does not use each argument"
             )
         if not self.has_budget and _second(function) in ("epsilon", "eps", "budget", "privacy_budget"):
             raise UserError(
                 f"a function that takes an epsilon must be rewrite(text, epsilon, rng), got {_signature(function)}, "
-                "whose second argument would be a random generator; give it a third, rng, without a default"
+                "whose second argument would be a random generator; add a third argument, rng, without a default"
             )
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
@@ -508,7 +508,7 @@ def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None
     definition = find("mechanisms", name, "rewrite")
     if inspect.isfunction(definition):
         if settings:
-            raise UserError(f"{setting} must be empty: a plain function has no settings")
+            raise UserError(f"{setting} must be empty, since a function has no settings; leave it out")
         return FunctionMechanism(definition)
     reads = resource is not None and "resource" in inspect.signature(definition).parameters
     mechanism: Mechanism = build(definition, {"resource": resource, **settings} if reads else settings, setting)

@@ -21,14 +21,14 @@ WITHHELD = "withheld"
 CUT = "cut"
 UNUSABLE = "unusable"
 MEANING: Mapping[str, str] = {
-    FOUND: "every classifier that was to err does, and the labels to keep are kept",
-    PART: "rewritten, which does not reach all of that",
-    NOTHING: "no word may or need be changed; released as it was",
-    MISSED: "nothing that was tried hides the attribute; released as it was",
-    UTILITY_LOST: "what hides the attribute loses a label to keep; released as it was",
-    WITHHELD: "nothing is released: an empty text",
-    CUT: "longer than what the classifiers read, in which the aim is not reached; the rest stays as it was",
-    UNUSABLE: "a model's answer is no rewrite",
+    FOUND: "every classifier to deceive is deceived, and the labels to keep are kept",
+    PART: "rewritten, but not every aim is reached",
+    NOTHING: "no word can or must be changed; released unchanged",
+    MISSED: "no rewrite that was tried hides the attribute; released unchanged",
+    UTILITY_LOST: "each rewrite that hides the attribute loses a label to keep; released unchanged",
+    WITHHELD: "not released: an empty text",
+    CUT: "longer than the classifiers' window, within which the aim is not reached; the rest is unchanged",
+    UNUSABLE: "the model's answer is not a rewrite",
 }
 STATUSES = tuple(MEANING)
 
@@ -62,7 +62,7 @@ class Outcomes:
     def __post_init__(self) -> None:
         lengths = {field.name: len(getattr(self, field.name)) for field in fields(self)}
         if len({*lengths.values()}) > 1:
-            raise ValueError(f"outcomes must be as many of each kind, got {lengths}")
+            raise ValueError(f"outcomes must have fields of equal length, got {lengths}")
         if strange := {*self.status} - {*STATUSES}:
             raise ValueError(f"a status must be one of {', '.join(STATUSES)}, got {sorted(strange)[0]!r}")
 

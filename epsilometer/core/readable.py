@@ -22,9 +22,9 @@ def check_name(path: str | Path, called: str = "a path") -> None:
     """Raise UserError for an invalid path name. called: the noun for the path in messages."""
     text = os.fspath(path)
     if not text:
-        raise UserError(f"{called} is empty; name a file (an unset variable of the shell is an empty word)")
+        raise UserError(f"{called} is empty; name a file (an unset shell variable is an empty word)")
     if "\0" in text:
-        raise UserError(f"{called} holds a NUL, which no name of a file does; remove it")
+        raise UserError(f"{called} contains a NUL, which file names cannot; remove it")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -40,11 +40,13 @@ def check_readable(path: str | Path, called: str = "a path") -> None:
         if error.errno == errno.ENAMETOOLONG:
             text = os.fspath(path)
             raise UserError(
-                f"{called} has {len(text):,} characters ({text[:_SHOWN]!r}...), more than the file system allows; "
-                "give a shorter one"
+                f"{called} has {len(text):,} characters ({text[:_SHOWN]!r}...), more than the file system allows; give "
+                "a shorter path"
             ) from None
         if error.errno == errno.ELOOP:
-            raise UserError(f"{path} is a link that leads back to itself; point it to a file") from None
+            raise UserError(f"{path} is a link that points to itself; point it to a file") from None
         return
     if kind in _KINDS:
-        raise UserError(f"{path} is {_KINDS[kind]}, which may never end; copy its content to a file, and name that")
+        raise UserError(
+            f"{path} is {_KINDS[kind]}, which may never end; copy its content to a file, and name that file"
+        )

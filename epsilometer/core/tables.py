@@ -44,7 +44,7 @@ def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
     """Return the table if it has the schema's columns with their types (more are allowed); else raise UserError."""
     for column, dtype in schema.items():
         if column not in table.columns:
-            raise UserError(f"{name} has no column {column!r}; columns: {', '.join(table.columns)}")
+            raise UserError(f"{name} has no column {column!r}; its columns are {', '.join(table.columns)}")
         if table.schema[column] != dtype:
             raise UserError(f"{name}.{column} must be {dtype}, got {table.schema[column]}")
     return table
@@ -150,8 +150,8 @@ class ArrayWriter:
             self._opened.callback(self._array.flush)
         if values.shape[1] != self._array.shape[1]:
             raise UserError(
-                f"the mechanism returned latents of {values.shape[1]} numbers after some of {self._array.shape[1]}; "
-                "return one vector of the same length for every text"
+                f"the mechanism returned latents of {values.shape[1]} and of {self._array.shape[1]} numbers; return "
+                "vectors of one length for all texts"
             )
         self._array[rows] = values
 

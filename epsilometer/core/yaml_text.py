@@ -68,7 +68,7 @@ def _check_depth(text: str | bytes) -> None:
         for event in yaml.parse(text, FAST):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:
-                raise UserError(f"its values are nested more than {_DEEPEST} deep; write them flatter")
+                raise UserError(f"its values are nested more than {_DEEPEST} levels deep; write them flatter")
 
 
 @contextmanager
@@ -81,9 +81,7 @@ def _in_bounds() -> Iterator[None]:
     except UserError:
         raise
     except ValueError:  # from numbers with thousands of digits, and from the 99th of a month
-        raise UserError(
-            "it holds a number or a date that cannot exist; correct it, or quote it if it is text"
-        ) from None
+        raise UserError("it contains an invalid number or date; correct it, or quote it if it is text") from None
 
 
 def _check(root: yaml.Node) -> None:
@@ -99,13 +97,13 @@ def _check(root: yaml.Node) -> None:
             written += own
             sizes[id(node)] = own + sum(map(size, _children(node)))
         if (total := sizes[id(node)]) is None:
-            raise UserError(f"an anchor{_place(node)} holds an alias of itself; write out what is meant")
+            raise UserError(f"an anchor{_place(node)} contains an alias of itself; write the value out")
         return total
 
     if size(root) - written > limits.YAML_NODES.value:
         raise UserError(
-            f"aliases (*name) repeat more than {limits.YAML_NODES.value} values, or lines of {_LINE} characters; "
-            f"write out what is meant, or, {limits.YAML_NODES.remedy}"
+            f"aliases (*name) repeat more than {limits.YAML_NODES.value} values, or lines of {_LINE} characters; write "
+            f"the values out, or, {limits.YAML_NODES.remedy}"
         )
 
 
@@ -121,8 +119,8 @@ def _check_numbers(root: yaml.Node) -> None:
         number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
         if number and not is_plain(node.value.lower().replace(".inf", "inf").replace(".nan", "nan")):
             raise UserError(
-                f"a number of {len(node.value)} characters{_place(node)} is not in plain digits, and YAML would read "
-                "another one (010 as 8, 1:30 as 90); write it out, or quote it if it is text"
+                f"a number of {len(node.value)} characters{_place(node)} is not in plain digits, so YAML would read "
+                "another number (010 as 8, 1:30 as 90); write it in plain digits, or quote it if it is text"
             )
 
 

@@ -37,7 +37,7 @@ def read(path: Path) -> pl.DataFrame:
     rows = []
     for number, document in enumerate(documents, 1):
         if (wrong := json_text.no_text(document)) is not None:
-            raise UserError(f"{path}: document {number} holds {wrong}; remove it, or write the whole character")
+            raise UserError(f"{path}: document {number} contains {wrong}; remove it, or write the whole character")
         try:
             rows.append(form.row(document))
         except spans.DisagreementError as error:

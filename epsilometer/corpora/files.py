@@ -49,7 +49,9 @@ class Layout:
         try:
             "".encode(self.encoding)
         except (LookupError, UnicodeError):
-            raise UserError(f"encoding must be one that Python knows, such as latin-1, got {self.encoding!r}") from None
+            raise UserError(
+                f"encoding must be a name that Python supports, such as latin-1, got {self.encoding!r}"
+            ) from None
 
 
 PLAIN = Layout()
@@ -77,7 +79,7 @@ def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
             f"{' or '.join(_COMPRESSED)}"
         )
     if not path.is_file():
-        raise UserError(f"there is no file {str(path)!r}; check the path")
+        raise UserError(f"file {str(path)!r} not found; check the path")
     if not path.stat().st_size:
         raise UserError(f"{path} is empty; give a file with at least one text")
     return _READERS[suffix(path)](path, layout)
@@ -128,7 +130,9 @@ def _compressed(plain: bytes, how: str) -> bytes:
 def _folder(path: Path, layout: Layout) -> pl.DataFrame:
     files = sorted(file for file in path.rglob("*.txt") if file.is_file())
     if not files:
-        raise UserError(f"the folder {str(path)!r} holds no .txt files; put each text in one, or give a file")
+        raise UserError(
+            f"the folder {str(path)!r} contains no .txt files; put each text in a .txt file, or give a single file"
+        )
     texts = [_member(file, layout, member(path, file, number)) for number, file in enumerate(files, start=1)]
     return pl.DataFrame({"text": texts, "file": [str(file.relative_to(path)) for file in files]})
 
@@ -154,7 +158,7 @@ def _parquet(path: Path, _: Layout) -> pl.DataFrame:
             raise limits.too_large(path)
         table = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, pyarrow.ArrowException, OSError) as error:
-        raise UserError(f"{path} is no readable Parquet file ({quoted_error(error)}); write it anew") from error
+        raise UserError(f"{path} cannot be read as a Parquet file ({quoted_error(error)}); write it again") from error
     if table.estimated_size() > limits.unpacked(path):  # equal texts are stored once, and read as views of one
         raise limits.too_large(path)
     return table
@@ -175,7 +179,7 @@ def content(path: Path) -> bytes:
             with pyarrow.CompressedInputStream(str(path), "zstd") as stream:
                 plain = bytes(stream.read(most + 1))
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise UserError(f"{path} cannot be decompressed ({type(error).__name__}); compress it anew") from error
+        raise UserError(f"{path} cannot be decompressed ({type(error).__name__}); compress it again") from error
     if len(plain) > most:
         raise limits.too_large(path)
     return plain
@@ -198,11 +202,11 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
     if "\0" in text:
         wide = raw[:_SAMPLE].count(0) > _FEW * len(raw[:_SAMPLE])  # two bytes a character
         remedy = (
-            "it looks like UTF-16 (encoding, --encoding utf-16-le or utf-16-be)" if wide else "remove what is no text"
+            "it looks like UTF-16 (encoding, --encoding utf-16-le or utf-16-be)" if wide else "remove the binary bytes"
         )
         at = text.index("\0")
         line = text.count("\n", 0, at) + 1
-        raise UserError(f"{name} is no {kind} text: it holds a NUL at position {at} (line {line}); {remedy}")
+        raise UserError(f"{name} is not {kind} text: it contains a NUL at position {at} (line {line}); {remedy}")
     return text
 
 
@@ -233,21 +237,23 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
     try:
         for row in reader:
             if row and rows and len(row) != len(rows[0]):
-                uneven = f"{path}, line {reader.line_num}: {len(row)} fields where the first line has {len(rows[0])}"
+                uneven = (
+                    f"{path}, line {reader.line_num}: the row has {len(row)} fields, the first line has {len(rows[0])}"
+                )
                 raise UserError(f"{uneven}; {_even(separator.join(rows[0]), separator)}")
             if row:
                 rows.append(row)
     except csv.Error as error:
         raise UserError(
-            f"{path}, line {reader.line_num}: {error}; close every quoted field, and write a double quote in it twice, "
-            "or say that quotes are no marks (quotes: false, --no-quotes)"
+            f"{path}, line {reader.line_num}: {error}; close every quoted field and double the quotes within it, or "
+            "read quotes as ordinary characters (quotes: false, --no-quotes)"
         ) from error
     if not layout.header:
         rows = [[str(number) for number in range(1, len(rows[0]) + 1)], *rows] if rows else []
     header = rows[0] if rows else []
     if "" in header:
         named = [i for i, name in enumerate(header) if name]
-        note(f"{path}: left out what has no name in the header, {len(header) - len(named)} of {len(header)} columns")
+        note(f"{path}: {len(header) - len(named)} of {len(header)} columns have no name in the header and are left out")
         rows = [[row[i] for i in named] for row in rows]
         header = rows[0]
     if twice := [name for number, name in enumerate(header) if name in header[:number]]:
@@ -261,8 +267,8 @@ def _even(header: str, separator: str) -> str:
     if separator not in header and mark is not None:
         return f"its separator may be {mark!r} (separator, --separator)"
     return (
-        "put a field that holds the separator between double quotes, or say that quotes are no marks (quotes: false, "
-        "--no-quotes)"
+        "put double quotes around each field that contains the separator, or read quotes as ordinary characters "
+        "(quotes: false, --no-quotes)"
     )
 
 
@@ -292,12 +298,14 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
             try:
                 row = json_text.load(line)
             except ValueError as wrong:
-                raise UserError(f"{path}, line {number}: not JSON ({wrong}); write one object a line") from error
+                raise UserError(f"{path}, line {number}: not JSON ({wrong}); write one object per line") from error
             if not isinstance(row, dict):
-                raise UserError(f"{path}, line {number}: {type(row).__name__} where an object is due") from error
+                raise UserError(
+                    f"{path}, line {number}: expected an object, got {type(row).__name__}; write one object per line"
+                ) from error
         raise UserError(
-            f"{path}{_mixed(text)}: a column mixes values of different kinds ({quoted_error(error)}); give each column "
-            "one kind"
+            f"{path}{_mixed(text)}: a column mixes values of different types ({quoted_error(error)}); give each column "
+            "one type"
         ) from error
 
 
@@ -324,7 +332,7 @@ def _check_escapes(text: str, path: Path) -> None:
         except ValueError:  # the reader reports it
             continue
         if wrong is not None:
-            raise UserError(f"{path}, line {number}: it holds {wrong}; remove it, or write the whole character")
+            raise UserError(f"{path}, line {number} contains {wrong}; remove it, or write the whole character")
 
 
 def _lines(path: Path, layout: Layout) -> pl.DataFrame:

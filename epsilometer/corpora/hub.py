@@ -40,7 +40,7 @@ class Pin(BaseModel):
     @classmethod
     def _commit(cls, value: str) -> str:
         if not _COMMIT.fullmatch(value):
-            raise ValueError("must be a commit hash of 40 hexadecimal digits, since branches and tags move")
+            raise ValueError("must be a commit hash of 40 hexadecimal digits, since branches and tags can move")
         return value
 
     @property
@@ -54,15 +54,15 @@ def read_pin(path: Path) -> Pin:
     try:
         value = json_text.load(path.read_bytes())
     except FileNotFoundError:
-        raise UserError(f"there is no file {str(path)!r}; check the path") from None
+        raise UserError(f"file {str(path)!r} not found; check the path") from None
     except ValueError as error:  # neither JSON nor UTF-8
         raise UserError(f'{path} is not JSON ({error}); write {{"dataset": ..., "revision": ...}}') from error
     others = [key for key in value if key not in Pin.model_fields] if isinstance(value, dict) else None
     if others or others is None:  # perhaps texts: values are not quoted
         raise UserError(
-            f'{path} is no pin of a data set, {{"dataset": ..., "revision": ...}}, perhaps with a "config": it holds '
-            f"{'no object' if others is None else listed(others, 'other key')}; texts in JSON are read from a .jsonl "
-            "file, one object a line"
+            f'{path} is not the pin of a data set, {{"dataset": ..., "revision": ...}} and perhaps "config": it '
+            f"contains {'no object' if others is None else listed(others, 'other key')}; write a pin, or put texts in "
+            "a .jsonl file, one object per line"
         )
     try:
         return Pin.model_validate(value)
@@ -91,8 +91,8 @@ def fetch(repository: Repository) -> Path:
         if not data:
             part = f" for the configuration {repository.part!r}" if repository.part else ""
             raise UserError(
-                f"{repository} holds no files of data{part} (Parquet, CSV, JSON lines), but perhaps a program, which "
-                "is never run; name another revision or configuration, or give a local file"
+                f"{repository} contains no data files{part} (Parquet, CSV, JSON lines), and programs are never run; "
+                "name another revision or configuration, or give a local file"
             )
         return [*data, _CARD] if _CARD in names else data
 

@@ -117,8 +117,8 @@ def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl
     wanted = {"train", *(name for name, share in shares.items() if share > 0)}
     if empty := sorted(wanted - {*split}):
         raise UserError(
-            f"resplit leaves the split {empty[0]!r} without a text, since rows of one group stay together and there "
-            f"are {of.max() + 1} groups; take larger shares, or group by fewer columns"
+            f"resplit leaves the split {empty[0]!r} empty, since rows of a group stay together and there are "
+            f"{of.max() + 1} groups; set larger shares, or group by fewer columns"
         )
     return pl.Series("split", split.tolist(), pl.String)
 
@@ -133,9 +133,9 @@ def check_apart(table: pl.DataFrame, of: NDArray[np.int64], place: str) -> None:
     if len(shared):
         between = shared.sort("_group")["split"][0].to_list()
         raise UserError(
-            f"{place}: {len(shared)} texts, pairs or authors (rows that `group` or an equal text holds together) are "
-            f"in more than one part, as in {listed(between, 'part')}, so that what is tested on was seen in training; "
-            "set resplit: {validation: 0.1, test: 0.2}, which draws the splits by group"
+            f"{place}: {len(shared)} texts, pairs or authors (rows with the same `group` or the same text) are in more "
+            f"than one part, as in {listed(between, 'part')}, so test texts were seen in training; set resplit: "
+            "{validation: 0.1, test: 0.2}, which draws the splits by group"
         )
 
 

@@ -67,11 +67,11 @@ def read(
     check_readable(source, "the source of the texts")
     for label in labels:
         if label in _OWN:
-            raise UserError(f"a label cannot be called {label!r}, a column of epsilometer's own; rename that column")
+            raise UserError(f"the label name {label!r} is reserved by epsilometer; rename that column")
     if Path(source).suffix == ".py":
         raw = _generate(str(source), request)
     elif request.part is not None or request.count is not None:
-        raise UserError(f"part and count are for a generator (.py), and {str(source)!r} is not one; leave them out")
+        raise UserError(f"part and count apply to a generator (.py), and {str(source)!r} is not one; leave them out")
     else:
         raw = _load(str(source), layout, rows)
     if rows is not None:
@@ -91,7 +91,7 @@ def read(
     for column in texts:
         check_strings(raw, column, str(source))
         if nul := (raw[column].str.contains("\0", literal=True).fill_null(False).arg_true() + 1).to_list():
-            raise UserError(f"{source}: {by_number('row', nul)} of {len(raw):,} holds a NUL; remove the binary bytes")
+            raise UserError(f"{source}: {by_number('row', nul)} of {len(raw):,} contains a NUL; remove it")
     if split and (missing := (raw[split].is_null().arg_true() + 1).to_list()):
         raise UserError(
             f"{source}: the split column {split!r} has no value in {by_number('row', missing)} of {len(raw):,}; "
@@ -133,9 +133,9 @@ def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Dat
                 name = inner
             if part.endswith(_EACH) and f"{name}{_EACH}" not in table.columns:
                 if not isinstance(table.schema[name], pl.List):
-                    raise UserError(f"{source}: {name!r} holds single values; write the path without {_EACH}")
+                    raise UserError(f"{source}: {name!r} contains single values; write the path without {_EACH}")
                 if lists and not any(f"{name}{_EACH}".startswith(other) for other in lists):
-                    raise UserError(f"{source}: paths lead into two lists; name columns of one")
+                    raise UserError(f"{source}: the paths lead into two lists; name columns of a single list")
                 lists.add(f"{name}{_EACH}")
                 table = table.with_columns(pl.col(name).alias(f"{name}{_EACH}")).explode(f"{name}{_EACH}")
             name = f"{name}{_EACH}" if part.endswith(_EACH) else name
@@ -150,14 +150,14 @@ def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
     kind = table.schema[column]
     if kind == pl.String:
         return
-    said = f"{source}: the text column {column!r} must hold strings, got {kind.base_type()}"
+    said = f"{source}: the text column {column!r} must contain strings, got {kind.base_type()}"
     within = kind.inner if isinstance(kind, pl.List) else kind
     if within == pl.String:
-        raise UserError(f"{said}; name each of its values as a text by the path {column}{_EACH} (--text)")
+        raise UserError(f"{said}; to read each value as a text, write the path {column}{_EACH} (--text)")
     if not isinstance(within, pl.Struct):
         raise UserError(f"{said}; name the column of the texts (--text)")
     path = f"{column}{_EACH}" if isinstance(kind, pl.List) else column
-    raise UserError(f"{said} of objects; name the field that holds the text by its path, {path}.FIELD (--text)")
+    raise UserError(f"{said} of objects; name the text field by its path, {path}.FIELD (--text)")
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,8 @@ def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
         lacking = [row for row, text in enumerate(raw[side], start=1) if not words(text or "")]
         if lacking:
             raise UserError(
-                f"{place}: {by_number('row', lacking)} of {len(raw)} "
-                f"{'has' if len(lacking) == 1 else 'have'} no word in {side!r}, and a pair needs both sides; leave "
-                "them out, or fill them in"
+                f"{place}: {by_number('row', lacking)} of {len(raw)} {'has' if len(lacking) == 1 else 'have'} no word "
+                f"in {side!r}, but a pair needs both sides; leave these rows out, or fill them in"
             )
 
 
@@ -201,7 +200,7 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     )
     worded = counted.filter(pl.col("words") > 0)
     if worded.is_empty():
-        raise UserError(f"the corpus is empty: none of its {len(raw)} rows holds a word; check the text column")
+        raise UserError(f"the corpus is empty: its {len(raw)} rows contain no word; check the text column")
     unique = worded.sort("_rank", "_row").unique("_key", keep="first", maintain_order=True).sort("_row")
     layouts = worded.select(pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars().n_unique()).item()
     note_composed(layouts - len(unique))
@@ -220,7 +219,7 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
 def note_composed(merged: int) -> None:
     """Report the number of texts merged with one that differs only in the composition of its characters."""
     if merged:
-        note(f"{merged:,} texts merged with one that differs in Unicode composition alone (NFC, NFD)")
+        note(f"{merged:,} texts differ from another one only in Unicode composition (NFC, NFD) and were merged with it")
 
 
 def layout_free(column: str) -> pl.Expr:
@@ -234,10 +233,10 @@ def layout_free(column: str) -> pl.Expr:
 def generator(source: str) -> Callable[[str, int, int], pl.DataFrame]:
     """Return the function generate(name, count, seed) of a .py file."""
     if not Path(source).is_file():
-        raise UserError(f"there is no file {source!r}; check the path of the generator")
+        raise UserError(f"file {source!r} not found; check the path of the generator")
     generate: Callable[[str, int, int], pl.DataFrame] | None = getattr(module("corpora", source), "generate", None)
     if generate is None:
-        raise UserError(f"{source} must define a function generate(name, count, seed)")
+        raise UserError(f"{source} does not define a function generate(name, count, seed); add it")
     return generate
 
 

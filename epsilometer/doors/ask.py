@@ -57,19 +57,19 @@ def ask(
     subjects = [subject] if epsilons is None else [subject.at(epsilon) for epsilon in epsilons]
     rows = []
     for of in subjects:
-        rows += answers(question.observe(of, question.usual if trials is None else trials), of)
+        observed = question.observe(of, question.usual if trials is None else trials)
+        rows += answers(observed, of.epsilon, of.design.alpha)
         of.tally.say()
     return Answers(rows, schema=ANSWERS, orient="row")
 
 
-def answers(observed: Sequence[Observed], of: Subject) -> list[dict[str, Any]]:
+def answers(observed: Sequence[Observed], epsilon: float, alpha: float) -> list[dict[str, Any]]:
     """Return the rows of one budget: those of each figure, and of the strongest of several attacks."""
-    alpha = of.design.alpha
-    rows = [_row(each, of.epsilon, alpha) for each in observed]
+    rows = [_row(each, epsilon, alpha) for each in observed]
     by_attacks = [each for each in observed if each.evidence.by is By.ATTACK]
     if len(by_attacks) < 2:
         return rows
-    shared = [_row(each, of.epsilon, alpha / len(by_attacks)) for each in by_attacks]
+    shared = [_row(each, epsilon, alpha / len(by_attacks)) for each in by_attacks]
     best = max(shared, key=lambda row: (row["low"], row["point"]))
     most = max(row["high"] for row in shared)
     return [*rows, best | {"figure": f"{STRONGEST}: {best['figure']}", "high": most}]

@@ -192,8 +192,7 @@ def calibrate_on(
     listed = texts["text"].to_list() if isinstance(texts, pl.DataFrame) else texts
     if isinstance(asked_for, WhichText):
         return losses.calibrate_texts(listed, mechanism, target, search, settings=settings, design=design, name=name)
-    _check_bounds(asked_for)
-    _check_search(asked_for, search)
+    check_search(asked_for, search)
     search.goal(target)
     built, label = api.as_mechanism(mechanism, settings, api.distinct(listed)), api.label(mechanism)
     row = {"dataset": name, "mechanism": label, "target": target, "sees": None}
@@ -201,10 +200,10 @@ def calibrate_on(
     def run() -> Searched:
         return calibrate(asked_for, _subject(texts, built, label, search, design=design), target, search)
 
-    return row | _searched(run)
+    return row | searched(run)
 
 
-def _searched(run: Callable[[], Searched]) -> dict[str, Any]:
+def searched(run: Callable[[], Searched]) -> dict[str, Any]:
     """Return the columns of a search; of one that cannot be run, the reason."""
     try:
         return run().row
@@ -223,9 +222,23 @@ def _subject(texts: Sequence[str] | pl.DataFrame, built: Any, label: str, search
     of = subject(texts, built, search.goal(1.0).high, named, design=design)
     say(unread(built, of.pool.texts))
     say_language(of.pool.texts, {**of.attacks, MECHANISM: built})
-    groups = np.array([len(words(text)) for text in of.pool.texts]) if search.match == "words" else None
-    attacks = api.seeing(of.attacks, built, search.sees)
-    return replace(of, name=label, pool=replace(of.pool, groups=groups), attacks=attacks)
+    return replace(with_search(of, search), name=label)
+
+
+def with_search(of: Subject, search: Search) -> Subject:
+    """Return the subject with the attacks of a search, and candidate sets of equal length where it asks for them.
+
+    Raises UserError for an attack that does not apply to the mechanism.
+    """
+    attacks, groups = dict(of.attacks), of.pool.groups
+    if search.attack != losses.STRONGEST:
+        if search.attack not in attacks:
+            raise UserError(f"{search.attack} cannot attack {of.name}; name one of {', '.join(attacks)}")
+        attacks = {search.attack: attacks[search.attack]}
+    if search.match is not None:
+        groups = np.array([len(words(text)) for text in of.pool.texts]) if search.match == "words" else None
+    attacks = api.seeing(attacks, of.mechanism, search.sees)
+    return replace(of, pool=replace(of.pool, groups=groups), attacks=attacks)
 
 
 def _check_bounds(question: Question) -> None:
@@ -236,8 +249,9 @@ def _check_bounds(question: Question) -> None:
         )
 
 
-def _check_search(question: Question, search: Search) -> None:
-    """Raise UserError for settings of a search that have no effect on this question."""
+def check_search(question: Question, search: Search) -> None:
+    """Raise UserError for a question that cannot be searched, and for settings that have no effect on it."""
+    _check_bounds(question)
     of_guesses = ("attack", "sees", "match")
     names = ["measure", "at", *(() if isinstance(question, OfGuesses) else of_guesses)]
     if idle := [name for name in names if getattr(search, name) != getattr(STANDARD_SEARCH, name)]:

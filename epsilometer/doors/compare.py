@@ -9,7 +9,7 @@ difference between two attackers who learn from rewrites is one between the atta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -29,7 +29,7 @@ from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
 from epsilometer.auditing.trials.unread import say_language
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import stored
+from epsilometer.core.guarantees import NO_BUDGET, stored
 from epsilometer.doors.ask import answers
 from epsilometer.questions.which_text import WhichText
 from epsilometer.studies.texts import comparing
@@ -91,8 +91,28 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
         of.tally.say()
     names = comparing.labels(*((of.name, stored(of.epsilon)) for of in subjects))
     at_least = question.limit(first, _ANY).at_least
-    rows = _paired(sides, subjects, names, at_least=at_least)
-    return Comparisons([*rows, *_alone(sides, subjects, names)], schema=COMPARED, orient="row")
+    (rows,) = compared([sides], names, first.design.alpha, at_least=at_least)
+    return Comparisons(rows, schema=COMPARED, orient="row")
+
+
+def compared(
+    pairs: Sequence[Sequence[Figures]], names: Sequence[str], alpha: float, *, at_least: bool
+) -> list[list[dict[str, Any]]]:
+    """Return the rows of each pair of subjects, whose findings all hold at once at level alpha.
+
+    pairs: the figures of both, by name. names: of the two. at_least: whether a larger figure is better.
+    """
+    tests = [_tested(sides, alpha) for sides in pairs]
+    corrected = iter(holm([test.p for some in tests for test in some]))
+    every = []
+    for sides, some in zip(pairs, tests, strict=True):
+        rows = []
+        for test in some:
+            p = next(corrected)
+            finding = _finding(test.pair, names, significant=p <= alpha, at_least=at_least)
+            rows.append({**test.row, "p Holm": p, "finding": f"{finding} {test.by}, p = {p:.2g}"})
+        every.append([*rows, *_alone(sides, names, alpha)])
+    return every
 
 
 def compare_on(
@@ -126,10 +146,18 @@ def _subject(texts: Sequence[str] | pl.DataFrame, side: Side, design: Design) ->
     return replace(of, name=api.label(named), attacks=api.seeing(of.attacks, built, "released"))
 
 
-def _paired(
-    sides: Sequence[Figures], subjects: Sequence[Subject], names: Sequence[str], *, at_least: bool
-) -> list[dict[str, Any]]:
-    """Return the rows of figures that both have, the strongest attack first."""
+@dataclass(frozen=True)
+class _Tested:
+    """A figure of both. p: before correction. row: its columns without the finding. by: the end of that in words."""
+
+    pair: Comparison
+    p: float
+    row: Mapping[str, Any]
+    by: str
+
+
+def _tested(sides: Sequence[Figures], alpha: float) -> list[_Tested]:
+    """Return the tests of figures that both have, the strongest attack first."""
     first, second = sides
     both = [name for name in first if name in second]
     for name in both:
@@ -141,29 +169,27 @@ def _paired(
             STRONGEST: compare_strongest(*({name: side[name].values for name in attacks} for side in sides))
         } | pairs
     turned = {name for name in attacks if any(_below_chance(side[name]) for side in sides)}
-    p_values = [1.0 if name in turned or (turned and name == STRONGEST) else pairs[name].p_value for name in pairs]
-    bounds = [_bounds(side, of, attacks) for side, of in zip(sides, subjects, strict=True)]
-    rows = []
-    for (name, pair), p, p_holm in zip(pairs.items(), p_values, holm(p_values), strict=True):
+    bounds = [_bounds(side, attacks, alpha) for side in sides]
+    tests = []
+    for name, pair in pairs.items():
+        p = 1.0 if name in turned or (turned and name == STRONGEST) else pair.p_value
         by = "under the attacks on both" if name == STRONGEST else f"{'under' if name in attacks else 'by'} {name}"
-        significant = p_holm <= subjects[0].design.alpha
-        finding = f"{_finding(pair, names, significant=significant, at_least=at_least)} {by}, p = {p_holm:.2g}"
         row = {"figure": name, "compared": ", ".join(attacks) if name == STRONGEST else name, "trials": pair.trials}
-        row |= {"first more": pair.first_only, "second more": pair.second_only, "p value": p, "p Holm": p_holm}
-        ends = {
+        row |= {"first more": pair.first_only, "second more": pair.second_only, "p value": p}
+        row |= {
             f"{which} {end}": at for which, each in zip(SIDES, bounds, strict=True) for end, at in each[name].items()
         }
-        rows.append(row | ends | {"finding": finding})
-    return rows
+        tests.append(_Tested(pair, p, row, by))
+    return tests
 
 
-def _alone(sides: Sequence[Figures], subjects: Sequence[Subject], names: Sequence[str]) -> list[dict[str, Any]]:
+def _alone(sides: Sequence[Figures], names: Sequence[str], alpha: float) -> list[dict[str, Any]]:
     """Return the rows of figures that only one of the two has."""
     rows = []
     for number, which in enumerate(SIDES):
-        side, other, of = sides[number], sides[1 - number], subjects[number]
+        side, other = sides[number], sides[1 - number]
         alone = [each for name, each in side.items() if name not in other]
-        for row in answers(alone, of)[: len(alone)]:
+        for row in answers(alone, NO_BUDGET, alpha)[: len(alone)]:
             ends = f"{row['low']:.3g} to {row['high']:.3g}"
             finding = f"{row['figure']} is of {names[number]} alone: {ends}; of {names[1 - number]} it is not known"
             rows.append(
@@ -174,10 +200,10 @@ def _alone(sides: Sequence[Figures], subjects: Sequence[Subject], names: Sequenc
     return rows
 
 
-def _bounds(side: Figures, of: Subject, attacks: Sequence[str]) -> dict[str, dict[str, float]]:
+def _bounds(side: Figures, attacks: Sequence[str], alpha: float) -> dict[str, dict[str, float]]:
     """Return the bounds of each figure, and of the strongest of these attacks."""
-    every = answers(list(side.values()), of)[: len(side)]
-    strongest = answers([side[name] for name in attacks], of)[-1:]
+    every = answers(list(side.values()), NO_BUDGET, alpha)[: len(side)]
+    strongest = answers([side[name] for name in attacks], NO_BUDGET, alpha)[-1:]
     named = [(row["figure"], row) for row in every] + [(STRONGEST, row) for row in strongest]
     return {name: {end: row[end] for end in ("low", "high")} for name, row in named}
 

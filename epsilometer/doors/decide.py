@@ -10,16 +10,18 @@ limit kept for every adversary, and rewrites do not refute that law, no attack r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from epsilometer.auditing.decisions.decide import ALL
 from epsilometer.auditing.evidence.bounds import bounds, decisive
+from epsilometer.auditing.evidence.evidence import Evidence
 from epsilometer.auditing.evidence.limit import Limit
 from epsilometer.auditing.evidence.status import Status, heaviest
 from epsilometer.auditing.gate_statistics import Errors, point
-from epsilometer.auditing.question import Question, ShownByLaw, by_figure, check
+from epsilometer.auditing.question import Observed, Question, ShownByLaw, by_figure, check
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.subject import Subject
 from epsilometer.core.errors import UserError
@@ -66,50 +68,80 @@ def decide(
     for question, _ in limits:
         check(question, of)
     subjects = [of] if epsilons is None else [of.at(epsilon) for epsilon in sorted(epsilons)]
-    rows: list[dict[str, Any]] = []
-    smaller_pass = True
+    by_budget = []
     for subject in subjects:
-        at = {"epsilon": stored(subject.epsilon)}
-        here = [row for question, allowed in limits for row in _rows(question, allowed, subject, trials)]
-        word = heaviest(row["decision"] for row in here)
-        if word.passes and not smaller_pass:
-            word = Status.OPEN
-        smaller_pass = smaller_pass and word.passes
-        rows += [at | row for row in [*here, {"figure": ALL, "decision": word}]]
+        by_budget.append([row for question, allowed in limits for row in _rows(question, allowed, subject, trials)])
         subject.tally.say()
-    return Decisions(rows, schema=COLUMNS, orient="row")
+    words = in_sequence([heaviest(row["decision"] for row in rows) for rows in by_budget])
+    every = [
+        {"epsilon": stored(subject.epsilon)} | row
+        for subject, rows, word in zip(subjects, by_budget, words, strict=True)
+        for row in [*rows, {"figure": ALL, "decision": word}]
+    ]
+    return Decisions(every, schema=COLUMNS, orient="row")
 
 
-def _rows(question: Question, allowed: float, of: Subject, trials: int | None) -> list[dict[str, Any]]:
-    """Return the rows of one question at one budget."""
-    limit, count = question.limit(of, allowed), question.usual if trials is None else trials
-    errors, shown = Errors(of.design.alpha / 2, of.design.alpha / 2), None
-    if isinstance(question, ShownByLaw):
-        shown, _ = question.by_law(of, limit, count, errors=errors)
-    groups = by_figure(question.observe(of, count) if shown is None else [shown])
+def in_sequence(words: Sequence[Status]) -> list[Status]:
+    """Return the statuses of all limits together at ascending budgets: none passes after one that does not."""
+    decided = list[Status]()
+    for word in words:
+        before = not decided or decided[-1].passes
+        decided.append(Status.OPEN if word.passes and not before else word)
+    return decided
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The status of a limit on one figure, and the evidence that decides.
+
+    low, high: the bounds of the figure at the errors of the status. needed: the number of trials that could show an
+    open limit kept; None where none can, or where more would not help.
+    """
+
+    evidence: Evidence
+    status: Status
+    low: float
+    high: float
+    needed: int | None
+
+
+def shown_by_law(question: Question, limit: Limit, of: Subject, count: int) -> Observed | None:
+    """Return the evidence of a stated law that keeps the limit; None where there is none, or rewrites refute it."""
+    if not isinstance(question, ShownByLaw):
+        return None
+    return question.by_law(of, limit, count, errors=_errors(of))[0]
+
+
+def statuses(question: Question, limit: Limit, of: Subject, observed: Sequence[Observed]) -> list[Decided]:
+    """Return the status of a limit on each figure that was observed at one budget."""
+    errors, groups, every = _errors(of), by_figure(observed), []
     below, above = errors.alpha / len(groups), errors.beta
-    rows = []
     for group in groups:
         word, evidence = decisive([each.evidence for each in group], limit, below, above)
         ends = (above, below) if limit.at_least else (below, above)
         low, high = bounds(evidence.data, evidence.scale, *ends)
         needed = _needed(question, limit, of, len(groups), errors=errors) if word is Status.OPEN else None
         few = needed is not None and needed > evidence.data.n
-        rows.append(
-            {
-                "figure": evidence.of,
-                "measure": evidence.scale.measure,
-                "allowed": allowed,
-                "trials": evidence.data.n,
-                "point": point(evidence),
-                "low": low,
-                "high": high,
-                "by": str(evidence.by),
-                "decision": Status.NOT_TESTABLE if few else word,
-                "needed": needed if few else None,
-            }
-        )
+        word = Status.NOT_TESTABLE if few else word
+        every.append(Decided(evidence, word, low, high, needed=needed if few else None))
+    return every
+
+
+def _rows(question: Question, allowed: float, of: Subject, trials: int | None) -> list[dict[str, Any]]:
+    """Return the rows of one question at one budget."""
+    limit, count = question.limit(of, allowed), question.usual if trials is None else trials
+    shown = shown_by_law(question, limit, of, count)
+    rows = []
+    for each in statuses(question, limit, of, question.observe(of, count) if shown is None else [shown]):
+        evidence = each.evidence
+        row = {"figure": evidence.of, "measure": evidence.scale.measure, "allowed": allowed, "trials": evidence.data.n}
+        row |= {"point": point(evidence), "low": each.low, "high": each.high, "by": str(evidence.by)}
+        rows.append(row | {"decision": each.status, "needed": each.needed})
     return rows
+
+
+def _errors(of: Subject) -> Errors:
+    return Errors(of.design.alpha / 2, of.design.alpha / 2)
 
 
 def _needed(question: Question, limit: Limit, of: Subject, tests: int, *, errors: Errors) -> int | None:

@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from epsilometer.auditing.estimation.successes import Estimate
 from epsilometer.auditing.evidence.status import Change
 from epsilometer.auditing.limits.accepted import chosen_settings
 from epsilometer.auditing.question import Gives, Question, check, question
@@ -116,12 +115,12 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
     date = datetime.now(UTC)
     earlier = sum(text.startswith(f"{date.year:04}-") for text in before.reaudits)
     measured = {
-        _row(of, entry.question, name): _measured(figure, before.alpha, "accepted")
+        _row(of, entry.question, name): _measured(figure, before.alpha)
         for entry in before.questions
         for name, figure in entry.figures.items()
     }
     again = {
-        _row(of, entry.question, name): _measured(figure, before.alpha, "measured again")
+        _row(of, entry.question, name): _measured(figure, before.alpha)
         for entry, asked_for in zip(before.questions, before.asked_for, strict=True)
         for name, figure in _figures(asked_for, of, entry.count).items()
     }
@@ -163,7 +162,7 @@ def _figures(asked_for: Question, of: Subject, count: int) -> dict[str, Figure]:
     check(asked_for, of)
     worse_is_less = asked_for.limit(of, 0.5).at_least
     observed = list(asked_for.observe(of, count))
-    rows = answers(observed, of)[: len(observed)]
+    rows = answers(observed, of.epsilon, of.design.alpha)[: len(observed)]
     return {
         each.name: Figure(
             measure=row["measure"],
@@ -180,19 +179,7 @@ def _row(of: Subject, question: str, figure: str) -> Row:
     return Row("texts", of.name, stored(of.epsilon), named)
 
 
-def _measured(figure: Figure, alpha: float, when: str) -> Measured:
-    """Return a figure as re-audits compare it. when: the rewrites are not kept, so two are never called the same."""
-    outcomes = np.array(figure.outcomes)
+def _measured(figure: Figure, alpha: float) -> Measured:
+    """Return a figure as re-audits compare it."""
     low, point, high = (math.inf if end is None else end for end in (figure.low, figure.point, figure.high))
-    number = Estimate(
-        round(float(outcomes.sum())),
-        len(outcomes),
-        2,
-        alpha,
-        delta=0.0,
-        loss=low,
-        point=point,
-        upper=high,
-        ceiling=math.inf,
-    )
-    return Measured(outcomes, figure.trials, when, number, figure.measure)
+    return Measured.of_figure(np.array(figure.outcomes), figure.trials, (low, point, high), figure.measure, alpha=alpha)

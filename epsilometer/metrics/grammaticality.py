@@ -49,7 +49,7 @@ class Grammaticality:
         if report["missing_keys"] or len(names) != 2:
             raise UserError(
                 f"{self.model!r} is not a classifier of two classes ({len(names)} classes, "
-                f"{len(report['missing_keys'])} weights missing); give one that was trained on CoLA"
+                f"{len(report['missing_keys'])} weights missing); give a model trained on CoLA"
             )
         chosen = next((i for i, name in names.items() if name in _NAMES), 1)
         return tokenizer, network.eval().to(resolved()), chosen

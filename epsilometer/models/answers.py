@@ -95,7 +95,9 @@ class Store:
             ).fetchone()
         row = (key, revision, source, text, read, written, flaws)
         if stored != _hash(*row):
-            raise UserError(f"an answer in {self._path} was damaged during the run; run again to have it asked again")
+            raise UserError(
+                f"a cached answer in {self._path} was damaged during the run; run again to request it again"
+            )
         return Completion(text, read, written, revision, flaws=Flaw(flaws))
 
     def put(self, key: bytes, source: str, answer: Completion) -> None:
@@ -151,8 +153,8 @@ def _whole(path: Path) -> sqlite3.Connection:
         for table, rows in intact.items():
             _insert(database, table, rows)
     note(
-        f"{path} was damaged: {len(intact['completions'])} answers in it were intact and are kept, all others are "
-        f"asked again; the damaged file is {aside.name} beside it and can be deleted"
+        f"{path} was damaged: {len(intact['completions'])} intact answers are kept, all others are requested again; "
+        f"the damaged file is kept beside it as {aside.name} and can be deleted"
     )
     return database
 
@@ -183,7 +185,7 @@ def _opened(path: Path) -> sqlite3.Connection:
                 for table in _TABLES
             )
         if count:
-            note(f"{count} rows of {path} were damaged and are deleted; what they answered is asked again")
+            note(f"{count} damaged rows of {path} were deleted; their answers are requested again")
     except BaseException:
         database.close()
         raise
@@ -244,7 +246,7 @@ def storing(path: Path) -> Iterator[None]:
         yield
     except (OSError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise UserError(
-            f"answers cannot be stored in {path} ({error}); move away what is there, or make it writable"
+            f"answers cannot be cached in {path} ({error}); move the file away, or make it writable"
         ) from None
 
 

@@ -205,8 +205,8 @@ class AsksModel:
             return
         if not (public or self.private_texts):
             raise UserError(
-                "texts of a data set that is not public must not reach an endpoint; set public: true for the data set, "
-                "or private_texts: true if that endpoint may see them"
+                "texts of a data set that is not public must not reach an endpoint; set public: true for the data "
+                "set, or private_texts: true if the endpoint may see them"
             )
         check_environment()
         self._checked.append(public)

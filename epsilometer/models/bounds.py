@@ -66,8 +66,8 @@ def bounds(model: str | Path) -> tuple[float, float]:
         stated = json.loads((folder / "bounds.json").read_text())
         if "weights" in stated and stated["weights"] != weights_hash(folder):
             raise UserError(
-                f"model {str(model)!r}: bounds.json was measured on other weights than those in the folder; measure "
-                f"again: epsilometer bounds {model} --replace"
+                f"model {str(model)!r}: bounds.json was measured on weights that differ from those in the folder; "
+                f"measure again: epsilometer bounds {model} --replace"
             )
         return _range(stated, folder / "bounds.json")
     if pin is not None and "low" in pin:
@@ -100,13 +100,18 @@ def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]
         for name, value in zip(seen, (values.max(1), values.mean(1), values.min(1)), strict=True):
             seen[name].append(value)
     if shift is None or not count:
-        raise UserError("the texts have no position at which bounds could be measured; give a file of English text")
+        raise UserError(
+            "bounds cannot be measured, since the texts have no token to predict; give a file of English text"
+        )
     mean = shift + total / count
     deviation = float(np.sqrt(max(0.0, squares / count - (total / count) ** 2)))
     positions = {name: np.concatenate(parts) for name, parts in seen.items()}
     high = float(np.quantile(positions["largest logit"], _HIGH))
     if not (np.isfinite([mean, high]).all() and mean < high):
-        raise UserError(f"the logits have mean {mean} and largest values about {high}: they cannot be given bounds")
+        raise UserError(
+            f"the logits have mean {mean} and largest values of about {high}, so they cannot be clipped; give another "
+            "model"
+        )
     return {
         "low": round(float(mean), 4),
         "high": round(high, 4),
@@ -147,7 +152,9 @@ def destination(model: str | Path, out: Path | None = None, replace: bool = Fals
     """Return the file that `store` would write. Raises UserError where it exists already, unless `replace`."""
     if Path(model).is_dir():
         if out is not None:
-            raise UserError(f"--out is for models of the hub; the bounds of {model} are kept in its folder")
+            raise UserError(
+                f"--out is for models of the hub, but the bounds of {model} are kept in its folder; leave --out out"
+            )
         path = Path(model) / "bounds.json"
     elif read_pin(model) is not None:
         path = out or Path(model)
@@ -155,7 +162,7 @@ def destination(model: str | Path, out: Path | None = None, replace: bool = Fals
     else:
         path = out or Path(hub_id(str(model))[0].rpartition("/")[2] + ".json")
     if path.exists() and not replace:
-        raise UserError(f"{path} exists already; give --replace to measure again")
+        raise UserError(f"{path} already exists; set --replace to measure again")
     return path
 
 

@@ -103,8 +103,8 @@ class Chat:
             tokens = _tokens(usage)
             if not _same(self.model, model):
                 raise UserError(
-                    f"the endpoint at {self.host} answered with the model {fingerprint(str(model))} {HASHED}, not with "
-                    f"the requested {self.model!r}; request the model that it serves"
+                    f"the endpoint at {self.host} answered with the model {fingerprint(str(model))} {HASHED} instead "
+                    f"of {self.model!r}; request the model that it serves"
                 )
             return Completion(keep(text), *tokens, str(model), flaws=flaws)
 

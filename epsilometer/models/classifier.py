@@ -114,7 +114,7 @@ def read_about(folder: Path) -> dict[str, Any]:
             return about
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    raise UserError(f"{folder} holds no classifier: {_ABOUT} is missing or damaged; train it anew")
+    raise UserError(f"{folder} does not contain a classifier ({_ABOUT} is missing or damaged); train it again")
 
 
 def write_about(folder: Path, kind: str, classes: Sequence[str], rest: Mapping[str, Any]) -> None:

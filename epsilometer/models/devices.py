@@ -30,8 +30,8 @@ def resolved(device: str | None = None) -> str:
         return "cpu"
     why = "is built without CUDA" if torch.version.cuda is None else "sees no GPU that its CUDA can use"
     raise UserError(
-        f"device is 'cuda', but this machine has only 'cpu': torch {version('torch')} {why}; set device: cpu or auto, "
-        "or install a CUDA build of torch and a driver for it"
+        f"device 'cuda' is not available: torch {version('torch')} {why}; set device: cpu or auto, or install a CUDA "
+        "build of torch and a driver for it"
     )
 
 

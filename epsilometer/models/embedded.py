@@ -52,7 +52,7 @@ def paraphraser() -> Path:
 def weights(name: str) -> Path:
     """Return the folder of embedded weights. Raises UserError where they are missing or damaged."""
     if not (EMBEDDED / name).is_dir():
-        raise UserError(f"the embedded weights are not at {EMBEDDED / name}; give `resource`, the folder of a model")
+        raise UserError(f"embedded weights not found at {EMBEDDED / name}; set `resource` to the folder of a model")
     checksums.check(EMBEDDED / name)
     return EMBEDDED / name
 
@@ -79,7 +79,7 @@ def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
         partial = path.with_name(f"partial-{here}-{os.getpid()}-{name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            note(f"made once, and kept in {path}: {description}")
+            note(f"computing once, to be cached in {path}: {description}")
             make(partial)
             if partial.is_dir():
                 checksums.write(partial)
@@ -87,7 +87,7 @@ def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
         except OSError as error:
             if (trouble := disk_trouble(error)) is None:
                 raise
-            raise UserError(f"{name} cannot be kept in {path.parent}: {trouble}, then run again") from error
+            raise UserError(f"{name} cannot be cached in {path.parent}: {trouble}, then run again") from error
         finally:
             _delete(partial)
     checksums.check(path)

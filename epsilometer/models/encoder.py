@@ -57,8 +57,8 @@ def say_cut(encoder: Encoder, cut: int, texts: int) -> None:
     """Note how many of the texts the encoder truncated."""
     if cut:
         note(
-            f"the sentence encoder reads the first {encoder.window} tokens of a text; of {cut} of {texts} texts "
-            "it sees the beginning alone, so an embedding attack misses what stands behind"
+            f"the sentence encoder truncates texts to {encoder.window} tokens; {cut} of {texts} texts are longer, so "
+            "an embedding attack misses the rest of them"
         )
 
 
@@ -106,7 +106,10 @@ class _AnyEncoder:
         self._device, self._memory = device, Memory(device, folder.name)
         self.tokenizer = self._model.tokenizer
         if not self._model.max_seq_length or self._model.max_seq_length > LONGEST:
-            raise UserError(f"{folder} states no longest text; give it a max_seq_length in sentence_bert_config.json")
+            raise UserError(
+                f"{folder} does not state the length at which texts are truncated; set max_seq_length in its "
+                "sentence_bert_config.json"
+            )
         self.window = self._model.max_seq_length
         self.dimensions = len(self._model.encode("", show_progress_bar=False))
 

@@ -71,11 +71,13 @@ class Address:
         except ValueError:  # a port that is not a number, or an unbalanced bracket
             host = None
         if not host:
-            raise UserError(f"{called} is no URL (it is not shown here); it must be like http://localhost:8000/v1")
+            raise UserError(
+                f"{called} is not a URL (its value is not shown); set it to one like http://localhost:8000/v1"
+            )
         if url is not None and "@" in parts.netloc:
             raise UserError(
-                f"{called} (not shown here) holds a user or a password, which files and lists of processes would show; "
-                "send it in a header whose value is in the environment"
+                f"{called} (its value is not shown) contains a user name or password, which files and process lists "
+                "would reveal; send it in a header whose value is in the environment"
             )
         return cls(text, host, called)
 
@@ -162,7 +164,9 @@ class Endpoint:
                     revision = self._ask_first(new[0], ask)
                     self._ask_rest(missing(revision), ask, revision, label)
                 except OpenAIError as error:
-                    raise UserError(f"{self._explain(error)}; answers so far are kept, run again to go on") from None
+                    raise UserError(
+                        f"{self._explain(error)}; the answers so far are cached: run again to continue"
+                    ) from None
                 finally:
                     if self._spending is not None:
                         note(f"{self._spending.said}, to {self.address.host}")
@@ -177,7 +181,7 @@ class Endpoint:
         except (APIConnectionError, InternalServerError, RateLimitError) as error:
             if _unreachable(error):
                 raise
-            note(f"the endpoint at {self.address.host} has not answered yet; it is tried {RETRIES + 1} times more")
+            note(f"the endpoint at {self.address.host} has not answered yet; {RETRIES + 1} more attempts follow")
             return ask(key)
 
     def _ask_rest(self, keys: list[bytes], ask: Callable[..., str], revision: str, label: str) -> None:
@@ -189,7 +193,8 @@ class Endpoint:
                 if (other := done.result()) != revision:
                     raise UserError(
                         f"the endpoint at {self.address.host} changed its revision from {fingerprint(revision)} to "
-                        f"{fingerprint(other)} {HASHED}; answers of both are kept, run again for those of one"
+                        f"{fingerprint(other)} {HASHED} during the run; answers of both are cached: run again for "
+                        "answers of one revision"
                     )
         finally:
             pool.shutdown(cancel_futures=True)
@@ -211,9 +216,10 @@ class Endpoint:
             except UnicodeEncodeError:
                 what = "half of a character (a lone surrogate), which is not valid UTF-8"
             except (ValueError, AttributeError, LookupError, TypeError):  # not JSON, or not of this form
-                what = f"something that is no {self._form}"
+                what = f"something other than a {self._form}"
         raise UserError(
-            f"the endpoint at {self.address.host} answered {WHOLE} times with {what}; answers so far are kept"
+            f"the endpoint at {self.address.host} answered {WHOLE} times with {what}; the answers so far are cached: "
+            "run again to continue"
         )
 
     def _explain(self, error: OpenAIError) -> str:
@@ -223,8 +229,8 @@ class Endpoint:
         at, called = f"the endpoint at {self.address.host}", self.address.called
         if (refused := _certificate(error)) is not None:
             return (
-                f"{at} has a certificate that is not trusted ({refused}); name the file of its authority in "
-                "SSL_CERT_FILE, or give the server a certificate that this machine trusts"
+                f"{at} has an untrusted certificate ({refused}); name its authority's file in SSL_CERT_FILE, or give "
+                "the server a certificate that this machine trusts"
             )
         if _unreachable(error):
             return f"{at} cannot be reached; check {called}, and that the server runs"
@@ -236,8 +242,8 @@ class Endpoint:
             return f"{at} {how}, {RETRIES + 1} times{remedy}"
         if 300 <= status < 400:
             return (
-                f"{at} answered with status {status}, a redirect, which is not followed: it would carry the text to "
-                f"another address; set {called} to the address that is meant"
+                f"{at} answered with status {status}, a redirect, which is not followed since it would send the text "
+                f"to another address; set {called} to the final address"
             )
         remedy = {
             404: f"check {called}",
@@ -258,7 +264,10 @@ def environment(name: str, purpose: str) -> str:
     if not value:
         raise UserError(f"{name} is not set; export {purpose}")
     if not (value.isascii() and value.isprintable()):  # the client library's error message would quote it
-        raise UserError(f"{name} (not shown here) holds characters that no key has, such as a line break")
+        raise UserError(
+            f"{name} (its value is not shown) contains characters that a key cannot have, such as a line break; "
+            "correct it"
+        )
     return value
 
 

@@ -77,7 +77,7 @@ class EndpointClient(httpx2.Client):
             return answer.result(self._seconds)
         except TimeoutError:
             late.set()
-            raise httpx2.ReadTimeout("no whole answer in time", request=request) from None
+            raise httpx2.ReadTimeout("no complete answer in time", request=request) from None
 
     def _whole(self, request: httpx2.Request, late: threading.Event, **options: Any) -> httpx2.Response:
         response = super().send(request, **options | {"stream": True, "follow_redirects": False})
@@ -85,8 +85,8 @@ class EndpointClient(httpx2.Client):
         try:
             if response.headers.get("Content-Encoding", "identity").lower() != "identity":
                 raise UserError(
-                    f"the endpoint at {request.url.host} compresses its answers, though it was asked not to; have it, "
-                    "or the proxy before it, send them as they are"
+                    f"the endpoint at {request.url.host} compresses its answers although the request excludes it; turn "
+                    "compression off at the endpoint or its proxy"
                 )
             for piece in response.iter_raw():
                 body += piece

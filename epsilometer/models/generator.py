@@ -75,7 +75,7 @@ class Generator(ABC):
         if report["missing_keys"]:
             raise UserError(
                 f"{self.folder} is not {KINDS[self._kind]}: its weights lack {min(report['missing_keys'])}; give a "
-                "checkpoint with its vocabulary head"
+                "checkpoint with a vocabulary head"
             )
         self._check_tokenizer()
         self.network.eval().to(device)
@@ -201,7 +201,9 @@ def gather(caches: Sequence[Any], rows: Tensor) -> Any:
     gathered.layers = []
     for layers in zip(*(cache.layers for cache in caches), strict=True):
         if not isinstance(getattr(layers[0], "keys", None), Tensor):
-            raise UserError(f"the model keeps {type(layers[0]).__name__}, not keys and values; give another model")
+            raise UserError(
+                f"the model caches {type(layers[0]).__name__} instead of keys and values; give another model"
+            )
         layer = copy.copy(layers[0])
         single = len(layers) == 1
         layer.keys = (layers[0].keys if single else torch.cat([part.keys for part in layers]))[rows]
@@ -217,7 +219,7 @@ def architecture(model: str | Path) -> str:
     """
     path = locate(model) / "config.json"
     if not path.is_file():
-        raise UserError(f"model {str(model)!r} has no config.json of a language model")
+        raise UserError(f"model {str(model)!r} has no config.json of a language model; give the folder of one")
     config = json.loads(path.read_text())
     named = " ".join(config.get("architectures") or [])
     if config.get("is_encoder_decoder"):
@@ -226,7 +228,10 @@ def architecture(model: str | Path) -> str:
         return "masked"
     if "CausalLM" in named or "LMHeadModel" in named:
         return "causal"
-    raise UserError(f"model {str(model)!r} is no language model with a vocabulary head: it is {named or 'unnamed'}")
+    raise UserError(
+        f"model {str(model)!r} is not a language model with a vocabulary head, but {named or 'unnamed'}; give a "
+        "language model"
+    )
 
 
 def positions(config: Any) -> int | None:

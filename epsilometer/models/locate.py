@@ -55,7 +55,7 @@ def read_pin(name: str | Path) -> dict[str, Any] | None:
             return pin
     except (ValueError, KeyError, TypeError):
         pass
-    raise UserError(f'{path} must be {{"model": id, "revision": commit}}, the pin of a model of the hub')
+    raise UserError(f'{path} is not the pin of a model of the hub; write {{"model": id, "revision": commit}}')
 
 
 def locate(name: str | Path) -> Path:
@@ -72,8 +72,8 @@ def locate(name: str | Path) -> Path:
     folder = local(name) or _download(str(name))
     if not _complete(folder):
         raise UserError(
-            f"model {str(name)!r}: {folder} does not hold a configuration and safetensors weights; weights in other "
-            "formats are not loaded: convert the model, or give a revision that holds safetensors (id@revision)"
+            f"model {str(name)!r}: {folder} does not contain a configuration and safetensors weights, the only format "
+            "that is loaded; convert the model, or give a revision with safetensors (id@revision)"
         )
     checksums.check(folder)
     check_files(folder)
@@ -165,13 +165,13 @@ def _check_sizes(file: Path, shapes: Sequence[Sequence[int]]) -> None:
     except ValueError as error:
         raise UserError(f"{file} is not readable JSON ({error}); fetch the model again") from error
     if not isinstance(config, dict):
-        raise UserError(f"{file} must hold the settings of a model, got {type(config).__name__}; fetch it again")
+        raise UserError(f"{file} must contain the settings of a model, got {type(config).__name__}; fetch it again")
     largest = max((size for shape in shapes for size in shape), default=0)
     allowed = dict.fromkeys(_SIZES, largest) | dict.fromkeys(_LAYERS, len(shapes))
     for name, most in allowed.items():
         if isinstance(stated := config.get(name), int) and stated > most:
             held = f"has no tensor larger than {most}" if name in _SIZES else f"has {most} tensors"
-            raise UserError(f"{file} states {name} {stated}, and the model {held}; fetch the model that it belongs to")
+            raise UserError(f"{file} states {name} {stated}, but the model {held}; fetch the model that it belongs to")
 
 
 def local(name: str | Path) -> Path | None:
@@ -186,7 +186,7 @@ def local(name: str | Path) -> Path | None:
     text = str(name)
     slashes = hub_id(text)[0].count("/")
     if isinstance(name, Path) or text.startswith((".", "/", "~")) or slashes > 1 or path.exists():
-        raise UserError(f"model {text!r} looks like a path, but is no folder; give the folder that holds config.json")
+        raise UserError(f"folder {text!r} of the model not found; give the folder that contains config.json")
     return None
 
 
@@ -218,7 +218,7 @@ def _wanted(of: Repository, names: Sequence[str]) -> list[str]:
     chosen = [name for name in names if any(fnmatch(name, pattern) for pattern in FILES)]
     if not any(name.endswith(".safetensors") for name in chosen):
         pickles = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack"))]
-        held = f"its weights are in {', '.join(pickles[:3])}" if pickles else "it holds no weights"
+        held = f"its weights are in {', '.join(pickles[:3])}" if pickles else "it contains no weights"
         raise UserError(
             f"{of}: {held}, not in safetensors. A pickle can run code when it is read, so it is neither fetched nor "
             "loaded: name a revision that holds safetensors (id@revision; the hub converts many models under "

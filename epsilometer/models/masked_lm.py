@@ -68,9 +68,7 @@ class MaskedLM:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         if self._model.mask is None:
-            raise UserError(
-                f"the tokeniser in {folder} has no mask token to put in a word's place; give a masked language model"
-            )
+            raise UserError(f"the tokeniser in {folder} has no mask token; give a masked language model")
         self._frame = _frame(self._tokenizer, self._model.mask)
         if not token_types:
             self._frame = self._frame._replace(kinds=[0] * len(self._frame.kinds))
@@ -121,7 +119,7 @@ class MaskedLM:
         """Yield the model's input for each row, as `mask_logits` builds it."""
         for text, word in rows:
             if not 0 <= word < len(texts_words[text]):
-                raise IndexError(f"row ({text}, {word}): the text has {len(texts_words[text])} words")
+                raise IndexError(f"row ({text}, {word}) is out of range: the text has {len(texts_words[text])} words")
         wanted = sorted({int(text) for text, _ in rows})
         encodings = self._tokenizer.encode_batch([" ".join(texts_words[i]) for i in wanted], add_special_tokens=False)
         subwords = {
@@ -237,8 +235,8 @@ class _AnyMaskedLM:
                 raise UserError(f"{folder} does not load as a masked language model: {error}") from error
         if report["missing_keys"]:
             raise UserError(
-                f"{folder} is no masked language model: its weights lack {min(report['missing_keys'])}; give a "
-                "checkpoint with its vocabulary head"
+                f"{folder} is not a masked language model: its weights lack {min(report['missing_keys'])}; give a "
+                "checkpoint with a vocabulary head"
             )
         self._model.eval().to(device)
         self._device, self._memory = device, Memory(device, folder.name)
@@ -325,7 +323,10 @@ def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
     trained = load_file(delta_folder / "delta.safetensors")
     unknown = [name for name in trained if name not in weights and not name.startswith("cls.predictions.")]
     if unknown:
-        raise UserError(f"{delta_folder} was not trained on {encoder_folder}: the encoder has no {unknown[0]}")
+        raise UserError(
+            f"{delta_folder} was not trained on {encoder_folder}: the encoder has no {unknown[0]}; give the encoder "
+            "that it was trained on"
+        )
     weights |= {name: tensor.astype(np.float32) for name, tensor in trained.items()}
     config = json.loads((encoder_folder / "config.json").read_text())
     config.pop("_name_or_path", None)

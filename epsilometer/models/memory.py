@@ -48,13 +48,16 @@ class Memory:
         """Use half as many rows from here on. Raises UserError where there was one row."""
         if self._last == 1:
             raise UserError(
-                f"the {self._device} device ran out of memory with one row of {self._model}; use a smaller model, "
-                "precision: bfloat16, shorter texts, fewer workers on this device, or device: cpu"
+                f"the {self._device} device ran out of memory with a batch of one row of {self._model}; use a smaller "
+                "model, precision: bfloat16, shorter texts, fewer workers on this device, or device: cpu"
             )
         self._halvings += 1
         batches.noted(self._model, self._budget, self._halvings)
         torch.cuda.empty_cache()
-        say(f"out of memory: {self._model} goes on with half as many rows, which can change last bits")
+        say(
+            f"out of memory: {self._model} continues with batches of half as many rows, which can change last bits of "
+            "results"
+        )
 
     def attempt(self, work: Callable[[], W]) -> W:
         """Return the result of work that is repeated with fewer rows if memory runs out."""

@@ -33,7 +33,7 @@ class Provider(ABC):
 
     def __init__(self, prompt: str | None, temperature: float, longest: int) -> None:
         if prompt is not None and "{}" not in prompt:
-            raise UserError(f"prompt must hold {{}}, where the text goes, got {prompt!r}")
+            raise UserError(f"prompt must contain {{}}, which is replaced by the text, got {prompt!r}")
         self._prompt, self._temperature, self._longest = prompt, temperature, longest
         self._written: dict[str, list[str]] = {}
 
@@ -91,14 +91,16 @@ class LocalProvider(Provider):
         super().__init__(prompt, temperature, longest)
         kind = architecture(model)
         if kind not in ("seq2seq", "causal"):
-            raise UserError(f"candidates need a model that writes text, {str(model)!r} is {KINDS[kind]}")
+            raise UserError(
+                f"candidates need a model that writes text, but {str(model)!r} is {KINDS[kind]}; give another model"
+            )
         self._model = Seq2Seq(model) if kind == "seq2seq" else CausalLM(model)
         self._chats = isinstance(self._model, CausalLM) and self._model.chats
         self._prompt = prompt or (INSTRUCTION if self._chats else DOCUMENT if kind == "seq2seq" else MARKER)
         if self._model.room(longest) < len(self._tokens("a")):
             raise UserError(
-                f"max_new_tokens must leave room for the prompt within what {model} can read and write "
-                f"({self._model.window} and {self._model.longest(0)} tokens), got {longest}; give fewer"
+                f"max_new_tokens must leave room for the prompt in the window of {model} ({self._model.window} tokens "
+                f"to read, {self._model.longest(0)} to write), got {longest}; set fewer"
             )
 
     def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:

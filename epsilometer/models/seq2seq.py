@@ -157,7 +157,10 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
     tied = "cls.predictions.decoder."
     wrong = report.unexpected_keys + [name for name in report.missing_keys if not name.startswith(tied)]
     if wrong:
-        raise UserError(f"{decoder_folder} was not trained on {encoder_folder}: only one of them holds {wrong[0]}")
+        raise UserError(
+            f"{decoder_folder} was not trained on {encoder_folder}: only one of them contains {wrong[0]}; give the "
+            "encoder that it was trained on"
+        )
     decoder.tie_weights()
     start, end, pad = tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id
     model = EncoderDecoderModel(encoder=encoder, decoder=decoder)

@@ -67,7 +67,7 @@ class Template(BaseModel):
             raise UserError(f"the template {str(path)!r} cannot be read ({error.strerror}); check the path") from None
         except (yaml.YAMLError, UnicodeDecodeError):
             raise UserError(
-                f"the template {path} is no readable YAML; put values that hold {{ or : in quotes"
+                f"the template {path} is not readable YAML; put values that contain {{ or : in quotes"
             ) from None
         try:
             template = cls.model_validate(content if isinstance(content, dict) else {})
@@ -75,21 +75,26 @@ class Template(BaseModel):
             wrong = error.errors()[0]
             place = ".".join(map(str, wrong["loc"])) or "it"
             rule = wrong["msg"][:1].lower() + wrong["msg"][1:]
-            raise UserError(f"the template {path}: {place}: {rule} (the value is not shown)") from None
+            raise UserError(
+                f"the template {path} is invalid at {place}: {rule} (the value is not shown); correct it"
+            ) from None
         template._check(path)
         return template
 
     def _check(self, path: Path) -> None:
         written = json.dumps(self.body)
         if TEXT not in written:
-            raise UserError(f"the template {path} has no {TEXT} in its body, so no text would be sent; put it there")
+            raise UserError(
+                f"the template {path} has no {TEXT} in its body, so no text would be sent; put {TEXT} where the text "
+                "belongs"
+            )
         if isinstance(self.body, str) and self.body.lstrip()[:1] in ("{", "[") and self.body.strip() != TEXT:
             raise UserError(
-                f"the template {path} has JSON written as a string for its body, in which a text with a quotation mark "
-                "would break; write the body as YAML: keys and values"
+                f"the body of the template {path} is JSON in a string, which a text with a quotation mark would break; "
+                "write the body as YAML, in keys and values"
             )
         if any(mark in name for name in self.headers for mark in "\r\n: "):
-            raise UserError(f"the template {path} has a header whose name no header can have; correct it")
+            raise UserError(f"the template {path} has a header with an invalid name; correct it")
 
     @property
     def has_budget(self) -> bool:
@@ -148,7 +153,7 @@ class Service:
             key_of(revision, {**address.place, "template": template.model_dump(mode="json", exclude=read_only)}).hex(),
             store,
             form="reply to the template",
-            remedies=dict.fromkeys((401, 403), "check the headers of the template, and the variables that they name"),
+            remedies=dict.fromkeys((401, 403), "check the headers of the template and the variables that they name"),
             workers=workers,
             timeout=timeout,
             spending=spending,
@@ -209,15 +214,15 @@ def read(template: Template, response: httpx2.Response) -> Completion:
     from epsilometer.models.replies import NoAnswer, at, events, is_stream, objects
 
     if is_stream(response) and not template.stream:
-        raise UserError("the service answers with server-sent events; say stream: true in the template")
+        raise UserError("the service answers with server-sent events; set stream: true in the template")
     if template.stream and not is_stream(response):
-        raise NoAnswer("no server-sent events, which the template says that it streams")
+        raise NoAnswer("no server-sent events, although the template sets stream: true")
     if template.answer is None:
         parts = events(response) if template.stream else [response.text]
         return Completion("".join(parts), 0, 0)
     values = objects(response)
     if not values:
-        raise NoAnswer(f"no JSON, in which the template reads {template.answer}")
+        raise NoAnswer(f"no JSON, from which the template reads {template.answer}")
     answers, flaws = [], Flaw.NONE
     for value in values:
         if template.finish is not None:

@@ -104,10 +104,10 @@ class Forecast:
     def said(self, prices: Prices) -> str:
         """Return the forecast in words, without the texts."""
         return (
-            f"{self.least.requests:,} requests ({self.stored:,} of {self.questions:,} answers are stored already), "
-            f"about {self.least.read:,} tokens read (one for {TOKEN} characters), at most {self.most.written:,} written"
+            f"{self.least.requests:,} requests ({self.stored:,} of {self.questions:,} answers are cached), about "
+            f"{self.least.read:,} tokens read (one per {TOKEN} characters), at most {self.most.written:,} written"
             + (f"; cost {self.least.cost(prices):,.2f} to {self.most.cost(prices):,.2f}" if any(prices) else "")
-            + "; repeated attempts come on top"
+            + "; retries are not counted"
         )
 
 
@@ -119,7 +119,7 @@ class Dry(UserError):
         if most is not None and most > forecast.questions:
             characters = round(most / max(1, forecast.questions) * forecast.characters)
             every = Forecast(most, 0, characters, forecast.longest)
-            said += f"; that is the first round, and all rounds are at most {every.said(prices)}"
+            said += f"; this is the first round, all rounds together are at most {every.said(prices)}"
         super().__init__(said)
         self._forecast, self._prices = forecast, prices
 
@@ -159,7 +159,9 @@ class Spends:
     @model_validator(mode="after")
     def _has_prices(self) -> Spends:
         if self.max_cost is not None and not any(self.prices):
-            raise UserError("max_cost needs prices: of a million tokens read, of a million written, and of a request")
+            raise UserError(
+                "max_cost needs prices; set them per million input tokens, per million output tokens, and per request"
+            )
         return self
 
     def account(self, longest: int) -> Spending:
@@ -203,8 +205,8 @@ class Spending:
             while (bound := (self._spent + most).beyond(self._caps, self._prices)) is not None:
                 if not self._open:
                     raise UserError(
-                        f"the next request may exceed {bound}: {self.said}; answers so far are kept, run again with a "
-                        "higher bound to go on"
+                        f"the next request may exceed {bound}: {self.said}; the answers so far are cached: run again "
+                        "with a higher bound to continue"
                     )
                 self._changed.wait()
             self._spent, self._open = self._spent + most, self._open + 1
@@ -225,8 +227,8 @@ class Spending:
             raise Dry(forecast, self._prices)
         if (bound := (self._spent + forecast.least).beyond(self._caps, self._prices)) is not None:
             raise UserError(
-                f"these texts exceed {bound}, so nothing was sent: {forecast.said(self._prices)}; ask for fewer trials "
-                "or epsilons, or allow more"
+                f"these texts exceed {bound}, so nothing was sent: {forecast.said(self._prices)}; set fewer trials or "
+                "epsilons, or a higher bound"
             )
 
     @property

@@ -98,7 +98,10 @@ class Tagger:
         from tokenizers import Tokenizer
 
         if not (heads / "heads.safetensors").is_file() or not (heads / "labels.json").is_file():
-            raise UserError(f"{heads} holds no tagger: heads.safetensors and labels.json are missing")
+            raise UserError(
+                f"{heads} does not contain a tagger: heads.safetensors and labels.json are missing; give the folder of "
+                "a tagger"
+            )
         labels = json.loads((heads / "labels.json").read_text())
         self.labels: list[str] = labels["upos"]
         self._weights = {name: w.astype(np.float64) for name, w in load_file(heads / "heads.safetensors").items()}
@@ -187,8 +190,8 @@ class SpacyTagger:
             self._pipeline: Any = spacy.load(name)
         except (ImportError, OSError) as error:
             raise UserError(
-                f"tagger {name!r} is neither {HEADS.name!r} nor an installed spaCy pipeline: install it "
-                f"(pip install spacy; python -m spacy download {name}), or leave `tagger` out"
+                f"tagger {name!r} is neither {HEADS.name!r} nor an installed spaCy pipeline; install it (pip install "
+                f"spacy; python -m spacy download {name}), or leave `tagger` out"
             ) from error
 
     def triples(self, texts: Sequence[str]) -> list[list[Triple]]:

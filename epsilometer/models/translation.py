@@ -33,7 +33,7 @@ class Translator(Seq2Seq):
 
         if not isinstance(self.tokenizer, MarianTokenizer):
             raise UserError(
-                f"{self.folder} is no Marian translation model: its tokeniser is {type(self.tokenizer).__name__}; "
+                f"{self.folder} is not a Marian translation model: its tokeniser is {type(self.tokenizer).__name__}; "
                 "give one such as Helsinki-NLP/opus-mt-en-fr"
             )
         if self.tokenizer.supported_language_codes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,17 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.calibration.sampled import ATTRIBUTE, Watch, unwatched
-from epsilometer.auditing.question import question
+from epsilometer.auditing.question import Question, question
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.auditing.trials.unread import say, unread
 from epsilometer.core.errors import UserError
-from epsilometer.doors.calibrate import calibrate_on
+from epsilometer.doors.calibrate import Searched, calibrate_on, check_search, searched, with_search
+from epsilometer.doors.calibrate import calibrate as search_by
+from epsilometer.pipeline.asking import subject_of, with_embeddings
 from epsilometer.pipeline.params import Params, read
-from epsilometer.project.paths import inside
+from epsilometer.project.paths import audited, inside
 from epsilometer.project.sections import Cell
 from epsilometer.questions.which_text import WhichText
 from epsilometer.studies.anonymity.calibrating import row as attribute_row
@@ -90,13 +94,16 @@ def calibrate_cells(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per cell of the parameter file, for these mechanisms and data sets; without names, for all.
 
-    Needs the data sets as the audit prepared them. Counts are kept in data/calibrating. watch: by label, a callback
+    Needs the data sets as the audit prepared them. Counts are kept in data/calibrating; those of another question than
+    which_text are not, and it is searched for each of `mechanisms` on each data set. watch: by label, a callback
     during the search of a cell. Raises UserError for unknown names, before anything is rewritten.
     """
     search.goal(target)
     search.aim(target)  # refuses an invalid target
-    if not isinstance(question(search.question), WhichText):
-        raise UserError("the cells of a project are searched by which_text; give texts to search by another question")
+    by = question(search.question)
+    if not isinstance(by, WhichText):
+        yield from calibrate_by(params, by, target, search=search, mechanisms=mechanisms, datasets=datasets)
+        return
     cells: Mapping[str, Cell] = params.cells
     if search.measure == ATTRIBUTE:
         cells = {name: cell for name, cell in params.anonymity.items() if cell.part == "test"}
@@ -111,3 +118,39 @@ def calibrate_cells(
             yield attribute_row(of, params, cell, partial(search.goal, target))
         else:
             yield calibrate_cell(params, cell, target, search=search, watch=watch)
+
+
+def calibrate_by(
+    params: Params,
+    question: Question,
+    target: float,
+    search: Search,
+    mechanisms: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+) -> Iterator[dict[str, Any]]:
+    """Yield a row per mechanism and data set of the parameter file, searched by the figure of a question.
+
+    Raises UserError for unknown names, and for a search that has no effect on the question; a row says what keeps its
+    mechanism or data set from being searched.
+    """
+    check_search(question, search)
+    check_names(params, mechanisms, datasets, search.attack)
+    for dataset in datasets or params.datasets:
+        for name in mechanisms or params.mechanisms:
+            row = {"dataset": dataset, "mechanism": name, "target": target, "sees": None}
+            yield row | searched(partial(_by_question, params, (name, dataset), question, target, search=search))
+
+
+def _by_question(params: Params, at: tuple[str, str], question: Question, target: float, *, search: Search) -> Searched:
+    """Search for the epsilon of a mechanism on a data set."""
+    name, dataset = at
+    cell = Cell(dataset=dataset, **params.mechanisms[name].model_dump())
+    if cell.epsilons is None:
+        raise UserError(f"{name} has no privacy budget, so there is none to calibrate; audit it instead")
+    if len(cell.epsilons) < 2 and None in (search.low, search.high):
+        raise UserError("params.yaml gives it one epsilon, so there is no range to search; give low and high")
+    ends = search.goal(target, min(cell.epsilons), max(cell.epsilons))
+    of = subject_of(params, cell, name, audited(params, dataset), budgets_at=f"mechanisms.{name}.epsilons")
+    say(unread(of.mechanism, of.pool.texts))
+    of = with_search(with_embeddings(params, question, of), search)
+    return search_by(question, of, target, replace(search, low=ends.low, high=ends.high))

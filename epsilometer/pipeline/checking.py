@@ -21,7 +21,7 @@ from epsilometer.pipeline.downloads import Download, downloads, packaged
 from epsilometer.pipeline.params import Params
 from epsilometer.project import cells
 from epsilometer.project.corpora import corpus
-from epsilometer.project.sections import Dataset
+from epsilometer.project.sections import Dataset, MechanismEntry
 from epsilometer.runtime import checksums
 from epsilometer.studies.anonymity import checking as anonymity
 from epsilometer.studies.leaderboard import building as leaderboard
@@ -75,6 +75,10 @@ def check(params: Params) -> list[Download]:
             built = build_mechanism(str(params.code(cell)), settings, cell.resource, place)
             anonymity.check_auxiliaries(params, cell, built, place)
     _check_attacks(params)
+    if params.questions:
+        from epsilometer.pipeline import asking  # its libraries load slowly
+
+        asking.check_questions(params)
     if params.membership or params.reconstruction:
         from epsilometer.studies.training import checking as training  # its libraries load slowly
 
@@ -106,14 +110,19 @@ def _check_resources(params: Params) -> None:
             for name in getattr(params, kind)
         ),
     ]
-    for kind in ("cells", "downstream", "anonymity"):
-        for name, cell in getattr(params, kind).items():
-            resource = cell.resource
-            if resource is not None and os.path.normpath(resource) not in outputs and not Path(resource).exists():
-                raise UserError(
-                    f"{unknown(f'resource in {kind}.{name}.resource', resource, outputs)}; a resource is made by a "
-                    "stage, or is a file or folder of your own"
-                )
+    entries: dict[str, MechanismEntry] = {
+        f"{kind}.{name}": cell
+        for kind in ("cells", "downstream", "anonymity")
+        for name, cell in getattr(params, kind).items()
+    }
+    entries |= {f"mechanisms.{each.mechanism}": params.mechanisms[each.mechanism] for each in params.questions.values()}
+    for place, cell in entries.items():
+        resource = cell.resource
+        if resource is not None and os.path.normpath(resource) not in outputs and not Path(resource).exists():
+            raise UserError(
+                f"{unknown(f'resource in {place}.resource', resource, outputs)}; a resource is made by a stage, or is "
+                "a file or folder of your own"
+            )
 
 
 def _check_memory(params: Params) -> None:

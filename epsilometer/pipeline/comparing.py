@@ -1,9 +1,10 @@
-"""The comparison of two mechanisms: on texts by any question, or in a project by the guesses of its last audit."""
+"""The comparison of two mechanisms: on texts by any question, or in a project by the trials of its last audit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -12,12 +13,18 @@ from epsilometer.auditing.question import Question
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import at_budget, budget_name
 from epsilometer.doors import compare as door
+from epsilometer.doors.record import observed_in
+from epsilometer.pipeline.answers import recorded
+from epsilometer.pipeline.asking import asked_for
+from epsilometer.pipeline.params import read
+from epsilometer.pipeline.question_params import QuestionEntry, QuestionParams
 from epsilometer.project.paths import inside
 from epsilometer.questions.which_text import WhichText
-from epsilometer.studies.texts.comparing import compare_cells
-from epsilometer.studies.texts.params import read
+from epsilometer.studies.texts.comparing import compare_cells, labels
 
 Side = Named | tuple[Named, float]
 """A mechanism at an epsilon, or a mechanism without a privacy budget."""
@@ -58,22 +65,85 @@ def compare(
     comparison. The table prints four columns and holds all: `table.columns`.
 
     question: another question by name, path of a file or as an object, on texts or on a table with a column `text` and
-    the columns that the question reads. Its columns are dataset and those of `epsilometer.doors.compare.compare`.
-    Raises UserError for an epsilon that was not audited, that is missing or that has no effect, for a question without
-    an outcome for each trial, and for values outside their range.
+    the columns that the question reads; of a project by two entries of `questions` in params.yaml, which a column
+    `entries` names. Its other columns are dataset and those of `epsilometer.doors.compare.compare`. Raises UserError
+    for an epsilon that was not audited, that is missing or that has no effect, for a question without an outcome for
+    each trial, and for values outside their range.
     """
     (left, left_at), (right, right_at) = _at(first), _at(second)
-    by = questions.question(question)
     if not isinstance(source, (str, Path)):
+        by = questions.question(question)
         rows = door.compare_on(source, (left, left_at), (right, right_at), trials, question=by, design=design)
         return (Compared if isinstance(by, WhichText) else ComparedByQuestion)(rows)
     if design != STANDARD or not (isinstance(left, str) and isinstance(right, str)):
         raise UserError("a project has its design in params.yaml, and its mechanisms by name")
-    if not isinstance(by, WhichText):
-        raise UserError("a project's audit compares by which_text; give texts to compare by another question")
     with inside(source):
         params = read()
-        return Compared(compare_cells(params, (left, left_at), (right, right_at), params.audit.alpha))
+        if params.cells and (isinstance(question, WhichText) or str(question) == "which_text"):
+            return Compared(compare_cells(params, (left, left_at), (right, right_at), params.audit.alpha))
+        return ComparedByQuestion(compare_entries(params, (left, left_at), (right, right_at), question))
+
+
+def compare_entries(
+    params: QuestionParams,
+    first: tuple[str, float | None],
+    second: tuple[str, float | None],
+    question: str | Path | Question,
+    settings: Mapping[str, Any] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the rows of a comparison by the entries of `questions` in params.yaml, from their recorded trials.
+
+    first, second: a mechanism, by its key, and its epsilon. settings: those that a question given by name must have.
+    Compares each pair of entries with the same question, settings, data set and number of trials. Raises UserError
+    where there is none.
+    """
+    chosen = [name for name in params.questions if _is_of(params, name, question, settings or {})]
+    pairs = [
+        (name, other)
+        for name in chosen
+        for other in chosen
+        if (params.questions[name].mechanism, params.questions[other].mechanism) == (first[0], second[0])
+        and _trials(params.questions[name]) == _trials(params.questions[other])
+    ]
+    if not pairs:
+        raise UserError(
+            f"no two entries of questions ask {question} of {first[0]} and {second[0]} with the same settings, data "
+            f"set and trials; entries of this question: {', '.join(chosen) or 'none'}"
+        )
+    figures = [(_at_epsilon(params, a, first[1]), _at_epsilon(params, b, second[1])) for a, b in pairs]
+    at_least = any(row["at_least"] for sides in figures for side in sides for row in side.to_dicts())
+    sides = [[{row["figure"]: observed_in(row) for row in side.to_dicts()} for side in pair] for pair in figures]
+    rows = door.compared(sides, labels(first, second), params.audit.alpha, at_least=at_least)
+    return [
+        {"dataset": params.questions[a].dataset, "entries": a if a == b else f"{a}; {b}", **row}
+        for (a, b), some in zip(pairs, rows, strict=True)
+        for row in some
+    ]
+
+
+def _is_of(params: QuestionParams, name: str, question: str | Path | Question, settings: Mapping[str, Any]) -> bool:
+    """Return True if an entry asks a question: one of this name with these settings, or an equal object."""
+    entry = params.questions[name]
+    if not isinstance(question, (str, Path)):
+        return asked_for(params, name) == question
+    return entry.question == str(question) and settings.items() <= entry.settings.items()
+
+
+def _trials(entry: QuestionEntry) -> dict[str, Any]:
+    return entry.model_dump(include={"question", "settings", "dataset", "trials"})
+
+
+def _at_epsilon(params: QuestionParams, name: str, epsilon: float | None) -> pl.DataFrame:
+    """Return the figures of an entry at one epsilon. Raises UserError where they were not measured there."""
+    every = recorded(params, name)
+    if every.is_empty():
+        raise UserError(f"{name} has no outcome for each trial, so nothing can be paired; compare another question")
+    rows = tables.at_epsilon(every, epsilon)
+    if rows.is_empty():
+        epsilons = ", ".join(map(budget_name, every["epsilon"].unique().sort()))
+        at = at_budget(epsilon) or " without an epsilon"
+        raise UserError(f"{name} was not measured{at}; give one of its epsilons ({epsilons})")
+    return rows
 
 
 def _at(side: Side) -> tuple[Named, float | None]:

@@ -46,7 +46,8 @@ def check(params: Params, *, with_code: bool) -> None:
 def measured(params: Params) -> list[str]:
     """The stages whose results a baseline has, by address; none if params.yaml names nothing for a baseline."""
     of_attributes = (f"anonymity@{name}" for name, cell in params.anonymity.items() if cell.part == "test")
-    return [*(["estimate"] if params.cells else []), *of_attributes]
+    of_questions = (f"asked@{name}" for name in params.questions)
+    return [*(["estimate"] if params.cells else []), *of_attributes, *of_questions]
 
 
 def leading_to(targets: Iterable[str]) -> list[str]:

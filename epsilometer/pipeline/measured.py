@@ -11,7 +11,7 @@ import polars as pl
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline import current
+from epsilometer.pipeline import answers, current
 from epsilometer.pipeline.params import Params, read
 from epsilometer.project.commit import commit
 from epsilometer.project.paths import inside
@@ -19,28 +19,37 @@ from epsilometer.project.remembered import remembered
 from epsilometer.reaudit import baseline, history
 from epsilometer.reaudit.baseline import Baseline
 from epsilometer.reaudit.drift import Measured, Row
-from epsilometer.reaudit.sources import records
+from epsilometer.reaudit.sources import Source, records
 from epsilometer.report import page
 from epsilometer.studies.anonymity import measured as of_anonymity
 from epsilometer.studies.texts import measured as of_texts
-from epsilometer.studies.texts.sources import current as sources_now
+from epsilometer.studies.texts import sources as of_cells
 
 
 def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
     """The current audit in a folder, row by row, without the choice of the strongest."""
-    return of_texts.measure(params, folder) | of_anonymity.measure(params, folder)
+    of_cells_and_attributes = of_texts.measure(params, folder) | of_anonymity.measure(params, folder)
+    return of_cells_and_attributes | answers.measure(params, folder)
+
+
+def sources(params: Params, folder: Path = Path(".")) -> list[Source]:
+    """The sources of what is measured, whose updates a re-audit looks for, without asking the hub."""
+    return [*of_cells.current(params, folder), *answers.sources(params, folder)]
 
 
 def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path(".")) -> pl.DataFrame:
     """The history's rows for the audit in a folder: the estimates of `cells`, or without cells attribute losses.
 
-    measured: as `measure` returns it.
+    Figures of questions follow. measured: as `measure` returns it.
     """
-    if params.cells:
-        return tables.read(folder / "data/estimates.parquet", ESTIMATES)
-    rows = [row._asdict() | asdict(result.estimate) for row, result in sorted(measured.items())]
-    columns = ("trials", "loss", "point", "upper", "ceiling")
-    return pl.DataFrame(rows, schema={name: history.HISTORY[name] for name in (*Row._fields, *columns)})
+    shown = {row: result for row, result in measured.items() if result.of_question or not params.cells}
+    rows = [row._asdict() | asdict(result.estimate) for row, result in sorted(shown.items())]
+    columns = (*Row._fields, "trials", "loss", "point", "upper", "ceiling")
+    table = pl.DataFrame(rows, schema={name: history.HISTORY[name] for name in columns})
+    if not params.cells:
+        return table
+    estimates = tables.read(folder / "data/estimates.parquet", ESTIMATES)
+    return pl.concat([estimates.select(columns), table])
 
 
 def measured_in(run: Path) -> dict[Row, Measured]:
@@ -62,17 +71,23 @@ def accept(params: Params) -> Baseline:
     """
     if not current.measured(params):
         raise UserError(
-            "a baseline holds the losses of `cells`, and those of `anonymity` by attackers of test texts (part: test); "
-            "params.yaml names neither, so there is nothing to accept: add one, audit, then accept"
+            "a baseline holds the losses of `cells`, those of `anonymity` by attackers of test texts (part: test), and "
+            "the figures of `questions`; params.yaml names none of them, so there is nothing to accept: add one, "
+            "audit, then accept"
         )
     with remembered():
         current.check(params, with_code=True)
     folder, round = Path(), params.audit.round
     at = commit(folder).short
     measured, past = measure(params, folder), history.read()
+    if not measured:
+        raise UserError(
+            "the questions of params.yaml have no outcome for each trial, so no change could be shown; add another "
+            "question, such as which_text"
+        )
     estimates = losses(params, measured, folder)
     about = {"commit": at, "round": round, "audit": of_texts.settings(params)}
-    accepted = baseline.accept(measured, records(sources_now(params, folder)), about, folder)
+    accepted = baseline.accept(measured, records(sources(params, folder)), about, folder)
     if not history.ends_with(past, estimates, round):
         history.append(estimates, at, round)
     page.refresh()

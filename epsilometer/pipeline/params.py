@@ -6,14 +6,14 @@ from pathlib import Path
 
 from pydantic import model_validator
 
+from epsilometer.pipeline.question_params import QuestionParams
 from epsilometer.project import params
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.leaderboard.params import LeaderboardParams
-from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.training.params import TrainingParams
 
 
-class Params(TextsParams, AnonymityParams, LeaderboardParams, TrainingParams):
+class Params(QuestionParams, AnonymityParams, LeaderboardParams, TrainingParams):
     """The whole file."""
 
     @model_validator(mode="after")
@@ -25,10 +25,12 @@ class Params(TextsParams, AnonymityParams, LeaderboardParams, TrainingParams):
             self.leaderboard_cells,
             self.private_training,
             self.sent,
+            self.questions,
         )
         if not any(studied):
             raise ValueError(
-                "must name something to study: cells, downstream, anonymity, leaderboard, private_training or sent"
+                "must name something to study: cells, downstream, anonymity, leaderboard, private_training, sent or "
+                "questions"
             )
         return self
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from epsilometer.core import tables
 from epsilometer.pipeline.params import Params
+from epsilometer.pipeline.question_params import QuestionParams
+from epsilometer.pipeline.report import questions
 from epsilometer.report import markdown, settings
 from epsilometer.report.body import Body
 from epsilometer.report.results import Results
@@ -63,10 +65,12 @@ def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
     Raises UserError for a table without one of its columns, and for texts of a data set that is not marked public.
     """
     texts = texts or TextResults(params)
+    asked_for: Results[QuestionParams] = Results(params, texts.held)
     anonymised: Results[AnonymityParams] = Results(params, texts.held)
     compared: Results[LeaderboardParams] = Results(params, texts.held)
     trained: Results[TrainingParams] = Results(params, texts.held)
     every = [section(texts) for section in _OF_TEXTS] if params.cells else []
+    every += [questions.section(asked_for)]
     every += [leaderboard.section(compared), learnt.section(anonymised), anonymity.section(anonymised)]
     every += [training.section(trained)]
     every += [known_loss.section(texts)] if params.cells else []

@@ -69,12 +69,8 @@ class Claim:
 
     needs: ClassVar[frozenset[Need]] = frozenset({Need.CLAIM})
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH})
+    columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = 2000
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """None."""
-        return ()
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return the limit 0: no violation is allowed."""

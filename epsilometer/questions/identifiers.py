@@ -42,12 +42,8 @@ class Identifiers:
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
+    columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = PLANTED
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """None: the record of identifiers is read with the texts."""
-        return ()
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the share of each kind and shape that survives."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ from epsilometer.auditing.linking.people import People, draw
 from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
 from epsilometer.auditing.schemas import LINKS
 from epsilometer.auditing.subject import Subject
-from epsilometer.core.component import component
+from epsilometer.core.component import LINKING, component, file
 from epsilometer.core.errors import UserError
 from epsilometer.core.linking import LinkingAttack
 
@@ -63,6 +64,11 @@ class Linking:
     def columns(self) -> Sequence[str]:
         """The column of facts, or of authors."""
         return [name for name in (self.facts, self.author) if name is not None]
+
+    @property
+    def components(self) -> Sequence[Path]:
+        """The files of the attacks."""
+        return [file(LINKING, name) for name in self._chosen()]
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the loss, in nats, of each attack."""

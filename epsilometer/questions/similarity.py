@@ -1,4 +1,4 @@
-"""How similar rewrites are to their texts: the mean of a metric, whose limit is the smallest mean allowed.
+"""Similarity of rewrites and their texts: the mean of a metric, whose limit is the smallest mean allowed.
 
 A trial is a uniformly drawn text of the subject and one fresh rewrite of it; its value is the metric of the two
 (`epsilometer.metrics`), which lies in [0, 1]. A metric in [-1, 1], such as a cosine x, is brought there by (1 + x) / 2,
@@ -6,7 +6,7 @@ and the mean is given back in the metric's own unit. The mean has an interval by
 (`auditing/estimation/betting.py`), which assumes nothing beyond independent trials and this range. It is the mean over
 these texts, whoever reads them, so both bounds cover everyone. A pair without a value counts as the lowest.
 
-Metrics without such a range, and those of which less means closer, are refused.
+Metrics without such a range, and those that grow as texts differ, are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from epsilometer.auditing.question import Gives, Need, Observed
 from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.worth.similarity import Metric, measure, metric
-from epsilometer.core.component import component
+from epsilometer.core.component import component, file
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
@@ -49,12 +49,13 @@ class Similarity:
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
+    columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = 200
 
     @property
-    def columns(self) -> Sequence[str]:
-        """None."""
-        return ()
+    def components(self) -> Sequence[Path]:
+        """The file of the metric."""
+        return [file("metrics", str(self.metric))]
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the mean: the smallest one allowed."""

@@ -33,13 +33,9 @@ class Tail:
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.MORE})
+    columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = 4000
     learns: ClassVar[bool] = True
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """None."""
-        return ()
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on delta at 4 nats, by the most confident guesses of each attack."""

@@ -32,13 +32,9 @@ class WhichText:
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES, Gives.MORE})
+    columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = 2000
     learns: ClassVar[bool] = False
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """None."""
-        return ()
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the loss of each attack, in nats."""

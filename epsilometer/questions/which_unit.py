@@ -80,12 +80,8 @@ class WhichUnit:
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
+    columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = 100
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """None."""
-        return ()
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the loss, in nats, of guessing between two words."""

@@ -98,12 +98,8 @@ class WorstPair:
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH})  # HIGH by a law alone
+    columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = 4000
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """None."""
-        return ()
 
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the loss, in nats, of every pair of the texts."""

@@ -1,8 +1,9 @@
 """The accepted baseline, with which audits are compared, in tracked files that people can read.
 
 `baseline/estimates.csv` has the numbers; `baseline/hits.csv` has, for each of its rows, the trials in which the
-adversary was right (one bit per trial, in base64), for paired tests; `baseline/about.json` records the measurement, its
-settings and sources, and has the SHA-256 of the other two.
+adversary was right (one bit per trial, in base64), for paired tests; of outcomes between 0 and 1 eight bytes a trial,
+after `float64:`. `baseline/about.json` records the measurement, its settings and sources, and has the SHA-256 of the
+other two.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.auditing.results.comparison import Outcomes
 from epsilometer.core import json_text, tables
 from epsilometer.core.errors import UserError
 from epsilometer.reaudit.drift import Measured, Row
@@ -33,11 +35,13 @@ ACCEPT = "`epsilometer accept`"
 _EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
 # Files without the last column were written without attribute losses. Losses are at delta 0, or in files of earlier
 # versions at the delta of the claim, given in the column; files without the column used delta 0.
-_ESTIMATES = [*_EARLIER, "delta", "candidates"]
+# The column `measure` is there if a figure of a question is, and empty in other rows.
+_ESTIMATES = [*_EARLIER, "delta", "candidates", "measure"]
 _WRITTEN = [_ESTIMATES[:count] for count in range(len(_EARLIER), len(_ESTIMATES) + 1)]
 _DECIMALS = 6  # of a nat: losses as written
 _TOLERANCE = 2 * 10**-_DECIMALS  # between a written loss and its recomputation: rounding, and room for other libraries
 _DAMAGES = (OSError, ValueError, TypeError, KeyError, AttributeError, csv.Error, binascii.Error)
+_FLOATS = "float64:"  # before outcomes that are not all 0 or 1
 _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits"]
 
 
@@ -83,16 +87,12 @@ def accept(
     for row, result in sorted(measured.items()):
         e = result.estimate
         losses = [f"{value:.{_DECIMALS}f}" for value in (e.loss, e.point, e.upper)]
-        numbers.append([*row, e.trials, e.successes, *losses, f"{e.delta:.12g}", e.candidates])
-        hits.append(
-            [
-                *row,
-                result.trial_set,
-                result.rewrites,
-                base64.b64encode(np.packbits(result.hits == 1).tobytes()).decode(),
-            ]
-        )
-    texts = {"estimates.csv": _csv(_ESTIMATES, numbers), "hits.csv": _csv(_HITS, hits)}
+        measure = result.measure if result.of_question else ""
+        numbers.append([*row, e.trials, e.successes, *losses, f"{e.delta:.12g}", e.candidates, measure])
+        hits.append([*row, result.trial_set, result.rewrites, _written(result.hits)])
+    columns = _ESTIMATES if any(result.of_question for result in measured.values()) else _ESTIMATES[:-1]
+    estimates = _csv(columns, [line[: len(columns)] for line in numbers])
+    texts = {"estimates.csv": estimates, "hits.csv": _csv(_HITS, hits)}
     hashes = {name: _hash(text) for name, text in texts.items()}
     new = {**stamp, **about, "files": hashes, "sources": dict(sources)}
     try:
@@ -199,15 +199,39 @@ def _row(row: dict[str, str]) -> Row:
     return Row(row["dataset"], row["mechanism"], float(row["epsilon"]) if row["epsilon"] else None, row["attack"])
 
 
+def _written(outcomes: Outcomes) -> str:
+    """Return the outcomes in base64: a bit each if all are 0 or 1, otherwise eight bytes each."""
+    if np.isin(outcomes, (0, 1)).all():
+        return base64.b64encode(np.packbits(outcomes == 1).tobytes()).decode()
+    return _FLOATS + base64.b64encode(np.asarray(outcomes, "<f8").tobytes()).decode()
+
+
+def _outcomes(text: str, trials: int) -> Outcomes:
+    """Return the outcomes of `_written`. Raises ValueError for another number of them, and outside [0, 1]."""
+    floats = text.startswith(_FLOATS)
+    written = base64.b64decode(text.removeprefix(_FLOATS), validate=True)
+    if floats:
+        values = np.frombuffer(written, "<f8").astype(np.float64)
+        if len(values) != trials or not ((values >= 0) & (values <= 1)).all():
+            raise ValueError("hits.csv holds other than one outcome in [0, 1] for each trial")
+        return values
+    bits = np.unpackbits(packed := np.frombuffer(written, np.uint8)).astype(bool)
+    if len(packed) != -(-trials // 8) or bits[trials:].any():
+        raise ValueError("hits.csv holds other than one bit for each trial")
+    return bits[:trials]
+
+
 def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, Any]) -> Measured:
     """A row of both files; raises ValueError if they contradict each other."""
     trials, successes = int(numbers["trials"]), int(numbers["successes"])
-    packed = np.frombuffer(base64.b64decode(hits["hits"], validate=True), np.uint8)
-    bits = np.unpackbits(packed).astype(bool)
-    candidates, alpha = int(numbers.get("candidates", audit["candidates"])), float(audit["alpha"])
-    written = estimate(successes, trials, candidates, alpha, delta=float(numbers.get("delta", 0)))
-    if len(packed) != -(-trials // 8) or bits[:trials].sum() != successes or bits[trials:].any():
+    outcomes, alpha = _outcomes(hits["hits"], trials), float(audit["alpha"])
+    if round(float(outcomes.sum())) != successes:
         raise ValueError(f"hits.csv does not hold the {successes} successes of {_row(numbers)}")
+    if measure := numbers.get("measure"):
+        low, point, high = (float(numbers[name]) for name in ("loss", "point", "upper"))
+        return Measured.of_figure(outcomes, hits["drawn"], (low, point, high), measure, alpha=alpha)
+    candidates = int(numbers.get("candidates", audit["candidates"]))
+    written = estimate(successes, trials, candidates, alpha, delta=float(numbers.get("delta", 0)))
     if not math.isclose(written.loss, float(numbers["loss"]), abs_tol=_TOLERANCE):
         raise ValueError(f"the loss of {_row(numbers)} is not that of its successes")
-    return Measured(bits[:trials], hits["drawn"], hits["rewrites"], estimate(successes, trials, candidates, alpha))
+    return Measured(outcomes, hits["drawn"], hits["rewrites"], estimate(successes, trials, candidates, alpha))

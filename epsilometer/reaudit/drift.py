@@ -54,8 +54,9 @@ class Measured:
     """A row of an audit, as measured.
 
     hits: [trials], True if the adversary named the source, or outcomes in [0, 1] of another question, larger if worse;
-    trial_set: hash of the trials, as of candidate sets and targets; rewrites: hash of the attacked rewrites. measure:
-    that of the estimate.
+    trial_set: hash of the trials, as of candidate sets and targets; rewrites: hash of the attacked rewrites, empty
+    where these are not kept. measure: that of the estimate. of_question: True for a figure of a question, whose bounds
+    do not follow from the number of successes alone.
     """
 
     hits: Outcomes
@@ -63,6 +64,18 @@ class Measured:
     rewrites: str
     estimate: Estimate
     measure: str = "loss"
+    of_question: bool = False
+
+    @classmethod
+    def of_figure(
+        cls, outcomes: Outcomes, trial_set: str, bounds: tuple[float, float, float], measure: str, alpha: float
+    ) -> Measured:
+        """Return a figure of a question. bounds: its lower bound, its value at the observed rate, its upper bound."""
+        low, point, high = bounds
+        count, right = len(outcomes), round(float(np.sum(outcomes)))
+        ceiling = high if math.isfinite(high) else low
+        estimate = Estimate(right, count, 2, alpha, delta=0.0, loss=low, point=point, upper=high, ceiling=ceiling)
+        return cls(outcomes, trial_set, "", estimate, measure=measure, of_question=True)
 
 
 @dataclass(frozen=True)
@@ -123,7 +136,8 @@ def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: fl
             verdict = WORSE if new.hits.mean() > old.hits.mean() else BETTER
         else:
             verdict = NOT_TESTABLE if p is None or test.all_right > level / remaining else UNCHANGED
-        identical = test.p == 1 and old.rewrites == new.rewrites and np.array_equal(old.hits, new.hits)
+        kept_alike = bool(old.rewrites) and old.rewrites == new.rewrites
+        identical = test.p == 1 and kept_alike and np.array_equal(old.hits, new.hits)
         drift = Drift(row, verdict, old.estimate, new.estimate, test=test.name, p_value=p, identical=identical)
         drifts.append(replace(drift, measure=old.measure))
     for row in sorted(now.keys() - before.keys()):
@@ -205,11 +219,23 @@ def _test(row: Row, before: Measured, now: Measured) -> _Test:
         misses = int(np.count_nonzero(before.hits < 1))  # the trials in which the two can differ, if all are right now
         least = (min(1.0, 2.0 ** (1 - differing)) for differing in (misses, old.trials))
         return _Test(PAIRED, compare(before.hits, now.hits).p_value, *least)
-    counts = ((old.successes, other.successes), (old.successes, other.trials), (0, other.trials))
+    right, right_now = _counts(before.hits, now.hits)
+    counts = ((right, right_now), (right, other.trials), (0, other.trials))
     return _Test(
         TWO_SAMPLES,
         *(float(fisher_exact([[a, old.trials - a], [b, other.trials - b]]).pvalue) for a, b in counts),
     )
+
+
+def _counts(before: Outcomes, now: Outcomes) -> tuple[int, int]:
+    """Return the number of large outcomes of both: the ones where all are 0 or 1, else those above the median of all.
+
+    Where both have the same law, outcomes are exchangeable, and the median of all does not depend on their order. So
+    Fisher's test of these counts is exact.
+    """
+    every = np.concatenate([before, now])
+    middle = 0.5 if np.isin(every, (0, 1)).all() else float(np.median(every))
+    return int(np.count_nonzero(before > middle)), int(np.count_nonzero(now > middle))
 
 
 def _corrected(tests: Sequence[_Test], level: float) -> list[float | None]:

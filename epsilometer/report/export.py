@@ -35,7 +35,7 @@ TABLES = {
     **{name: f"varied/{name}/*" for name in ("ablations", "sweeps")},
     **{
         name: f"{name}/*"
-        for name in ("attribute_losses", "downstream", "exact", "membership", "one_run", "reconstruction")
+        for name in ("asked", "attribute_losses", "downstream", "exact", "membership", "one_run", "reconstruction")
     },
     "leaderboard": "leaderboard/*",
     "runs": "trained/*/runs",

@@ -40,7 +40,7 @@ from epsilometer.report import sheet
 from epsilometer.report.judged import allowed, allowed_nats, amount, by_law, counted, number, right, seen, source
 
 _PLAYED = ("loss", "delta_at_4")  # measures of the guesses of one game, by attack
-_COUNTED = (Hits, AtLeast, Confident)  # data of which a least figure that is found can be stated
+_COUNTED = (Hits, AtLeast, Confident)  # data for which the least figure that would have been found can be stated
 _PRECISION = ("masked", "precision", "precision_low", "precision_high")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -293,7 +293,7 @@ def _detectable(decision: Decision, first: Judged) -> str:
     elif isinstance(first.evidence.data, _COUNTED) and not first.limit.at_least:
         said = f"{NOT_TESTABLE}: too few rewrites"
     elif first.measure == "claim" and first.row["least_p_value"] > decision.level:
-        said = f"{NOT_TESTABLE}: no guesses in so many trials refute so large a claim"
+        said = f"{NOT_TESTABLE}: even right guesses in all {first.trials:,} trials do not refute this claim"
     else:
         said = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
     if first.status is Status.OPEN and isinstance(first.evidence.data, AtLeast):

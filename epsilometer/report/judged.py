@@ -15,7 +15,7 @@ _UNLIMITED = "nothing limits it, since it was right in every trial of the baseli
 
 
 def seen(judged: Judged) -> str:
-    """What was seen and what is allowed, with the reason why an attack within its limit did not pass."""
+    """A sentence on what was seen and what is allowed; also why an attack within its limit did not pass."""
     said = _SENTENCES.get(judged.measure, _neutral)(judged)
     return f"{said}; {_allowance(judged)}" + ("; open, since answers are missing" if judged.unanswered else "")
 
@@ -174,7 +174,7 @@ def _claim(judged: Judged) -> str:
     if not by_law(judged):
         row = judged.row
         return (
-            f"{judged.attack} was right in {row['right']:,} of {data.n:,} trials, of which the claim allows "
+            f"{judged.attack} was right in {row['right']:,} of {data.n:,} trials; the claim allows "
             f"{row['expected']:,.1f} on average, p-value {row['p_value']:.2g}"
         )
     if data.low:

@@ -29,9 +29,9 @@ def check(path: Path) -> None:
         file = folder / name
         if file.is_relative_to(place) and (not file.is_file() or _sha256(file) != expected):
             raise UserError(
-                f"{file} is missing or damaged: its bytes are not those that {NAME} states; bring it back (git "
-                f"checkout -- {file}; delete the folder of a model that was fetched or made), or, if it was changed on "
-                f"purpose, `python -m epsilometer.runtime.checksums {folder}`"
+                f"{file} is missing or damaged: its bytes differ from the checksum in {NAME}; restore it (git checkout "
+                f"-- {file}; for a fetched or built model, delete the folder), or, if it was changed on purpose, run "
+                f"`python -m epsilometer.runtime.checksums {folder}`"
             )
 
 
@@ -62,9 +62,7 @@ def _stated(folder: Path) -> dict[str, str]:
         lines = [line.split(maxsplit=1) for line in (folder / NAME).read_text(encoding="utf-8").splitlines()]
         return {name.removeprefix("*"): expected for expected, name in lines}
     except ValueError:
-        raise UserError(
-            f"{folder / NAME} is damaged; bring it back, or delete the folder if it was made here"
-        ) from None
+        raise UserError(f"{folder / NAME} is damaged; restore it, or delete the folder if it was built here") from None
 
 
 def _sha256(path: Path) -> str:

@@ -41,7 +41,7 @@ def end_in_time(code: int) -> None:
 
     def wait() -> None:
         time.sleep(seconds)
-        _end(code, "note: what was audited left a thread or a process behind, which was ended")
+        _end(code, "note: the audited code left a thread or process running, which was ended")
 
     threading.Thread(target=wait, name="end in time", daemon=True).start()
 
@@ -75,7 +75,7 @@ def _end_after_interrupt(arrived: int) -> None:
     while (left := late - time.monotonic()) > 0 and select.select([arrived], [], [], left)[0]:
         if os.read(arrived, 1) == sent:
             break
-    _end(INTERRUPTED, "what was audited did not end with Ctrl-C, and was ended")
+    _end(INTERRUPTED, "the audited code did not stop on Ctrl-C and was ended")
 
 
 def _end(code: int, said: str) -> None:

@@ -178,13 +178,13 @@ def _listed(repository: Repository) -> tuple[str, dict[str, File]]:
     )
     revision = repository.revision
     if not info.sha or (revision and _COMMIT.fullmatch(revision) and info.sha != revision):
-        raise UserError(f"the hub answers for {repository} with another commit, {info.sha}; ask again later")
+        raise UserError(f"the hub returned the commit {info.sha} instead of {repository}; try again later")
     files = {}
     for file in info.siblings or []:
         stated = file.lfs.sha256 if file.lfs else file.blob_id
         if file.size is None or not stated:
             raise UserError(
-                f"the hub states neither size nor hash of {file.rfilename} in {repository}; ask again later"
+                f"the hub states neither size nor hash of {file.rfilename} in {repository}; try again later"
             )
         files[file.rfilename] = File(file.rfilename, file.size, stated)
     return info.sha, files
@@ -198,7 +198,9 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
     blob, place = storage / "blobs" / file.hash, storage / "snapshots" / commit / file.name
     blob.parent.mkdir(parents=True, exist_ok=True)
     if not _COMMIT.fullmatch(file.hash[:40]) or not place.resolve().parent.is_relative_to(storage.resolve()):
-        raise UserError(f"the hub states a name or hash that no file has for {file.name!r} in {repository}")
+        raise UserError(
+            f"the hub states an invalid name or hash for {file.name!r} in {repository}; do not use this source"
+        )
     with WeakFileLock(blob.with_name(f"{file.hash}.lock")):
         if blob.exists() and not _holds(blob, file):
             blob.unlink()  # damaged: fetched again
@@ -208,8 +210,8 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
             if not _holds(partial, file):
                 partial.unlink()
                 raise UserError(
-                    f"{file.name} of {repository} came with other bytes than its commit states (size or hash differ); "
-                    "they were deleted. Run `epsilometer fetch` again; if it says the same, do not use this source"
+                    f"{file.name} of {repository} arrived with a size or hash that differs from its commit's and was "
+                    "deleted; run `epsilometer fetch` again, and if that fails in the same way, do not use this source"
                 )
             os.replace(partial, blob)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -258,8 +260,8 @@ def _check_space(repository: Repository, storage: Path, there: State) -> None:
     free = shutil.disk_usage(storage).free
     if missing > free:
         raise UserError(
-            f"{repository} needs {amount(missing)} more at {storage.parent}, and {amount(free)} are free; free some, "
-            "or name a larger disk by the environment variable HF_HOME"
+            f"{repository} needs {amount(missing)} more at {storage.parent}, but {amount(free)} are free; free some "
+            "space, or set the environment variable HF_HOME to a folder on a larger disk"
         )
 
 
@@ -275,9 +277,8 @@ def _explained(repository: Repository) -> Iterator[None]:
     except GatedRepoError as error:
         page = f"{'datasets/' if repository.kind == 'dataset' else ''}{repository.name}"
         raise UserError(
-            f"{repository} is gated: its owner wants an agreement first. Open https://huggingface.co/{page}, accept "
-            "the terms, wait until access is granted, then `hf auth login` (or set HF_TOKEN) and run `epsilometer "
-            "fetch` again"
+            f"{repository} is gated; open https://huggingface.co/{page}, accept the terms, wait until access is "
+            "granted, then `hf auth login` (or set HF_TOKEN) and run `epsilometer fetch` again"
         ) from error
     except RevisionNotFoundError as error:
         raise UserError(
@@ -285,14 +286,14 @@ def _explained(repository: Repository) -> Iterator[None]:
         ) from error
     except RepositoryNotFoundError as error:
         raise UserError(
-            f"{repository}: the hub has no such repository, or only for those who are logged in; correct the name, or "
+            f"{repository}: the hub has no such repository, or shows it only after a login; correct the name, or run "
             "`hf auth login`"
         ) from error
     except (OSError, ValueError, HTTPError) as error:  # no network, a broken connection, a malformed name
         kind, name = str(repository).rsplit(" ", 1)
         raise UserError(
-            f"{kind} {name!r} cannot be had from the Hugging Face hub ({type(error).__name__}); run `epsilometer "
-            "fetch` where there is a network and HF_HUB_OFFLINE is not set, which goes on where it stopped "
-            f"({repository.command} does the same without comparing hashes), or give a local folder or file, or an "
+            f"{kind} {name!r} cannot be downloaded from the Hugging Face hub ({type(error).__name__}); run "
+            "`epsilometer fetch` with a network and without HF_HUB_OFFLINE, which resumes the download "
+            f"({repository.command} does too, without comparing hashes), or give a local folder or file, or an "
             "embedded model"
         ) from error

@@ -41,7 +41,7 @@ def examined(folder: Path) -> dict[str, str]:
         "memory": _memory(),
         "GPU": _gpu(),
         "disk": f"{free / _GIB:.0f} GiB free here; cached models in {user_cache_dir('epsilometer')}",
-        "slow": "; ".join(_slow()) or "nothing that the embedded models need",
+        "slow": "; ".join(_slow()) or "nothing, for embedded models",
     }
 
 
@@ -95,11 +95,11 @@ def _memory() -> str:
 
 def _gpu() -> str:
     if not installed("models"):
-        return "not looked for: torch is not installed"
+        return "not checked: torch is not installed"
     import torch  # loads slowly
 
     if not torch.cuda.is_available():
-        return f"none that torch {torch.__version__} can use"
+        return f"none usable by torch {torch.__version__}"
     device = torch.cuda.get_device_properties(0)
     native = "bfloat16" if device.major >= 8 else "no native bfloat16"
     capability = f"compute capability {device.major}.{device.minor}"
@@ -110,9 +110,9 @@ def _slow() -> list[str]:
     """Sentences on work that takes long or does not fit here; `epsilometer check` says more of a project."""
     slow = []
     if "torch" in sys.modules and not sys.modules["torch"].cuda.is_available():
-        slow.append("without a GPU, judges and generators of billions of parameters take seconds a text")
+        slow.append("without a GPU, judges and generators of billions of parameters take seconds per text")
     if cores() < 2:
-        slow.append("one core: the times in the docs are of two")
+        slow.append("one core: the times in the docs were measured on two")
     if psutil.virtual_memory().available < 4 * _GIB:
         slow.append("less than 4 GiB of free memory: set runtime.block lower")
     return slow

@@ -52,18 +52,18 @@ def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
         _await(process, out, errors, seconds)
         if out.too_much:
             raise UserError(
-                f"{name} writes more than {len(lines)} lines for {len(lines)}; write exactly one line for each line "
-                "read, an empty one for an empty rewrite"
+                f"{name} writes more than {len(lines)} lines for {len(lines)} lines of input; write exactly one line "
+                "per input line, an empty one for an empty rewrite"
                 if out.lines > len(lines)
                 else f"{name} writes more than {largest} bytes; {limits.COMMAND_BYTES.remedy}"
             )
         if process.poll() is None:
             raise UserError(
-                f"{name} did not end within {seconds} s; {limits.COMMAND_SECONDS.remedy}. It must end when its "
-                "standard input does"
+                f"{name} did not end within {seconds} s; let it end when its standard input ends, or, "
+                f"{limits.COMMAND_SECONDS.remedy}"
             )
         if out.is_alive():
-            note(f"{name} left a process behind that holds its output; it was ended")
+            note(f"{name} left a process running that keeps its output open; the process was ended")
     finally:
         if process.poll() is None or out.is_alive() or errors.is_alive():
             _end(process)

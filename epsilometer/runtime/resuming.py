@@ -44,7 +44,7 @@ class Parts:
         try:
             checksums.check(part)
         except UserError:
-            note(f"{part}, finished before the stage was stopped, is damaged since; it is made anew")
+            note(f"{part}, finished before the stage was stopped, is damaged and is made again")
             shutil.rmtree(part)
             return False
         return True

@@ -145,7 +145,7 @@ def _in_processes(
                 failures.update(lost)
                 if failures[due] > _LOCAL_RETRIES:
                     raise UserError(f"{ended}, {failures[due]} times at the same slices; {pool.remedy}") from None
-                note(f"{ended}; slices that were under way run again")
+                note(f"{ended}; slices in progress run again")
                 for number in lost:
                     del waiting[number]
                 pool = _Pool(build, engine.workers)
@@ -189,10 +189,10 @@ class _Pool:
     def remedy(self) -> str:
         if _memory_kills() > self._memory:
             return (
-                "the kernel ended a process for want of memory meanwhile: use fewer runtime.workers or a smaller "
+                "the kernel ended a process because memory ran out: set fewer runtime.workers or a smaller "
                 "runtime.block, then run again"
             )
-        return "the system's log (dmesg) may say why; run again"
+        return "look for the reason in the system's log (dmesg), then run again"
 
 
 def _memory_kills() -> int:
@@ -258,8 +258,8 @@ def _on_ray(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: E
                     failures[number] += 1
                     if failures[number] == _TRIES:
                         raise UserError(
-                            f"slice {number} of {len(parts)} lost {_TRIES} workers one after the other; most likely it "
-                            "does not fit in a worker's memory: use a smaller runtime.block, or fewer workers a node"
+                            f"slice {number} of {len(parts)} lost {_TRIES} workers in a row, most likely because it "
+                            "exceeds a worker's memory; set a smaller runtime.block, or fewer workers per node"
                         )
                     again.append(number)
                 else:
@@ -308,8 +308,8 @@ class _Crew:
             self._alive = time.monotonic()
         elif time.monotonic() - self._alive > _PATIENCE:
             raise UserError(
-                f"no worker could start on the Ray cluster within {_PATIENCE:.0f} s: each needs {self._needs}, and "
-                "nothing is free; wait, add nodes, or set fewer runtime.gpus"
+                f"no worker started on the Ray cluster within {_PATIENCE:.0f} s: each needs {self._needs}, but nothing "
+                "is free; wait, add nodes, or set fewer runtime.gpus"
             )
         for reference in ready:
             if reference in self._starting:
@@ -329,8 +329,8 @@ class _Crew:
             problem = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
         if problem:
             raise UserError(
-                f"a worker could not start on the Ray cluster: {problem}; every node needs this project's folder at "
-                "the same path, and the same versions of Python and packages"
+                f"a worker could not start on the Ray cluster: {problem}; give every node this project's folder at the "
+                "same path, and the same versions of Python and packages"
             )
         self._load[actor] = 0
 
@@ -419,7 +419,7 @@ def cluster(engine: Engine) -> Iterator[Any]:
         import ray
     except ImportError:
         raise UserError(
-            f"runtime.ray is {engine.ray!r}, but Ray is not installed; pip install 'epsilometer[ray]', or set "
+            f"runtime.ray is {engine.ray!r}, but Ray is not installed; run pip install 'epsilometer[ray]', or set "
             "runtime.ray: null"
         ) from None
     with ExitStack() as ending:
@@ -442,8 +442,8 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
             except Exception as error:  # its type depends on the fault
                 remedy = (
-                    f"a busy machine may not manage it within {os.environ[_START]} seconds (set {_START} to more): run "
-                    "again when there is less to do, or set runtime.ray: null; nothing of it is left"
+                    f"a busy machine may need more than {os.environ[_START]} seconds: run again when it is less busy, "
+                    f"raise {_START}, or set runtime.ray: null (all parts of Ray were ended)"
                     if address is None
                     else "join the cluster on this machine first (ray start --address=HOST:PORT), with its token and "
                     "the same versions of Python and Ray, or set runtime.ray: null"
@@ -454,11 +454,12 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 ) from error
             if address is None and os.environ.get("RAY_AUTH_MODE") != "token":
                 raise UserError(
-                    "this Ray starts clusters without a token; pip install 'epsilometer[ray]' for a newer one"
+                    "this version of Ray starts clusters without a token; install a newer one: pip install "
+                    "'epsilometer[ray]'"
                 )
             if address is None and any(node["NodeManagerAddress"] != "127.0.0.1" for node in ray.nodes()):
                 raise UserError(
-                    "Ray was imported before epsilometer could have it listen on this machine alone; set "
+                    "Ray was imported before epsilometer could restrict it to this machine; set "
                     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 in the environment"
                 )
         _check_room(ray.nodes(), engine.gpus)
@@ -510,7 +511,7 @@ def _reach(address: str) -> None:
         with socket.create_connection((host, int(port)), _CONNECT) as connection:
             connection.sendall(_GREETING)
             if connection.recv(len(_SETTINGS))[3:4] != _SETTINGS[3:4] and not os.environ.get("RAY_USE_TLS"):
-                raise OSError("what listens there does not speak gRPC")
+                raise OSError("the program that listens there does not speak gRPC")
     except (OSError, ValueError) as error:
         raise UserError(
             f"no Ray cluster answers at {address} ({error}); start it (ray start --head --port={port}), check "
@@ -524,6 +525,6 @@ def _check_room(nodes: Sequence[dict[str, Any]], gpus: float) -> None:
     if not any(room.get("CPU", 0) >= 1 and room.get("GPU", 0) >= gpus for room in rooms):
         has = "; ".join(f"{room.get('CPU', 0):g} CPU, {room.get('GPU', 0):g} GPU" for room in rooms)
         raise UserError(
-            f"a worker needs 1 CPU and {gpus:g} GPU (runtime.gpus), which no node of the Ray cluster has ({has}); "
-            "start nodes that do, or set another runtime.gpus"
+            f"a worker needs 1 CPU and {gpus:g} GPU (runtime.gpus), more than any node of the Ray cluster has ({has}); "
+            "start larger nodes, or set fewer runtime.gpus"
         )

@@ -17,9 +17,7 @@ _SILENT = 1.0  # seconds of waiting before the message
 @contextmanager
 def waiting_for(path: Path, say: Callable[[str], None] = note) -> Iterator[None]:
     """Name the holder of the lock on a file if the block, which takes that lock, needs more than a second."""
-    timer = threading.Timer(
-        _SILENT, lambda: say(f"waiting for {path}, which {holder(path) or 'another process'} has locked")
-    )
+    timer = threading.Timer(_SILENT, lambda: say(f"waiting for {path}, locked by {holder(path) or 'another process'}"))
     timer.daemon = True
     timer.start()
     try:

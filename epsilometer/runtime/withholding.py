@@ -22,7 +22,7 @@ from epsilometer.core.file_names import SHOW
 from epsilometer.runtime import progress, streams
 from epsilometer.runtime.ending import is_interrupt
 
-WHY = f"withheld, it may quote a private text; {SHOW}=1 shows it"
+WHY = f"withheld, since it may quote a private text; {SHOW}=1 shows it"
 
 _KEY = secrets.token_bytes(32)
 _SHOWN = 100  # characters
@@ -76,7 +76,8 @@ def report() -> None:
     size, _reported = total - _reported, total
     if size:
         progress.say(
-            f"note: {size:,} bytes of other output withheld, they may quote a private text; {SHOW}=1 shows them"
+            f"note: {size:,} bytes of other output are withheld, since they may quote a private text; {SHOW}=1 shows "
+            "them"
         )
 
 
@@ -132,9 +133,9 @@ def in_one_line(error: BaseException) -> str:
         return "".join(traceback.format_exception(error)).rstrip()
     place = f"{_place(error)}{text_named(error)}"
     if isinstance(error, RecursionError):
-        return f"calls or values are nested without end{place}; correct the code, or what it reads"
+        return f"calls or values are nested without end{place}; correct the code, or its input"
     if isinstance(error, MemoryError):
-        return f"there is not enough memory{place}; run on fewer texts or trials, or correct the code"
+        return f"memory ran out{place}; run on fewer texts or trials, or correct the code"
     return f"{kind_of(error)}{place}: message {WHY}"
 
 

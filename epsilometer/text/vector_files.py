@@ -35,7 +35,7 @@ def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
         head = file.read(_HEAD)
     if re.match(rb"\x80[\x02-\x05]", head):
         raise UserError(
-            f"{path} is a pickle, as gensim's save() writes; pickles can run code and are not read: load it in gensim "
+            f"{path} is a pickle, as written by gensim's save(), which can run code and is not read; load it in gensim "
             "and write its keyed vectors with save_word2vec_format(path, binary=True)"
         )
     first, _, rest = head.partition(b"\n")
@@ -44,8 +44,8 @@ def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
         return _read_binary(path, *header)
     if b"\0" in head:
         raise UserError(
-            f"{path} looks binary, but is neither an npz archive nor word2vec's binary format, whose first line is "
-            "'words dimensions'; unpack it if it is compressed, or give npz, word2vec or GloVe in UTF-8"
+            f"{path} is binary, but neither an npz archive nor word2vec's binary format (first line: 'words "
+            "dimensions'); unpack it if it is compressed, or give npz, word2vec or GloVe in UTF-8"
         )
     return _read_text(path)
 
@@ -67,8 +67,8 @@ def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
     name, matrix = _embeddings(folder)
     if max(words.values(), default=0) >= len(matrix):
         raise UserError(
-            f"{folder}: the vocabulary has more tokens than the {len(matrix)} rows of {name}; "
-            "give the weights together with the tokeniser that they were trained with"
+            f"{folder}: the vocabulary has more tokens than the {len(matrix)} rows of {name}; give the weights and the "
+            "tokeniser that they were trained with"
         )
     return list(words), matrix[list(words.values())]
 
@@ -106,7 +106,7 @@ def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
             try:
                 if len(values) != dimensions or not dimensions or _ends_in_number(word):
                     raise ValueError(
-                        f"a word and {dimensions or 'its'} numbers are due by the first line, got "
+                        f"expected a word and {dimensions or 'its'} numbers, as in the first line, got "
                         f"{len(line.split())} fields"
                     )
                 words.append(word.decode())
@@ -118,9 +118,9 @@ def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
             except ValueError as error:
                 raise UserError(f"{path}, line {number}: {error}; fix the line or fetch the file again") from error
     if count is not None and count != len(words):
-        raise UserError(f"{path}: the first line announces {count} words, the file holds {len(words)}; fetch it anew")
+        raise UserError(f"{path}: the first line states {count} words, the file contains {len(words)}; fetch it again")
     if not words:
-        raise UserError(f"{path} holds no word vectors; give npz, word2vec or GloVe")
+        raise UserError(f"{path} contains no word vectors; give npz, word2vec or GloVe")
     return words, np.frombuffer(numbers, np.float32).reshape(len(words), dimensions)
 
 
@@ -140,7 +140,7 @@ def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], ND
     # At most as many rows as the file has room for, even if its first line announces more.
     matrix = np.empty((min(count, whole // size), dimensions), np.float32)
     words: list[str] = []
-    announced = f"{path}: the first line announces {count} words of {dimensions} dimensions"
+    announced = f"{path}: the first line states {count} words of {dimensions} dimensions"
     with path.open("rb") as file:
         file.readline()
         buffer, at = b"", 0
@@ -151,8 +151,8 @@ def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], ND
             start, end = space + 1, space + 1 + size
             if (space < 0 and len(buffer) - at < _LONGEST) or end > len(buffer):
                 raise UserError(
-                    f"{announced}, the file ends within word {number}; it is "
-                    "truncated or these numbers are wrong: fetch it anew"
+                    f"{announced}, but the file ends within word {number}: it is truncated, or these numbers are "
+                    "wrong; fetch it again"
                 )
             word = buffer[at:space].lstrip(b"\n")  # some writers end a vector with a line feed
             try:
@@ -161,13 +161,13 @@ def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], ND
                 words.append(word.decode())
             except ValueError as error:
                 raise UserError(
-                    f"{announced}, but word {number} is not UTF-8 and a space ({word[:20]!r}: {error}); either these "
-                    "numbers are wrong or the file is damaged: fetch it anew, or write it anew in UTF-8"
+                    f"{announced}, but word {number} is not UTF-8 followed by a space ({word[:20]!r}: {error}): the "
+                    "numbers are wrong, or the file is damaged; fetch it again, or write it in UTF-8"
                 ) from error
             matrix[number - 1] = np.frombuffer(buffer, "<f4", dimensions, start)
             at = end
         if (buffer[at:] + file.read(_LONGEST)).strip(b"\n"):
-            raise UserError(f"{announced}, but the file goes on after word {count}; fetch it anew")
+            raise UserError(f"{announced}, but the file continues after word {count}; fetch it again")
     return words, matrix
 
 
@@ -186,7 +186,7 @@ def _tokens(folder: Path) -> tuple[list[tuple[str, int]], str]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{folder} has no vocab.txt and no tokenizer.json with a vocabulary ({error!r}); give a checkpoint's "
-            "folder, with the files that its tokeniser's save_pretrained() writes"
+            "folder, with the files written by save_pretrained() of its tokeniser"
         ) from error
     if isinstance(vocabulary, dict) and "merges" not in model:  # WordPiece, whose tokens may contain the marks
         return tokens, ""
@@ -215,8 +215,8 @@ def _embeddings(folder: Path) -> tuple[str, NDArray[Any]]:
             return name, _tensor(path, name)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"{path} cannot be read ({error!r}); give the folder of a checkpoint that save_pretrained() wrote, with "
-            "its weights in safetensors, whole or in shards"
+            f"{path} cannot be read ({error!r}); give a checkpoint's folder written by save_pretrained(), with weights "
+            "in safetensors, whole or in shards"
         ) from error
     raise UserError(
         f"{path} has no input embeddings: no tensor's name ends in one of {', '.join(_EMBEDDINGS)}; "

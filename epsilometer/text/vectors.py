@@ -92,14 +92,16 @@ class WordVectors:
         try:
             self.vectors = np.ascontiguousarray(vectors, np.float32)
         except (ValueError, TypeError) as error:
-            raise UserError(f"{name}: vectors must be numbers, as many for each word ({error}); fix them") from error
+            raise UserError(
+                f"{name}: vectors must be numbers, equally many for each word ({error}); correct them"
+            ) from error
         if self.vectors.ndim != 2 or self.vectors.shape[0] != len(self.words) or self.vectors.shape[1] == 0:
             raise UserError(
-                f"{name}: vectors must be one row a word, got shape {self.vectors.shape} for {len(self.words)} words; "
-                "give an array [words, dimensions]"
+                f"{name}: vectors must have one row per word, got shape {self.vectors.shape} for {len(self.words)} "
+                "words; give an array [words, dimensions]"
             )
         if len(self.words) < 2:
-            raise UserError(f"{name}: a vocabulary needs at least two words, got {len(self.words)}; give more")
+            raise UserError(f"{name}: a vocabulary needs at least 2 words, got {len(self.words)}; give more words")
         word, times = Counter(self.words).most_common(1)[0]
         if times > 1:
             raise UserError(f"{name}: the word {word!r} occurs {times} times; keep one vector for each word")
@@ -108,8 +110,8 @@ class WordVectors:
         broken = np.flatnonzero(~finite)
         if len(broken):
             raise UserError(
-                f"{name}: the vector of {self.words[broken[0]]!r} (entry {broken[0] + 1}) holds a value that is not "
-                f"finite; {len(broken)} such entries must be fixed or left out"
+                f"{name}: the vector of {self.words[broken[0]]!r} (entry {broken[0] + 1}) contains a value that is not "
+                f"finite; correct or remove such entries ({len(broken)} in all)"
             )
 
     def __len__(self) -> int:
@@ -122,7 +124,7 @@ class WordVectors:
         if path.is_dir():
             return cls.from_transformer(path)
         if not path.is_file():
-            raise UserError(f"there is no file {str(path)!r}; give the path of a file of word vectors")
+            raise UserError(f"file {str(path)!r} not found; give the path of a file of word vectors")
         with path.open("rb") as file:
             start = file.read(4)
         if start != b"PK\x03\x04":  # the start of a zip archive, and so of an npz archive
@@ -130,7 +132,7 @@ class WordVectors:
         words, vectors = read_arrays(path, "words", "vectors")
         if words.dtype.kind != "U" or words.ndim != 1:
             raise UserError(
-                f"{path}: 'words' must be an array of strings [V], got {words.dtype} {words.shape}; write it anew"
+                f"{path}: 'words' must be an array of strings [V], got {words.dtype} {words.shape}; write it again"
             )
         return cls(words.tolist(), vectors, str(path))
 
@@ -141,8 +143,8 @@ class WordVectors:
             words, vectors = keyed_vectors.index_to_key, keyed_vectors.vectors
         except AttributeError as error:
             raise UserError(
-                f"a {type(keyed_vectors).__name__} has no index_to_key and vectors; give gensim's KeyedVectors, which "
-                "a model holds as `wv`"
+                f"a {type(keyed_vectors).__name__} has no index_to_key and vectors; give gensim's KeyedVectors, the "
+                "attribute `wv` of a model"
             ) from error
         return cls(words, vectors, "gensim's vectors")
 
@@ -349,8 +351,8 @@ def read_arrays(path: Path, *names: str) -> list[NDArray]:
                 raise limits.too_large(path)
             return [archive[name] for name in names]
     except KeyError as error:
-        raise UserError(f"{path} must hold the arrays {', '.join(names)}: {error.args[0]}") from error
+        raise UserError(f"{path} must contain the arrays {', '.join(names)}: {error.args[0]}; make it again") from error
     except UserError:
         raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} cannot be read as npz ({error}); make it anew") from error
+        raise UserError(f"{path} cannot be read as npz ({error}); make it again") from error

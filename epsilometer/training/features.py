@@ -63,7 +63,7 @@ class Frozen(Tokens):
             return np.empty((0, self.width), np.float32)
         states = self._network(self.ids(texts))
         if not np.isfinite(states).all():
-            raise UserError(f"the model in {self.folder} gives states that are not finite; use precision: float32")
+            raise UserError(f"the model in {self.folder} returns states that are not finite; use precision: float32")
         return states
 
 
@@ -113,7 +113,9 @@ def read(folder: Path, split: str) -> NDArray[Any]:
     """
     path = folder / f"{split}.npy"
     if not path.is_file():
-        raise UserError(f"{path} does not exist; the stage `features` writes it for each split of a data set")
+        raise UserError(
+            f"{path} does not exist; run the stage `features`, which writes it for each split of a data set"
+        )
     states: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return states
 
@@ -220,7 +222,9 @@ def _load(folder: Path, kind: str, precision: str, device: str) -> Any:
 
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if config.get("position_embedding_type", "absolute") != "absolute":
-        raise UserError(f"the BERT in {folder} has relative positions, which are not read; give one with absolute ones")
+        raise UserError(
+            f"the BERT in {folder} has relative positions, which are not supported; give one with absolute positions"
+        )
     with quiet_loading(folder):
         from transformers import AutoModel
 

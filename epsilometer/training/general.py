@@ -288,7 +288,7 @@ def trainable(network: Any, length: int, names: Sequence[str] | None = None, mic
                 raise unknown("parameter", name, every)
         chosen = [parameter for parameter in every if parameter.startswith(tuple(names))]
     if not chosen:
-        raise UserError("nothing is trainable: no parameter was chosen; name some, or let some require a gradient")
+        raise UserError("no parameter is trainable; name parameters, or let some require a gradient")
     if micro is not None and micro < 1:
         raise UserError(f"micro must be at least 1 example, got {micro}")
     shapes = {name: tuple(every[name].shape) for name in chosen}

@@ -103,8 +103,8 @@ class Canaries:
     def __post_init__(self) -> None:
         if not 2 <= self.count < self.size:
             raise UserError(
-                f"canaries need an axis each and the other texts one more, got {self.count} canaries in {self.size} "
-                "dimensions; plant fewer"
+                f"canaries need one dimension each, and the other texts one more, got {self.count} canaries in "
+                f"{self.size} dimensions; plant fewer canaries"
             )
 
 
@@ -115,7 +115,8 @@ def run(canaries: Canaries, noise: TrainingNoise, schedule: Schedule, seed: int 
     """
     if canaries.count > schedule.texts:
         raise UserError(
-            f"the training has {schedule.texts} texts, got {canaries.count} canaries; plant as many at most"
+            f"canaries must be at most the {schedule.texts} texts of the training, got {canaries.count}; plant fewer "
+            "canaries"
         )
     coins = Noise.named(1, seed, "gradient canaries", "coins").generator(0).random(canaries.count) < 0.5
     signs = np.where(coins, 1.0, -1.0 if canaries.replaced else 0.0)

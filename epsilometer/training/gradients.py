@@ -74,7 +74,7 @@ class DenseGradients:
 
     def __post_init__(self) -> None:
         if sum(self.parts) != self.size:
-            raise ValueError(f"the parts must have {self.size} numbers together, got {self.parts}")
+            raise ValueError(f"the parts must sum to {self.size} numbers, got {self.parts}")
 
     @property
     def count(self) -> int:

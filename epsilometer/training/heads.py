@@ -291,7 +291,7 @@ def last_layers(model: str | Path) -> LastLayers:
     if kind == GPT2:
         missing = [name for name in wanted if "ln_f" in name and name not in tensors]
         if missing:
-            raise UserError(f"model {str(model)!r} has no {missing[0]}: its last norm is to be trained; give a GPT-2")
+            raise UserError(f"model {str(model)!r} has no {missing[0]}, the last norm, which is trained; give a GPT-2")
         settings = {"epsilon": float(config.get("layer_norm_epsilon", 1e-5))}
     else:
         stated = config.get("classifier_dropout")
@@ -306,8 +306,8 @@ def kind_of(folder: Path) -> str:
     kind = json.loads(path.read_text(encoding="utf-8")).get("model_type") if path.is_file() else None
     if kind not in KINDS:
         raise UserError(
-            f"the model in {folder} is {kind or 'of no stated type'}; heads are those of {' and '.join(KINDS)}: give a "
-            "BERT or a GPT-2"
+            f"the model in {folder} is {kind or 'of no stated type'}, but heads are implemented for "
+            f"{' and '.join(KINDS)}; give a BERT or a GPT-2"
         )
     return str(kind)
 
@@ -316,7 +316,7 @@ def load(path: Path) -> Head:
     """Return the head that `Head.save` wrote. Raises UserError for a file without a head."""
     about, tensors = _read(path)
     if "classes" not in about:
-        raise UserError(f"{path} holds no trained head; give a file that a training wrote")
+        raise UserError(f"{path} does not contain a trained head; give a file written by a training")
     settings = {str(name): float(about[name]) for name in ("dropout", "epsilon") if name in about}
     leading = tensors["classifier.weight" if about["kind"] == BERT else "score.weight"].shape[:-2]
     head = _empty(about["kind"], about["width"], about["classes"], settings, leading=leading)
@@ -329,7 +329,7 @@ def load_last_layers(path: Path) -> LastLayers:
     """Return the layers that `LastLayers.save` wrote. Raises UserError for a file without layers."""
     about, tensors = _read(path)
     if "deviation" not in about:
-        raise UserError(f"{path} holds no layers of a checkpoint; give a file that the stage `features` wrote")
+        raise UserError(f"{path} does not contain layers of a checkpoint; give a file written by the stage `features`")
     return LastLayers(**about, tensors=tensors)
 
 
@@ -384,4 +384,4 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
             about = json.loads((file.metadata() or {}).get(_ABOUT, "{}"))
             return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
-        raise UserError(f"{path} cannot be read ({type(error).__name__}); train again") from error
+        raise UserError(f"{path} cannot be read ({type(error).__name__}); train the head again") from error

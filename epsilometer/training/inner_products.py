@@ -146,7 +146,8 @@ def _read(
     """Return the losses [B] of texts of one length, and the layers' calls with the gradients at their outputs."""
     if model.objective != "classification":
         raise UserError(
-            f"inner products are for classifiers, whose tensors belong to one layer each, got {model.objective}"
+            "inner products are implemented for classifiers, whose tensors belong to one layer each, got "
+            f"{model.objective}; set objective: classification"
         )
     with _recorded(model) as calls:
         losses = _losses(model, texts, labels)
@@ -287,7 +288,8 @@ def _of_weight(call: _Call, back: Tensor, target: Tensor) -> tuple[Tensor, Tenso
         target = target.T
     elif not isinstance(call.layer, nn.Linear):
         raise UserError(
-            f"{call.name} is a {type(call.layer).__name__}; give a BERT or a GPT-2 as transformers has them"
+            f"the layer {call.name} is a {type(call.layer).__name__}, which is not supported; give a BERT or a GPT-2 "
+            "of transformers"
         )
     into = _by_tokens(call.into)
     live = back.detach().any(2).any(0)  # after GPT-2's last attention only the last token has a gradient

@@ -62,8 +62,8 @@ class GaussianNoise:
     clip: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive("sigma", self.sigma, "for clipping without noise take the noise `none` with a clip")
-        _check_positive("clip", self.clip, "without clipping nothing bounds what one example adds")
+        _check_positive("sigma", self.sigma, "for clipping without noise use the noise `none` with a clip")
+        _check_positive("clip", self.clip, "without clipping the contribution of an example is unbounded")
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
@@ -88,7 +88,7 @@ class DirectionalNoise:
     parts: bool = False
 
     def __post_init__(self) -> None:
-        _check_positive("kappa", self.kappa, "a draw of 0 says nothing about its gradient")
+        _check_positive("kappa", self.kappa, "a draw at kappa 0 does not depend on its gradient")
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
@@ -148,7 +148,7 @@ class NoNoise:
 
     def __post_init__(self) -> None:
         if self.clip is not None:
-            _check_positive("clip", self.clip, "leave it out for gradients as they are")
+            _check_positive("clip", self.clip, "leave it out to keep gradients unclipped")
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator

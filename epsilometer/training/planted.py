@@ -48,7 +48,7 @@ def mislabelled(texts: States, classes: int, count: int, generator: np.random.Ge
     """
     if count > len(texts.labels):
         raise UserError(
-            f"{count} texts cannot be mislabelled, as {len(texts.labels)} are trained on; plant fewer canaries"
+            f"{count} canaries exceed the {len(texts.labels)} training texts to mislabel; plant fewer canaries"
         )
     rows = generator.choice(len(texts.labels), count, replace=False)
     rest = np.setdiff1d(np.arange(len(texts.labels)), rows)

@@ -153,11 +153,13 @@ class _Run:
                 of, self.step = json.loads((file.metadata() or {})["about"])
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise UserError(f"{path} is no checkpoint of a training ({type(error).__name__}); delete it") from error
+            raise UserError(
+                f"{path} cannot be read as a checkpoint of a training ({type(error).__name__}); delete it"
+            ) from error
         if of != name:
             raise UserError(
-                f"{path} is the checkpoint of a training with other settings, texts, labels or first head; delete it, "
-                "or go on with what it was begun with"
+                f"{path} is the checkpoint of a training with other settings, texts, labels or initial head; delete "
+                "it, or restore those"
             )
         self.head.vector[...] = tensors.pop("vector")
         for key, array in self._counts().items():
@@ -187,22 +189,24 @@ def _check(
     schedule = settings.schedule
     if not len(states) == len(labels) == schedule.texts:
         raise UserError(
-            f"the schedule is of {schedule.texts} texts, got {len(states)} states and {len(labels)} labels; the "
-            "accountant would count another training than this"
+            f"the schedule is for {schedule.texts} texts, got {len(states)} states and {len(labels)} labels, so the "
+            "accountant would describe a different training; give a schedule for these texts"
         )
     if states.shape[1:] != (head.width,):
         raise UserError(
-            f"the head takes states of {head.width} numbers, got {states.shape[1:]}; use its model's features"
+            f"the head takes states of {head.width} numbers, got {states.shape[1:]}; use features of its model"
         )
     seen = np.unique(labels)
     if len(seen) < 2:
-        raise UserError("all training texts have one class, so there is nothing to learn; give texts of two classes")
+        raise UserError("all training texts have the same class; give texts of at least 2 classes")
     if seen[0] < 0 or seen[-1] >= head.classes:
-        raise UserError(f"the head has the classes 0 to {head.classes - 1}, got {seen[0]} to {seen[-1]}")
+        raise UserError(
+            f"the head has the classes 0 to {head.classes - 1}, got {seen[0]} to {seen[-1]}; give labels in that range"
+        )
     if not settings.rate > 0:
-        raise UserError(f"rate must be > 0, got {settings.rate}; 0.001 is usual for heads")
+        raise UserError(f"rate must be > 0, got {settings.rate}; 0.001 is common for heads")
     if checkpoint is not None and settings.seed is None:
         raise UserError(
-            "a training that draws from the operating system cannot go on to the same bytes; leave out the checkpoint, "
-            "or give a seed (anyone who knows it can compute the noise)"
+            "a training with noise from the operating system cannot be resumed to the same bytes; leave out the "
+            "checkpoint, or set a seed (anyone who knows it can compute the noise)"
         )

@@ -97,7 +97,7 @@ def send(
     if len(targets) != len(sequences):
         raise UserError(f"every text needs a label, got {len(targets)} labels for {len(sequences)} texts")
     if model.objective == "classification" and not all(isinstance(target, int) for target in targets):
-        raise UserError("every text needs a label to compute its gradient, and some are missing; label them all")
+        raise UserError("some texts have no label, which their gradient needs; label all texts")
     gradients = DenseGradients(model.gradients(sequences, targets), model.parts)
     update = noise.update(gradients, len(sequences), generator)
     labels = tuple(int(target) for target in targets if isinstance(target, int))

@@ -99,7 +99,7 @@ def _masks(head: Head, batch: _Batch, streams: Sequence[Noise], step: int) -> ND
 
 def _of_one(gradients: ExampleGradients, model: int, size: int) -> FactoredGradients:
     """Return the gradients of one model's batch, without padding."""
-    assert isinstance(gradients, FactoredGradients), "heads in closed form have factors"
+    assert isinstance(gradients, FactoredGradients), "only heads with closed-form gradients can be trained together"
     sides = [(factor.left, factor.right) for factor in gradients.factors]
     return FactoredGradients(
         [Factor(left[model, :size], None if right is None else right[model, :size]) for left, right in sides]
@@ -110,14 +110,14 @@ def _check(head: Head, labels: NDArray[np.integer], chosen: NDArray[np.integer],
     if not len(head.vector) == len(chosen) == len(settings):
         raise ValueError(f"{len(head.vector)} heads, {len(chosen)} sets of texts, {len(settings)} settings")
     if len({replace(setting, seed=None) for setting in settings}) > 1:
-        raise ValueError("models that are trained together differ in their seeds alone")
+        raise ValueError("models that are trained together must have equal settings except for the seed")
     if chosen.shape[1] != settings[0].schedule.texts:
         raise UserError(
-            f"the schedule is of {settings[0].schedule.texts} texts, and references have {chosen.shape[1]}; give them "
-            "as many as the target"
+            f"the schedule is for {settings[0].schedule.texts} texts, but references have {chosen.shape[1]}; give "
+            "references as many texts as the target"
         )
     for model, rows in enumerate(chosen):
         if len(np.unique(labels[rows])) < 2:
             raise UserError(
-                f"reference {model} would be trained on texts of one class; give more texts, or another label"
+                f"the training texts of reference {model} have a single class; give more texts, or another label"
             )

@@ -83,7 +83,8 @@ class SharedModel:
         self.names = tuple(name for name, _ in self.network.named_parameters() if self._is_sent(name))
         if not self.names or (tensors == "head" and objective != "classification"):
             raise UserError(
-                f"tensors is {tensors!r}, but a model for {objective} in {self.folder} has none; set tensors: all"
+                f"tensors is {tensors!r}, but a model for {objective} in {self.folder} has no such tensors; set "
+                "tensors: all"
             )
         self.shapes = tuple(tuple(parameter.shape) for parameter in self.parameters)
         self.parts = tuple(parameter.numel() for parameter in self.parameters)
@@ -122,7 +123,7 @@ class SharedModel:
         for number, text in enumerate(texts):
             row = self.tokenizer(text, truncation=True, max_length=self.longest, verbose=False)["input_ids"]
             if not self.plain(row):
-                raise UserError(f"text {number} has no token, hence no gradient to read it from; leave it out")
+                raise UserError(f"text {number} has no token, so it has no gradient; leave it out")
             ids.append(list(row))
         return ids
 
@@ -149,7 +150,7 @@ class SharedModel:
             wanted = torch.as_tensor(target, device=self.device)[None]
         else:
             if inputs.is_floating_point():
-                raise TypeError("the causal objective predicts tokens, which embeddings do not name")
+                raise TypeError("the causal objective needs token ids, got embeddings")
             wanted = inputs[None]
         logits = self.network(**into).logits
         if self.objective == "classification":
@@ -194,7 +195,9 @@ def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tupl
         try:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             if config.model_type not in _HEADS:
-                raise UserError(f"the model in {folder} is of type {config.model_type}; give a BERT or a GPT-2")
+                raise UserError(
+                    f"the model in {folder} has the unsupported type {config.model_type}; give a BERT or a GPT-2"
+                )
             network = getattr(transformers, _CLASSES[objective]).from_pretrained(
                 folder,
                 dtype=torch.float32,

@@ -76,9 +76,9 @@ def disjoint(
         rows = rng.permutation(training + np.flatnonzero(labels[training:] == c))
         if len(rows) < (count + 1) * size:
             raise UserError(
-                f"{place}: {count} disjoint references of {training} texts, and as many others to ask about, need "
-                f"{(count + 1) * size} texts of class {c} outside of the training set, of which there are {len(rows)}; "
-                "train on fewer texts, take fewer references (count), or split: overlapping"
+                f"{place}: {count} disjoint references of {training} texts, and as many texts to test, need "
+                f"{(count + 1) * size} texts of class {c} outside the training set, got {len(rows)}; train on fewer "
+                "texts, set fewer references (count), or set split: overlapping"
             )
         for number, part in enumerate(parts):
             part.append(rows[number * size : (number + 1) * size])
@@ -97,8 +97,8 @@ def _alike(
     taken = np.floor(share * sizes + 1e-9).astype(int)
     if taken.sum() < LEAST:
         raise UserError(
-            f"{place}: membership is asked of at least {LEAST} training texts and as many others of the same classes, "
-            f"got {training} and {len(labels) - training}, of which {taken.sum()} match; hold out more texts (resplit)"
+            f"{place}: membership attacks need at least {LEAST} training texts and as many others of the same classes, "
+            f"got {training} and {len(labels) - training}, with {taken.sum()} matching; hold out more texts (resplit)"
         )
     members, others = [], []
     for c, many in zip(classes, taken.tolist(), strict=True):

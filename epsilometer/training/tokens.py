@@ -68,7 +68,7 @@ class Tokens:
         encodings: list[Any] = self.tokenizer.encode_batch(list(texts))
         for row, encoding in enumerate(encodings, first):
             if len(encoding.ids) == sum(encoding.special_tokens_mask):
-                raise UserError(f"text {row}{place} has no tokens; leave out texts that are empty or white space")
+                raise UserError(f"text {row}{place} has no tokens; leave out texts that are empty or only white space")
         return encodings
 
 

@@ -42,5 +42,5 @@ def test_directional_draws_meet_their_target() -> None:
 
 @pytest.mark.parametrize("target", [0.0, -1.0, float("inf"), float("nan")])
 def test_targets_that_are_none_are_refused(target: float) -> None:
-    with pytest.raises(UserError, match="the target must be a finite epsilon > 0"):
+    with pytest.raises(UserError, match="the target epsilon must be a finite number > 0"):
         gaussian_for(target, Poisson(100, 10, 1))

@@ -36,7 +36,7 @@ def test_shuffled_batches_hold_every_example_once(texts: int, batch: int) -> Non
 
 @pytest.mark.parametrize("arguments", [(0, 1, 1), (10, 11, 1), (10, 2, 0), (10, 2.5, 1), (True, 1, 1)])
 def test_impossible_schedules_are_refused(arguments: tuple) -> None:
-    with pytest.raises(UserError, match=r"must be a whole number >= 1|larger than the data"):
+    with pytest.raises(UserError, match=r"must be a whole number >= 1|at most the number of texts"):
         Poisson(*arguments)
 
 

@@ -163,9 +163,9 @@ def test_pure_losses_need_no_delta_and_gaussian_ones_do() -> None:
 
 
 def test_impossible_questions_are_refused() -> None:
-    with pytest.raises(UserError, match="ask for neighbours replaced"):
+    with pytest.raises(UserError, match="set neighbours to replaced"):
         account(VonMisesFisher(5.0, (10,)), Shuffled(100, 10, 2), neighbours=Neighbours.ADDED_OR_REMOVED)
-    with pytest.raises(UserError, match="neighbours of a training are"):
+    with pytest.raises(UserError, match="neighbours of a training must be"):
         account(Gaussian(1.0), Poisson(100, 10, 2), neighbours=Neighbours.ANY)
     for delta in (-0.1, 1.0, math.nan):
         with pytest.raises(UserError, match="delta must be in"):
@@ -175,7 +175,7 @@ def test_impossible_questions_are_refused() -> None:
 def test_a_delta_that_lets_an_example_be_published_is_named() -> None:
     schedule = Poisson(100, 10, 1)
     assert caveat(schedule, 0.009) is None
-    assert "allows one text to be published outright" in str(caveat(schedule, 0.01))
+    assert "a mechanism that publishes one text" in str(caveat(schedule, 0.01))
 
 
 def test_a_training_that_loses_next_to_nothing_claims_its_delta() -> None:

@@ -125,7 +125,9 @@ def test_entries_must_be_those_of_the_rows() -> None:
         assert laws.entries is not None
         values = laws.entries(np.array([0, 1]), [np.array([2, 1])], [1.0])
         if fails:
-            with pytest.raises(LawError, match=r"unit 0 of input 0 \(counted from 0\) at epsilon 1 the log-prob"):
+            with pytest.raises(
+                LawError, match=r"unit 0 of input 0 \(counted from 0\) at epsilon 1, which is not a log-prob"
+            ):
                 list(values)
         else:
             np.testing.assert_array_equal(list(values), [LAW[[0, 1], [2, 1]]])
@@ -133,7 +135,7 @@ def test_entries_must_be_those_of_the_rows() -> None:
 
 def test_rows_must_be_as_many_and_as_long_as_units_and_outputs() -> None:
     laws = Laws(Ragged.of([[0], [1]]), 3, lambda rows, epsilons: iter([LAW[:1, :2]]))
-    with pytest.raises(LawError, match=r"\(2, 3\) here; got a table of \(1, 2\)"):
+    with pytest.raises(LawError, match=r"\(2, 3\), got a table of \(1, 2\)"):
         list(laws.log_probabilities(np.array([0, 1]), [1.0]))
 
 
@@ -167,9 +169,9 @@ def test_likelihoods_must_be_numbers(says: float) -> None:
 def test_a_rewrite_that_its_likelihood_rules_out_gives_no_exact_loss() -> None:
     """It had ended in a bare ValueError; an audit by what is read off the rewrites says that the law is not theirs."""
     impossible = OnlyLikely(-math.inf)
-    with pytest.raises(LawError, match="impossible under each"):
+    with pytest.raises(LawError, match="probability 0 under each"):
         mixed(impossible, TEXTS, np.array([[0, 1]]), (2.0, Noise.named(1, "draw")))
-    with pytest.raises(LawError, match="impossible under each"):
+    with pytest.raises(LawError, match="probability 0 under each"):
         epsilometer.exact_loss(TEXTS, impossible, [2.0], design=Design(candidates=3, temperature=0))
     audited = epsilometer.audit(TEXTS, impossible, [2.0], ["lexical"], 40, design=PLAIN)
     assert audited["departs"].all()
@@ -178,7 +180,7 @@ def test_a_rewrite_that_its_likelihood_rules_out_gives_no_exact_loss() -> None:
 @pytest.mark.parametrize("design", [PLAIN, replace(PLAIN, prior=(0.4, 0.6))])
 def test_nothing_is_said_by_a_law_that_rules_every_rewrite_out(design: Design) -> None:
     """An attack by it guessed at random, and the claim was "not refuted"; where some are possible, that law departs."""
-    with pytest.raises(LawError, match="each of 40 rewrites"):
+    with pytest.raises(LawError, match="all 40 rewrites"):
         epsilometer.audit(TEXTS, OnlyLikely(-math.inf), [2.0], ["likelihood"], 40, design=design)
 
     class Partly(OnlyLikely):
@@ -208,7 +210,7 @@ def test_noise_must_have_a_scale_and_latents_numbers(law: Gaussian | Laplace) ->
     with pytest.raises(LawError, match="scale of law must be"):
         losses(request)
     noisy.encode = lambda texts: np.where(np.arange(len(texts))[:, None] == 2, math.nan, np.zeros((len(texts), 2)))
-    with pytest.raises(LawError, match="encode gives input 2"):
+    with pytest.raises(LawError, match="not finite for input 2"):
         losses(request)
 
 
@@ -223,7 +225,7 @@ def test_distances_must_be_numbers_from_0_up(apart: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "shown"), [(1.0, "1.0"), ("far", "str"), ([1.0] * 5, r"numbers of shape \(5,\)"), (None, "None")]
+    ("answer", "shown"), [(1.0, "1.0"), ("far", "str"), ([1.0] * 5, r"an array of shape \(5,\)"), (None, "None")]
 )
 def test_distances_are_one_a_pair_before_anything_is_rewritten(answer: object, shown: str) -> None:
     mechanism = Spelled(LAW, claimed=2.0)

@@ -80,7 +80,7 @@ def test_an_audit_needs_no_epsilons(mechanism: text_audit.Named) -> None:
 
 
 def test_who_takes_a_budget_must_be_given_one() -> None:
-    with pytest.raises(UserError, match="epsilons must be given, since this mechanism takes a privacy budget"):
+    with pytest.raises(UserError, match="epsilons is not set, but this mechanism takes a privacy budget"):
         epsilometer.audit(
             TEXTS, lambda text, epsilon, rng: text, attacks=["lexical"], trials=50, design=Design(temperature=0)
         )
@@ -93,7 +93,7 @@ def test_there_is_nothing_to_calibrate() -> None:
     assert "no privacy budget, so there is none to calibrate" in reason
 
 
-LEFT_OUT = "must be left out, got 2, since this mechanism takes no privacy budget"
+LEFT_OUT = "is 2, but this mechanism takes no privacy budget"
 
 
 @pytest.mark.parametrize("mechanism", ["identity", mask, CommandMechanism("cat")])
@@ -227,7 +227,7 @@ def test_a_project_says_who_needs_epsilons(project: Path) -> None:
     params = yaml.safe_load(Path("params.yaml").read_text())
     del params["cells"]["songs-half"]["epsilons"]
     Path("params.yaml").write_text(yaml.safe_dump(params))
-    with pytest.raises(UserError, match=r"mechanisms\.half\.epsilons must be given"):
+    with pytest.raises(UserError, match=r"mechanisms\.half\.epsilons is not set"):
         cells.mechanism(read(), "songs-half")
     params["cells"]["songs-half"]["epsilons"] = [1, 5]
     params["cells"]["songs-identity"]["epsilons"] = [2]

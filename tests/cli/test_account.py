@@ -22,7 +22,7 @@ def test_a_gaussian_training(capsys: pytest.CaptureFixture[str]) -> None:
     assert {row["sampling"] for row in rows.values()} == {"poisson"}
     assert said["for_target"]["sigma"] == pytest.approx(0.6245, rel=1e-3)
     assert said["for_target"]["neighbours"] == "added or removed"
-    assert "one over the 5056 texts or more, is what papers report at" in err
+    assert "is at least one over the 5056 texts" in err
 
 
 def test_every_noise_is_sampled_alike_unless_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +60,7 @@ def test_without_an_amount_the_target_finds_one(capsys: pytest.CaptureFixture[st
     code, out, err = call(capsys, *command)
     said = json.loads(out)
     assert code == 0
-    assert "texts or more" not in err
+    assert "is at least one over" not in err
     assert said["statements"][0]["upper"] == pytest.approx(8, rel=0.01)
     assert said["effective_noise"] > 1
 
@@ -72,7 +72,7 @@ def test_without_an_amount_the_target_finds_one(capsys: pytest.CaptureFixture[st
         (("--noise", "laplace"), "unknown --noise 'laplace'"),
         (("--noise", "vmf", "--kappa", 3), "--dimensions belongs to --noise vmf"),
         (("--noise", "vmf", "--kappa", -3, "--dimensions", "10"), "kappa must be a finite number > 0"),
-        (("--noise", "vmf", "--kappa", "1e300", "--dimensions", "5"), "no bracket of the epsilon is known"),
+        (("--noise", "vmf", "--kappa", "1e300", "--dimensions", "5"), "no bracket of epsilon is known"),
         (("--noise", "vmf", "--kappa", 3, "--dimensions", "1.5"), "whole numbers separated by commas"),
         (("--noise", "vmf", "--kappa", 3, "--dimensions", "10,nan"), "whole numbers separated by commas"),
         (("--noise", "vmf", "--kappa", 3, "--dimensions", "9", "--neighbours", "added or removed"), "replaced"),
@@ -80,8 +80,8 @@ def test_without_an_amount_the_target_finds_one(capsys: pytest.CaptureFixture[st
         (("--sigma", 1, "--neighbours", "any"), "unknown --neighbours"),
         (("--sigma", 1, "--delta", 0), "no finite epsilon at delta 0"),
         (("--sigma", 1, "--delta", 1), "delta must be in [0, 1)"),
-        (("--sigma", 1, "--target", 0), "the target must be a finite epsilon > 0"),
-        (("--sigma", 1, "--batch", 6_000), "larger than the data"),
+        (("--sigma", 1, "--target", 0), "the target epsilon must be a finite number > 0"),
+        (("--sigma", 1, "--batch", 6_000), "at most the number of texts"),
     ],
 )  # fmt: skip
 def test_what_has_no_epsilon_is_said(options: tuple, message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -213,7 +213,7 @@ def test_a_mechanism_reads_what_it_reads_by_default(tmp_path: Path) -> None:
         (("--keep", "gender"), "named twice"),
         (("--keep", "taste"), "taste"),
         (("--kind", "oracle"), "oracle"),
-        (("--mechanism", "tem"), "--epsilon must be given"),
+        (("--mechanism", "tem"), "--epsilon is not set"),
     ],
 )
 def test_one_message_for_what_cannot_be_done(
@@ -256,7 +256,7 @@ def test_a_column_says_what_is_true_of_each_text(capsys: pytest.CaptureFixture[s
     ("classes", "options", "message"),
     [
         (["F", None], (), "row 2 has no gender"),
-        (["F", "X"], (), "'X' is no class of gender"),
+        (["F", "X"], (), "'X' is not a class of gender"),
         (["F", "M"], ("--attribute-column", "who"), "once for each --attribute, got 2 for 1"),
         (["F", "M"], ("--attribute-value", "F"), "give the column alone"),
         (["F", "M"], ("--mechanism", "swap.py"), "asks no classifiers"),
@@ -276,7 +276,7 @@ def test_a_column_that_leaves_a_text_without_a_class_is_refused(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--attribute-value", "X"), "'X' is no class of gender"),
+        (("--attribute-value", "X"), "'X' is not a class of gender"),
         (("--attribute-value", "F", "--attribute-value", "M"), "once for each --attribute"),
         (("--attribute-value", "F", "--mechanism", "swap.py"), "asks no classifiers"),
     ],

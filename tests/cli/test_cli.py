@@ -219,7 +219,7 @@ def test_calibrate_takes_public_texts(
     assert (code, json.loads(out)[0]["status"]) == (0, "found")
     Path("public.txt").write_text("two times six\nthree times six\ntwo plus one\nsix plus one")
     code, _, err = call(capsys, *command, "--public", "public.txt")
-    assert (code, "2 of the 8 texts are among the public texts" in err) == (2, True)
+    assert (code, "2 of the 8 texts are also among the mechanism's public texts" in err) == (2, True)
     code, _, err = call(capsys, "calibrate", "--target", 1, "--public", "public.txt")
     assert (code, "--public are for a FILE of texts" in err) == (2, True)
 
@@ -254,12 +254,12 @@ MISTAKES = {
     "": "give one of --mechanism, --command, --endpoint and --rewrites",
     "texts.csv --mechanism identity --command cat": "give one of",
     "--mechanism identity": "give a FILE of texts (only --rewrites needs none)",
-    "texts.csv --text query --mechanism randomized_response": "epsilons must be given",
+    "texts.csv --text query --mechanism randomized_response": "epsilons is not set",
     "texts.csv --rewrites texts.csv": "leave out FILE and --epsilons",
-    "texts.csv --mechanism identity": "unknown text column 'text'; the file's names are shown on",
-    "nothing.csv --mechanism identity": "there is no file 'nothing.csv'",
+    "texts.csv --mechanism identity": "unknown text column 'text'; to see the file's names",
+    "nothing.csv --mechanism identity": "file 'nothing.csv' not found",
     "texts.csv --text query --mechanism identiti": "did you mean 'identity'?",
-    "texts.csv --text query --mechanism mine.py --epsilons 1": "there is no file 'mine.py'",
+    "texts.csv --text query --mechanism mine.py --epsilons 1": "file 'mine.py' not found",
     "texts.csv --text query --mechanism identity --epsilons 1,x": "--epsilons must be numbers separated by commas",
     "texts.csv --text query --mechanism identity --epsilons 1,-2": "epsilon must be a finite number > 0, got -2.0",
     "texts.csv --text query --mechanism identity --epsilons nan": "epsilon must be a finite number > 0, got nan",
@@ -282,9 +282,9 @@ MISTAKES = {
     "texts.txt --mechanism identity --separator ;": "--separator is for .csv and .tsv files; leave it out",
     "texts.txt --mechanism identity --no-header --no-quotes": "--no-quotes, --no-header are for .csv and .tsv files",
     "--rewrites rewrites.jsonl --no-header": "--no-header is for .csv and .tsv files",
-    "one.txt --mechanism identity": "there is 1 distinct text, and trials need at least 2 distinct ones; give more",
+    "one.txt --mechanism identity": "trials need at least 2 distinct texts, got 1 distinct text; give more",
     "records.json --mechanism identity": "for a list of records use .jsonl",
-    "texts.csv --text query --mechanism silent.py --epsilons 1": "silent.py has no method guarantee; give it one",
+    "texts.csv --text query --mechanism silent.py --epsilons 1": "silent.py has no method guarantee; add guarantee",
     "texts.csv --text query --mechanism number.py --epsilons 1": "guarantee returns 1.0 at epsilon 1; return a Guar",
     "texts.csv --text query --mechanism syntax.py --epsilons 1": "syntax.py, line 2: expected ':'; correct the code",
     "--candidates two": "--candidates must be a whole number, or all, got 'two'",
@@ -406,14 +406,14 @@ def test_the_default_audit_needs_no_download(
         ("texts.csv, text", "text.csv, text", "datasets.mine.source: there is no 'text.csv'; put it there"),
         ("resource: texts.csv", "resource: text.csv", "unknown resource in cells.mine-shout.resource 'text.csv'"),
         ("resource: texts.csv", "resource: data/prepared/mein.parquet", "did you mean 'data/prepared/mine.parquet'?"),
-        ("text: query", "text: qery", "unknown text column 'qery'; the file's names"),
-        ("text: query", "text: query, use: tran", "unknown split in datasets.mine.use 'tran'; the file's names"),
+        ("text: query", "text: qery", "unknown text column 'qery'; to see the file's names"),
+        ("text: query", "text: query, use: tran", "unknown split in datasets.mine.use 'tran'; to see the file's names"),
         ("candidates: 2", "candidates: 9", "the number of distinct texts, 8 in the split 'train' of mine, got 9"),
         ("{length", "{lenght", "unknown attack 'lenght'; did you mean 'length'?"),
         ("length: {}", "length: {depth: 2}", "'depth'"),
-        ("file: shout.py", "file: shut.py", "there is no file 'shut.py'"),
+        ("file: shout.py", "file: shut.py", "file 'shut.py' not found"),
         ("[1, 2]", "[1, -2]", "epsilon must be a finite number > 0, got -2.0 (cells.mine-shout.epsilons[1])"),
-        ("embedding: {}", "embedding: {model: ./no/model}", "'./no/model' looks like a path, but is no folder"),
+        ("embedding: {}", "embedding: {model: ./no/model}", "folder './no/model' of the model not found"),
         ("words.json", "word.json", "words.sources.theirs: there is no 'word.json'"),
     ],
 )
@@ -665,7 +665,7 @@ def test_report_prints_estimates_and_place(
     Path("params.yaml").write_text((ROOT / "params.yaml").read_text())
     code, _, err = call(capsys, "report")
     assert code == 2
-    assert "data/estimates.parquet does not exist; stages of a project make it" in err
+    assert "data/estimates.parquet does not exist; make it by the stages" in err
     row = {name: "x" if dtype == pl.String else 1 for name, dtype in ESTIMATES.items()}
     row |= {"loss": 0.25, "upper": math.inf, "p_value": None, "expected": None, "verdict": "not testable"}
     tables.write(pl.DataFrame([row], schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)

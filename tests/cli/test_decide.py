@@ -53,9 +53,9 @@ def test_budgets_are_decided_from_the_smallest_up(capsys: pytest.CaptureFixture[
 
 def test_a_change_since_the_baseline_is_found(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
     of = ("reaudit", texts, "--mechanism", "tells.py", "--baseline", "b.json", *QUICK)
-    asked = ("--question", "which_text", "--question", "linking", "--with", "linking.author=who")
+    chosen = ("--question", "which_text", "--question", "linking", "--with", "linking.author=who")
     settings = ("--with", "linking.among=4", "--with", "linking.attacks=[bm25]")
-    assert call(capsys, *of, "--set", "share=.1", "--accept", *asked, *settings)[0] == 0
+    assert call(capsys, *of, "--set", "share=.1", "--accept", *chosen, *settings)[0] == 0
     assert call(capsys, *of, "--set", "share=.1")[0] == 0
     code, out, _ = call(capsys, *of, "--set", "share=.9", "--json")
     assert code == 1

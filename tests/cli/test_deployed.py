@@ -306,14 +306,14 @@ def test_identifiers_that_a_service_lets_pass(server: Deployed, capfd: pytest.Ca
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["texts.txt", *ENDPOINT], "must not reach an endpoint: say private_texts"),
+        (["texts.txt", *ENDPOINT], "must not reach an endpoint; set private_texts"),
         (["texts.txt", "--mechanism", "tem", "--dry"], "--dry is for --endpoint; give its URL"),
         (["texts.txt", "--endpoint", "URL", "--command", "cat"], "give one of --mechanism, --command, --endpoint and"),
         (["texts.txt", *ENDPOINT, "--prices", "1"], "--prices must be two or three numbers"),
         (["texts.txt", *ENDPOINT, "--set", "model=n"], "--set model says again what an option"),
         (["texts.txt", "--endpoint", "URL", "--template", "missing.yaml"], "the template 'missing.yaml' cannot"),
         (["texts.txt", *ENDPOINT, "--max-requests", "0"], "--endpoint.max_requests: Input"),
-        ([*ENDPOINT, "--probe-failures"], "confirm that it may be tested by its name"),
+        ([*ENDPOINT, "--probe-failures"], "confirm its name to allow the test"),
         (["--probe-failures"], "probe tries a service; give its URL"),
     ],
 )  # fmt: skip

@@ -60,13 +60,13 @@ def test_vectors_of_ones_own_and_python_says_the_same(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--mechanism", "identity"], "the exact loss needs a mechanism whose law can be computed"),
-        (["--mechanism", "randomized_response"], "must be given, since this mechanism takes a privacy budget"),
+        (["--mechanism", "identity"], "states no output distribution"),
+        (["--mechanism", "randomized_response"], "is not set, but this mechanism takes a privacy budget"),
         (["--mechanism", "randomized_response", "--epsilons", "one"], "--epsilons must be numbers"),
         (["--mechanism", "randomized_response", "--epsilons", "-1"], "must be a finite number > 0, got -1.0"),
         (["--mechanism", "randomized_response", "--epsilons", "1", "--trials", "0"], "trials must be >= 1"),
         (["--mechanism", "randomized_response", "--epsilons", "1", "--vectors", "vectors.txt"], "on word vectors"),
-        (["--mechanism", "tem", "--epsilons", "1", "--vectors", "none.txt"], "there is no file 'none.txt'"),
+        (["--mechanism", "tem", "--epsilons", "1", "--vectors", "none.txt"], "file 'none.txt' not found"),
     ],
 )
 def test_one_message_for_a_mistake(

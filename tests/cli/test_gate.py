@@ -209,7 +209,7 @@ def test_public_texts_are_for_a_mechanism_that_chooses_among_them(project, capsy
     assert run(*command, "--attacks", "likelihood", "--public", "public.txt") == 0
     Path("public.txt").write_text("\n".join([*public, "a wants tea at 1", "b wants rum at 2"]))
     assert run(*command, "--public", "public.txt") == 2
-    assert "2 of the 60 texts are among the public texts" in capsys.readouterr().err
+    assert "2 of the 60 texts are also among the mechanism's public texts" in capsys.readouterr().err
     for of in (["--command", "cat"], ["--mechanism", "tells.py"], ["--cell", "a"]):
         texts = [] if of[0] == "--cell" else ["texts.txt"]
         assert run("gate", *texts, *of, "--max-loss", "1", "--public", "public.txt") == 2

@@ -83,7 +83,9 @@ class Says:
 )
 def test_guesses_that_are_no_slots_are_refused(slots: Any) -> None:
     context = Context(["a", "b", "c"], None, 1.0, Noise.named(3, "ties"))
-    with pytest.raises(UserError, match=r"Says.guess must return an array of 3 slots, whole numbers from 0 to 1"):
+    with pytest.raises(
+        UserError, match=r"Says.guess must return an array of 3 slots, one per rewrite, as whole numbers from 0 to 1"
+    ):
         guess_and_score(Says(slots), [Rewrites(["a", "b", "c"])], CANDIDATES, [context])
 
 

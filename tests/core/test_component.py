@@ -21,7 +21,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mine.py").write_text(OWN.format(repr(folder)))
     first = find("mechanisms", str(tmp_path / "one/mine.py"), "rewrite")
-    with pytest.raises(UserError, match=r"two files of one name .*one/mine.py and .*two/mine.py; rename one"):
+    with pytest.raises(UserError, match=r"one/mine.py and .*two/mine.py have the same name.*; rename one"):
         find("mechanisms", str(tmp_path / "two/mine.py"), "rewrite")
     assert first("", 1.0, None) == "one"
 
@@ -49,7 +49,7 @@ def test_two_helpers_of_one_name_are_refused(tmp_path: Path, lazily: bool) -> No
         (tmp_path / folder / f"{helper}.py").write_text(f"WORD = {folder!r}\n")
     (tmp_path / "three/helper.py").write_text("WORD = 'imported by nothing'\n")
     first = find("mechanisms", str(tmp_path / "one/mine.py"), "rewrite")
-    refusal = r"two files of one name .*one/helper.py and .*two/helper.py, which yours.py imports; rename one of them"
+    refusal = r"one/helper.py and .*two/helper.py, which yours.py imports, have the same name.*; rename one of them"
     with pytest.raises(UserError, match=refusal):
         find("mechanisms", str(tmp_path / "two/yours.py"), "rewrite")
     third = find("mechanisms", str(tmp_path / "three/theirs.py"), "rewrite")
@@ -64,7 +64,7 @@ def test_a_helper_package_of_one_name_is_refused(tmp_path: Path) -> None:
         (tmp_path / folder / f"helper_{folder}.py").write_text("from parts.words import WORD\n")
         (tmp_path / folder / f"own_{folder}.py").write_text(f"from helper_{folder} import WORD\n" + OWN.format("WORD"))
     assert find("mechanisms", str(tmp_path / "one/own_one.py"), "rewrite")("", 1.0, None) == "one"
-    with pytest.raises(UserError, match=r"two files of one name .*one/parts and .*two/parts/words.py"):
+    with pytest.raises(UserError, match=r"one/parts and .*two/parts/words.py"):
         find("mechanisms", str(tmp_path / "two/own_two.py"), "rewrite")
 
 
@@ -76,7 +76,7 @@ def test_two_families_with_a_mechanism_of_one_name_are_refused(tmp_path: Path, m
     monkeypatch.setattr(component, "PACKAGE", tmp_path)
     assert list(shipped.__wrapped__("mechanisms")) == ["tem"]
     (tmp_path / "mechanisms/tokens/tem.py").touch()
-    with pytest.raises(UserError, match=r"tokens/tem\.py and .*words/tem\.py; rename one of them"):
+    with pytest.raises(UserError, match=r"tokens/tem\.py and .*words/tem\.py have the same name.*; rename one of them"):
         shipped.__wrapped__("mechanisms")
 
 

@@ -29,4 +29,4 @@ def test_a_variable_that_is_no_number_is_named(monkeypatch: pytest.MonkeyPatch, 
         _ = limits.YAML_NODES.value
     monkeypatch.setenv("EPSILOMETER_YAML_NODES", "7")
     assert limits.YAML_NODES.value == 7
-    assert "set EPSILOMETER_YAML_NODES (now 7) to more" in limits.YAML_NODES.remedy
+    assert "raise EPSILOMETER_YAML_NODES (now 7)" in limits.YAML_NODES.remedy

@@ -37,5 +37,5 @@ def test_a_status_of_ones_own_and_lengths_that_differ_are_refused() -> None:
     single, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
     with pytest.raises(ValueError, match="a status must be one of found"):
         Outcomes(["fine"], single, single, single, single)
-    with pytest.raises(ValueError, match="as many of each kind"):
+    with pytest.raises(ValueError, match="of equal length"):
         Outcomes([FOUND], single, two, single, single)

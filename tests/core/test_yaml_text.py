@@ -56,7 +56,7 @@ def test_a_small_number_is_one_as_dvc_writes_it() -> None:
 
 def test_an_anchor_inside_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text("audit: {seed: 1}\ndatasets: &a {b: *a}\n")
-    with pytest.raises(UserError, match=r"params.yaml: an anchor in line 2 holds an alias of itself"):
+    with pytest.raises(UserError, match=r"params.yaml: an anchor in line 2 contains an alias of itself"):
         read(tmp_path / "params.yaml")
 
 

@@ -81,8 +81,8 @@ def test_the_first_rows_are_read_as_a_stream(served: Hub) -> None:
 
 def test_a_data_set_that_is_a_program_is_refused(served: Hub) -> None:
     served.files[f"datasets/{NAME}"] = {"judgements.py": b"raise SystemExit"}
-    with pytest.raises(UserError, match=r"holds no files of data.*a program, which is never run"):
+    with pytest.raises(UserError, match=r"contains no data files.*programs are never run"):
         load(NAME, revision=COMMIT)
     served.files[f"datasets/{NAME}"] = {"README.md": CARD.encode(), "other/data.parquet": parquet(3)}
-    with pytest.raises(UserError, match="no files of data for the configuration 'cola'"):
+    with pytest.raises(UserError, match="no data files for the configuration 'cola'"):
         load(NAME, "cola", COMMIT)

@@ -131,7 +131,7 @@ def test_a_group_in_two_parts_is_refused_without_naming_it() -> None:
 
 
 def test_too_few_groups_and_unknown_columns_are_refused() -> None:
-    with pytest.raises(UserError, match=r"leaves the split 'test' without a text, .* there are 1 groups"):
+    with pytest.raises(UserError, match=r"leaves the split 'test' empty, .* there are 1 groups"):
         resplit(np.zeros(10, np.int64), {"validation": 0.6, "test": 0.2}, 0)
     with pytest.raises(UserError, match="unknown grouping column 'authors'; did you mean 'author'"):
         groups(pl.DataFrame({"text": ["a"], "author": ["b"]}), ["authors"])

@@ -1,6 +1,6 @@
 """Every question in every way that its evidence allows, on four subjects.
 
-`identity`, where every fact shows; `constant`, where none does; randomised response, whose loss is known; and a
+`identity`, where every fact shows; `constant`, where none does; randomised response, whose loss is true; and a
 component that fails. Attacks, trials and texts are few: a leak is either total or absent, so each answer but those of
 randomised response is wrong with a probability below 1e-6.
 """
@@ -36,17 +36,7 @@ SETTINGS = {
     "attribute": {"attribute": "gender", "kinds": ["linear"]},
     "linking": {"author": "author", "among": 4, "attacks": ["bm25"]},
 }
-LIMITS = {
-    "attribute": 0.8,
-    "claim": 0.0,
-    "identifiers": 0.2,
-    "linking": 0.8,
-    "similarity": 0.5,
-    "tail": 0.05,
-    "which_text": 0.5,
-    "which_unit": 0.5,
-    "worst_pair": 0.5,
-}
+LIMITS = {"attribute": 0.8, "claim": 0.0, "identifiers": 0.2, "linking": 0.8, "tail": 0.05}  # of the others 0.5
 TRIALS = {"attribute": 400, "linking": 40, "identifiers": 120, "similarity": 120, "tail": 3000}  # of the others 600
 WORDS = {"f": ("gown", "purse", "scarf"), "m": ("beard", "razor", "tie")}
 KNOWN = 6.0  # the epsilon of randomised response, among 120 texts
@@ -54,6 +44,10 @@ KNOWN = 6.0  # the epsilon of randomised response, among 120 texts
 
 def build(name: str) -> Question:
     return question(name, SETTINGS.get(name))
+
+
+def limit(name: str) -> float:
+    return LIMITS.get(name, 0.5)
 
 
 def trials(name: str) -> int:
@@ -111,8 +105,8 @@ def claims(name: str, of: Subject) -> bool:
 def answer(name: str, door: str, of: Subject) -> Status:
     """The heaviest status of a question's figures."""
     if door == "gate":
-        return gate(of, Rules([(build(name), LIMITS[name])], budget=2000)).status
-    answers = decide([(build(name), LIMITS[name])], of, trials=trials(name))
+        return gate(of, Rules([(build(name), limit(name))], budget=2000)).status
+    answers = decide([(build(name), limit(name))], of, trials=trials(name))
     return Status(answers.filter(figure="all").item(0, "decision"))
 
 
@@ -153,7 +147,7 @@ def test_bounds_contain_what_is_known_of_randomised_response(name: str) -> None:
     n = len(of(name, "constant").pool.texts)
     own, other = (x / (math.exp(KNOWN) + n - 1) for x in (math.exp(KNOWN), 1.0))
     apart = own - other
-    known = {
+    true = {
         "which_text": math.log((1 + apart) / (1 - apart)),
         "tail": max(0.0, own - math.exp(4) * other),
         "identifiers": own,
@@ -161,10 +155,10 @@ def test_bounds_contain_what_is_known_of_randomised_response(name: str) -> None:
         "worst_pair": math.log((1 + apart) / (1 - apart)),
     }.get(name)
     assert (rows["low"] <= rows["high"]).all()
-    if known is not None:
-        assert (rows["low"] <= known + 1e-9).all()
+    if true is not None:
+        assert (rows["low"] <= true + 1e-9).all()
     if name in ("which_text", "identifiers"):
-        assert (rows["high"] >= known).all()
+        assert (rows["high"] >= true).all()
 
 
 @pytest.mark.parametrize("name", [name for name, _ in pairs("compare")])
@@ -188,7 +182,7 @@ def test_a_mechanism_that_begins_to_tell_has_changed(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", [name for name, _ in pairs("calibrate")])
 def test_a_search_ends_and_contains_what_is_known(name: str) -> None:
     """A share of .5 of the identifiers survives where e^epsilon is 119."""
-    target = {"identifiers": 0.5, "similarity": 0.6, "tail": 0.3, "attribute": 2.0}.get(name, 1.0)
+    target = {"identifiers": 0.5, "similarity": 0.6, "tail": 0.3, "attribute": 2.0, "linking": 1.0}.get(name, 0.5)
     search = Search(low=1.0, high=14.0, width=2.0, budget=20_000 if name == "attribute" else 4000)
     met = calibrate(build(name), of(name, "randomized_response", 1.0), target, search)
     assert met.status in list(SearchStatus)
@@ -211,7 +205,7 @@ def test_a_component_that_fails_has_no_answer(name: str, door: str) -> None:
 
 
 def test_the_fixture_of_pytest_asks_them_all(pytester) -> None:
-    limits = {name: LIMITS[name] for name, _ in pairs("pytest") if name not in ("claim", "similarity", "worst_pair")}
+    limits = {name: limit(name) for name, _ in pairs("pytest") if name not in ("claim", "similarity", "worst_pair")}
     pytester.makepyfile(
         f"""
         import polars as pl

@@ -41,8 +41,8 @@ def changes(before: Subject, now: Subject, tmp_path: Path, **questions) -> dict[
 
 def test_a_larger_leak_is_worse_whatever_is_asked(tmp_path: Path) -> None:
     """A share of .1 grows to .9: 200 trials miss that with a probability below 1e-20."""
-    asked = {"which_text": question("which_text"), "linking": LINKING, "similarity": question("similarity")}
-    drifts = changes(of(0.1), of(0.9), tmp_path, **asked)
+    every = {"which_text": question("which_text"), "linking": LINKING, "similarity": question("similarity")}
+    drifts = changes(of(0.1), of(0.9), tmp_path, **every)
     assert drifts.pop("similarity: jaccard") is Change.BETTER, "it keeps more"
     assert {*drifts.values()} == {Change.WORSE}
     assert len(drifts) == 2

@@ -52,7 +52,7 @@ def test_damaged_rows_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[
     whole = fill(tmp_path / "s")
     (tmp_path / "s").write_bytes(whole.replace(b"answer 7,", b"answer 8,").replace(b"answer 9,", b"\xffnswer 9,"))
     assert ANSWERS.keys() - stored(tmp_path / "s").keys() == {bytes([7]) * 32, bytes([9]) * 32}
-    assert f"note: 2 rows of {tmp_path / 's'} were damaged" in capsys.readouterr().err
+    assert f"note: 2 damaged rows of {tmp_path / 's'} were deleted" in capsys.readouterr().err
 
 
 def test_what_is_intact_in_a_damaged_file_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +63,7 @@ def test_what_is_intact_in_a_damaged_file_is_kept(tmp_path: Path, capsys: pytest
     path.write_bytes(whole[:page] + bytes(4096) + whole[page + 4096 :])
     left = stored(path)
     assert 0 < len(left) < len(ANSWERS)
-    assert f"{len(left)} answers in it were intact" in capsys.readouterr().err
+    assert f"{len(left)} intact answers are kept" in capsys.readouterr().err
     assert (tmp_path / "s.damaged").stat().st_size == len(whole)
     assert path.stat().st_mode & 0o777 == 0o600
 

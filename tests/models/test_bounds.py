@@ -49,11 +49,11 @@ def test_measure() -> None:
     assert result["mean + 4 standard deviations"] == pytest.approx(logits.mean() + 4 * logits.std(), abs=1e-3)
     assert result["positions"] == 500
     assert result["quantiles"]["smallest logit"]["0.5"] == pytest.approx(np.median(logits.min(1)), abs=1e-4)
-    with pytest.raises(UserError, match="have no position"):
+    with pytest.raises(UserError, match="have no token to predict"):
         measure([], "nothing")
-    with pytest.raises(UserError, match="cannot be given bounds"):
+    with pytest.raises(UserError, match="cannot be clipped"):
         measure([np.full((3, 4), np.nan, np.float32)], "broken")
-    with pytest.raises(UserError, match="cannot be given bounds"):
+    with pytest.raises(UserError, match="cannot be clipped"):
         measure([np.zeros((3, 4), np.float32)], "flat")
 
 
@@ -74,11 +74,11 @@ def test_command_on_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> N
     assert stated["low"] == pytest.approx(logits.mean(), abs=1e-3)
     DPPrompt(resource=folder).rewrite(["a"], 1.0, Noise.named(1, "x"))
     assert measured_by_command(folder, "--text", texts) == 2
-    assert "exists already; give --replace" in capsys.readouterr().err
+    assert "already exists; set --replace" in capsys.readouterr().err
     assert measured_by_command(folder, "--text", texts, "--replace") == 0
     # Other weights under the same name are another model.
     tiny_models.save_bart(folder)
-    with pytest.raises(UserError, match=r"other weights.*epsilometer bounds .* --replace"):
+    with pytest.raises(UserError, match=r"weights that differ.*epsilometer bounds .* --replace"):
         bounds(folder)
 
 
@@ -94,7 +94,7 @@ def test_the_prompts_are_those_of_the_mechanism(tmp_path: Path, capsys: pytest.C
         (whole,) = [np.concatenate(list(mechanism.logits(TEXTS)))]
         assert stated["high"] == pytest.approx(np.quantile(whole.max(1), 0.9), abs=1e-3)
     for arguments, message in (
-        ([str(folder), "--mechanism", "identity", "--replace"], "identity clips no logits"),
+        ([str(folder), "--mechanism", "identity", "--replace"], "identity does not clip logits"),
         (["./nowhere"], "nowhere"),
         ([str(folder), "--out", "x.json", "--replace"], "--out is for models of the hub"),
     ):
@@ -121,7 +121,7 @@ def test_a_pin_of_the_hub_keeps_its_bounds(tmp_path: Path, monkeypatch: pytest.M
     assert read_pin(path) == {"model": "someone/small-t5", "revision": commit, **measured}
     assert bounds(path) == (-1.0, 2.0)
     assert locate(path) == snapshot
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="already exists"):
         destination("someone/small-t5")
     with pytest.raises(UserError, match="no clip bounds"):
         bounds("someone/small-t5")  # bound to the pin, not to the name
@@ -133,7 +133,7 @@ def test_a_pin_of_the_hub_keeps_its_bounds(tmp_path: Path, monkeypatch: pytest.M
         bounds(bare)
     assert store(bare, measured) == bare  # bounds are added to the pin that is given
     assert bounds(bare) == (-1.0, 2.0)
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="already exists"):
         store(bare, measured)
     store(bare, {**measured, "low": -3.0}, replace=True)
     assert bounds(bare) == (-3.0, 2.0)
@@ -152,7 +152,7 @@ def test_a_malformed_pin(tmp_path: Path) -> None:
     path = tmp_path / "pin.json"
     for text in ("{", "[]", '{"model": "x"}', '{"model": "x", "revision": 3}'):
         path.write_text(text)
-        with pytest.raises(UserError, match="must be"):
+        with pytest.raises(UserError, match="not the pin of a model"):
             bounds(path)
 
 

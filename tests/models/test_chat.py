@@ -80,7 +80,7 @@ def test_only_what_is_to_be_kept_is_stored(server: Server, tmp_path: Path) -> No
 @pytest.mark.parametrize("count", [1 << 63, -1, 10**400, 7.5, None])
 def test_a_count_of_tokens_that_is_none_is_no_answer(count: object, server: Server, tmp_path: Path) -> None:
     server.usage = {"prompt_tokens": 7, "completion_tokens": count, "total_tokens": 10}
-    with pytest.raises(UserError, match="no chat completion; check that OPENAI_BASE_URL"):
+    with pytest.raises(UserError, match="a chat completion; check that OPENAI_BASE_URL"):
         Chat("m", tmp_path / "s").complete(ask("a"), 5)
 
 
@@ -127,7 +127,7 @@ def test_the_very_first_question_may_meet_a_fault(
         ("500", "refused with status 500; check the server's log"),
         ("reset", "broke the connection, 2 times"),
         ("late", "did not answer in time, 2 times"),
-        ("page", "answered 2 times with something that is no chat completion"),
+        ("page", "answered 2 times with something other than a chat completion"),
     ],
 )
 def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
@@ -265,9 +265,7 @@ def test_a_lasting_error_under_status_200_has_its_status(
 
 def test_an_endpoint_with_another_model_is_refused(server: Server, tmp_path: Path) -> None:
     server.model = "gpt-4o-mini"
-    with pytest.raises(
-        UserError, match=r"at 127.0.0.1 answered with the model #[0-9a-f]{8} .*, not with the requested 'gpt-4o'"
-    ):
+    with pytest.raises(UserError, match=r"at 127.0.0.1 answered with the model #[0-9a-f]{8} .* instead of 'gpt-4o'"):
         Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
     server.model = None
     Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
@@ -367,11 +365,11 @@ def test_an_endpoint_that_does_not_accept_is_named_soon(
         (None, KEY, "OPENAI_BASE_URL is not set; export"),
         ("http://h/v1", None, "OPENAI_API_KEY is not set; export"),
         ("  ", KEY, "OPENAI_BASE_URL is not set"),
-        ("localhost:8000/v1", KEY, "OPENAI_BASE_URL is no URL"),
-        ("http://h:port/v1", KEY, "OPENAI_BASE_URL is no URL"),
-        ("http://[::1/v1", KEY, "OPENAI_BASE_URL is no URL"),
-        ("http://h/v1", f"{KEY}\n{KEY}", r"OPENAI_API_KEY \(not shown here\) holds characters"),
-        ("http://h/v1", f"{KEY}…", r"OPENAI_API_KEY \(not shown here\) holds characters"),
+        ("localhost:8000/v1", KEY, "OPENAI_BASE_URL is not a URL"),
+        ("http://h:port/v1", KEY, "OPENAI_BASE_URL is not a URL"),
+        ("http://[::1/v1", KEY, "OPENAI_BASE_URL is not a URL"),
+        ("http://h/v1", f"{KEY}\n{KEY}", r"OPENAI_API_KEY \(its value is not shown\) contains characters"),
+        ("http://h/v1", f"{KEY}…", r"OPENAI_API_KEY \(its value is not shown\) contains characters"),
     ],
 )
 def test_the_environment_is_checked_and_not_quoted(
@@ -388,7 +386,7 @@ def test_the_environment_is_checked_and_not_quoted(
 
 def test_a_file_that_is_no_store_is_refused(server: Server, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("something else, long enough to be read as the head of a file" * 20)
-    with pytest.raises(UserError, match=r"answers cannot be stored in .*s \(file is not a database\)"):
+    with pytest.raises(UserError, match=r"answers cannot be cached in .*s \(file is not a database\)"):
         Chat("m", tmp_path / "s").complete(ask("a"), 5)
 
 

@@ -95,7 +95,7 @@ def test_the_last_layers_alone_are_trained(tiny: FineTuning, tmp_path: Path) -> 
 
 
 def test_more_layers_than_there_are_cannot_be_trained(tiny: FineTuning) -> None:
-    with pytest.raises(UserError, match="layers must be at most 1, as many as"):
+    with pytest.raises(UserError, match="layers must be at most 1, the number in"):
         fine_tune(corpus(40, 0), ["bad", "good"], replace(tiny, layers=2), STREAM)
 
 
@@ -159,7 +159,7 @@ def test_the_best_of_several_epochs_by_validation_loss_is_restored(tiny: FineTun
 @pytest.mark.parametrize("kind", ["transformer", "linear"])
 def test_a_class_that_only_validation_texts_have_is_refused(kind: str, tiny: FineTuning) -> None:
     examples, validation = corpus(40, 0), corpus(6, 1, classes=3)
-    with pytest.raises(UserError, match="the validation texts have class 'plot', which the training texts lack"):
+    with pytest.raises(UserError, match="the validation texts have class 'plot', but the training texts do not"):
         train(kind, examples, replace(tiny, epochs=2), STREAM, validation=validation)
 
 

@@ -21,7 +21,7 @@ def test_what_is_made_is_said_once_and_kept(
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
     path = cached("vectors.npz", "the word vectors of a test", make)
     assert path.read_bytes() == b"x"
-    assert capsys.readouterr().err == f"note: made once, and kept in {path}: the word vectors of a test\n"
+    assert capsys.readouterr().err == f"note: computing once, to be cached in {path}: the word vectors of a test\n"
     assert cached("vectors.npz", "the word vectors of a test", make) == path
     assert capsys.readouterr().err == ""
 

@@ -207,7 +207,9 @@ def test_logits_that_are_not_finite_are_refused(models: dict[str, Generator], na
     broken = type(models[name])(models[name].folder)
     with torch.no_grad():
         broken.network.get_output_embeddings().weight[5] = value
-    with pytest.raises(UserError, match=rf"the model in .*{models[name].folder.name} gives logits that are not finite"):
+    with pytest.raises(
+        UserError, match=rf"the model in .*{models[name].folder.name} returns logits that are not finite"
+    ):
         draw(broken, TokenLaw(-5.0, 5.0), np.array([0]), 1.0, 3)
 
 
@@ -228,5 +230,5 @@ def test_models_of_another_kind_are_refused(models: dict[str, Generator], tmp_pa
         Seq2Seq(models["gpt2"].folder)
     with pytest.raises(UserError, match="is an encoder-decoder; give a decoder-only language model"):
         CausalLM(models["bart"].folder)
-    with pytest.raises(UserError, match="no language model"):
+    with pytest.raises(UserError, match="not a language model"):
         CausalLM("all-MiniLM-L6-v2")

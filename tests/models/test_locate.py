@@ -76,7 +76,7 @@ def test_a_model_in_parts_is_there_when_all_of_them_are(served: Hub, tmp_path: P
     }
     served.files["models/nobody/words"] = files
     served.faults[parts["b"]] = "gone"
-    with pytest.raises(UserError, match="goes on where it stopped"):
+    with pytest.raises(UserError, match="resumes the download"):
         locate(NAME)
     assert would_download(NAME)  # though there are weights and a configuration
     served.faults.clear()
@@ -84,5 +84,5 @@ def test_a_model_in_parts_is_there_when_all_of_them_are(served: Hub, tmp_path: P
     assert not would_download(NAME)
     assert sum(name == parts["a"] for name, _ in served.requests) == 1
     (folder / parts["b"]).unlink()
-    with pytest.raises(UserError, match="does not hold a configuration and safetensors weights"):
+    with pytest.raises(UserError, match="does not contain a configuration and safetensors weights"):
         locate(folder)

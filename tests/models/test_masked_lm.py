@@ -294,7 +294,7 @@ def test_logits_that_are_not_finite_are_refused(tmp_path: Path, save: Callable[[
     name = next(name for name in weights if name.endswith("word_embeddings.weight"))
     weights[name][20] = float("nan")
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(UserError, match="gives logits that are not finite; check its weights"):
+    with pytest.raises(UserError, match="returns logits that are not finite; check its weights"):
         MaskedLM(tmp_path).mask_logits(TEXTS, ROWS[:2])
 
 
@@ -314,5 +314,5 @@ def test_a_tokeniser_without_a_mask_is_refused(tmp_path: Path) -> None:
 
 def test_another_model_without_a_head_is_refused(tmp_path: Path) -> None:
     save_roberta(tmp_path, head=False)
-    with pytest.raises(UserError, match="no masked language model: its weights lack lm_head"):
+    with pytest.raises(UserError, match="not a masked language model: its weights lack lm_head"):
         MaskedLM(tmp_path)

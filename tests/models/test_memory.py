@@ -154,7 +154,9 @@ def test_one_row_that_does_not_fit_is_an_error(models: dict[str, Generator], mon
     model = models["t5"]
     with_budget(model, 1 << 30, monkeypatch)
     failing(model, 0, monkeypatch)
-    with pytest.raises(UserError, match=r"out of memory with one row of the model; use a smaller model.*device: cpu"):
+    with pytest.raises(
+        UserError, match=r"out of memory with a batch of one row of the model; use a smaller model.*device: cpu"
+    ):
         generated(model, uniforms())
 
 

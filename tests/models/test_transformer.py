@@ -102,5 +102,5 @@ def test_a_folder_without_a_tokeniser_is_refused(tmp_path: Path) -> None:
 
 
 def test_fewer_texts_than_a_batch_are_refused_before_the_model_is_looked_for() -> None:
-    with pytest.raises(UserError, match="7 texts to train on, fewer than a batch of 8"):
+    with pytest.raises(UserError, match="7 training texts are fewer than a batch of 8"):
         fine_tune(corpus(7), ["negative", "positive"], settings("no/such-model"), STREAM)

@@ -384,12 +384,16 @@ def test_a_check_finds_parts_that_cannot_be_used_before_anything_runs(project: P
 @pytest.mark.parametrize(
     ("mechanism", "settings", "complaint"),
     [
-        ("textfooler", {}, "the auxiliaries hide speaker, mood, but this search hides one; name it as `attribute`"),
+        (
+            "textfooler",
+            {},
+            "the auxiliaries hide speaker, mood, but this search hides a single attribute; name it as `attribute`",
+        ),
         ("textbugger", {"attribute": "mod"}, "unknown attribute of the auxiliaries in .* did you mean 'mood'"),
         ("textbugger", {"attribute": "mood", "kind": "transformer"}, "unknown kind of the auxiliaries"),
         ("bae", {"attribute": "mood", "asks": "victim"}, "needs `victims`"),
         ("bae", {"asks": "victim", "victims": "data/classifiers/songs"}, "name it as `attribute`"),
-        ("idt", {"enough": 2}, "enough is 2, of 1 kinds"),
+        ("idt", {"enough": 2}, "enough is 2, but there are only 1 kinds"),
         ("idt", {"aim": "random"}, "one attribute, got 2"),
         ("idt", {"candidates": "counter_fitted"}, "candidates: counter_fitted needs word relations"),
     ],
@@ -421,7 +425,7 @@ def test_a_check_refuses_values_of_a_sweep_that_do_not_fit_auxiliaries(project: 
     raw["cells"] = {"songs-idt": {**idt, "dataset": "songs"}}
     raw["sweeps"] = {"songs-idt": {**raw["cells"]["songs-idt"], "epsilon": 1, "vary": {"enough": [1, 2]}, "trials": 20}}
     write(raw)
-    with pytest.raises(UserError, match=r"^sweeps\.songs-idt\.vary\.enough: enough is 2, of 1 kinds"):
+    with pytest.raises(UserError, match=r"^sweeps\.songs-idt\.vary\.enough: enough is 2, but there are only 1 kinds"):
         check(read())
 
 

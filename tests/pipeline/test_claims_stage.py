@@ -130,7 +130,7 @@ def test_every_mechanism_is_checked_whatever_its_resource() -> None:
         "diffractor 0.4": NOT_REFUTED,
     }
     assert table.filter(mechanism="own_words")["slack"].to_list() == pytest.approx([-1, -3])
-    assert "lists no inputs" in table.filter(mechanism="writes_nothing")["reason"].item()
+    assert "does not list its inputs" in table.filter(mechanism="writes_nothing")["reason"].item()
     assert (table["worst"].drop_nulls() >= 0).all()
     low = table.filter(~pl.col("audited"))
     assert set(low["mechanism"]) == {"mvc"}

@@ -126,7 +126,7 @@ def test_what_is_written_keeps_private_text_to_itself(tmp_path: Path, body: str)
     assert SECRET not in done.stdout + done.stderr
     assert "about to rewrite" in done.stderr
     if "atexit" not in body:
-        assert "bytes of other output withheld" in done.stderr
+        assert "bytes of other output are withheld" in done.stderr
 
 
 @pytest.mark.parametrize("body", [RAISES["a note"], WRITES["standard output"]], ids=["raised", "written"])

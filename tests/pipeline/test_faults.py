@@ -664,7 +664,9 @@ def test_a_full_disk_while_the_library_keeps_what_it_has_made(
 
     if name == "minilm-paraphraser":
         make = resources.paraphraser
-    with pytest.raises(UserError, match=rf"^{name} cannot be kept in \S+: there is no space left .*; free some, then"):
+    with pytest.raises(
+        UserError, match=rf"^{name} cannot be cached in \S+: no space is left .*; free some space, then"
+    ):
         make()
     assert not [path for path in small_disk.rglob("*") if path.is_file() or "partial" in path.name]
 
@@ -679,9 +681,7 @@ def test_the_command_line_says_what_the_disk_answered(
     with pytest.raises(SystemExit) as end:
         cli.main(["check", str(ROOT / "params.yaml")])
     assert end.value.code == 2
-    assert capsys.readouterr().err == (
-        "error: there is no space left on the disk that it writes to; free some, then run again\n"
-    )
+    assert capsys.readouterr().err == "error: no space is left on the disk; free some space, then run again\n"
 
 
 def test_a_full_disk_under_data(project: Project) -> None:
@@ -690,7 +690,7 @@ def test_a_full_disk_under_data(project: Project) -> None:
     mount("-t", "tmpfs", "-o", "size=700k", "tmpfs", str(data))
     try:
         said = project.run(*REPRO, "--force", fails=True)
-        assert "error: make: there is no space left on the disk that it writes to; free some, then run again" in said
+        assert "error: make: no space is left on the disk; free some space, then run again" in said
         assert file.read_bytes() == project.outputs["data/x.npy"]
         mount("-o", "remount,size=64m", "tmpfs", str(data))
         project.run()
@@ -725,7 +725,7 @@ def test_a_disk_that_is_full_with_all_that_dvc_has_on_it(project: Project, tmp_p
         used = shutil.disk_usage(tmp_path).used
         mount("-o", f"remount,size={used + (room << 10)}", "tmpfs", str(tmp_path))
         said = moved.run(fails=True)
-        assert "there is no space left on the disk that it writes to; free some, then run again" in said
+        assert "no space is left on the disk; free some space, then run again" in said
         assert "Traceback" not in said
         assert not [*tmp_path.rglob("*.tmp")]
         mount("-o", "remount,size=64m", "tmpfs", str(tmp_path))
@@ -750,7 +750,7 @@ def test_what_dvc_had_begun_to_copy_into_an_output_is_no_part_of_it(project: Pro
 def test_a_limit_on_the_size_of_files(project: Project) -> None:
     """The same where nothing may be mounted: a file may not grow beyond 100 kB."""
     said = project.run("sh", "-c", "ulimit -f 200; exec python -m epsilometer.pipeline.repro --force", fails=True)
-    assert "error: make: a file may not grow to the size that it needs (ulimit -f)" in said
+    assert "error: make: a file exceeds the limit on file sizes (ulimit -f)" in said
     project.run()
     assert project.results() == project.outputs
 

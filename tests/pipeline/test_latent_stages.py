@@ -80,7 +80,7 @@ def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:
         ("autoencoders", {"shape": {"clip": 0}}, r"autoencoders\.tiny\.shape\.clip: .*greater than 0"),
         ("noise_aware", {"model": "bart", "training": {}}, "the setting 'variant' is missing"),
         ("noise_aware", {"model": "bart", "training": {"variant": "pr", "clip": -1}}, "greater than 0"),
-        ("noise_aware", {"model": "./none", "training": {"variant": "pr"}}, "no folder"),
+        ("noise_aware", {"model": "./none", "training": {"variant": "pr"}}, "not found"),
     ],
 )
 def test_wrong_settings(settings: dict[str, Any], kind: str, entry: dict, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from itertools import product
@@ -13,6 +14,7 @@ import pytest
 
 from epsilometer.auditing.ceilings.ceiling import share_of_possible
 from epsilometer.auditing.ceilings.share import BY_ATTACKS
+from epsilometer.auditing.trials.rewriting import rewrite_all
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.checking import check
@@ -22,6 +24,7 @@ from epsilometer.project import origin
 from epsilometer.project.paths import inside
 from epsilometer.report.export import read_table
 from epsilometer.report.results import Results
+from epsilometer.studies.leaderboard import measuring
 from epsilometer.studies.leaderboard.measuring import PURE, Parts, ceiling
 from epsilometer.studies.leaderboard.report.section import section
 from epsilometer.studies.leaderboard.report.standing import boards
@@ -152,6 +155,44 @@ def test_where_the_tail_binds_the_row_at_another_loss_is_the_same_to_the_bit(pro
     assert figures[0].equals(figures[1])
 
 
+def test_where_the_tail_binds_the_texts_are_rewritten_once(project: Path, tmp_path: Path, monkeypatch) -> None:
+    """Under a runner, which records what a cell depends on. At two losses there are three budgets, not four."""
+    shutil.copytree(project, tmp_path / "again")
+    rewritten: list[list[float]] = []
+
+    def counted(mechanism, job):
+        if len(job.texts) > 100:  # not the texts that the speed is measured on
+            rewritten.append(list(job.epsilons))
+        return rewrite_all(mechanism, job)
+
+    monkeypatch.setattr(measuring, "rewrite_all", counted)
+    with inside(tmp_path / "again"):
+        for loss in (1, 2):
+            for kind, record in (("code", {"files": {}}), ("resources", {"files": {}, "cell": {"loss": loss}})):
+                path = Path(f"data/{kind}/leaderboard_cells/requests-coin-{loss}.json")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(record))
+        once = [tables.read(rows_path("requests-coin-1"), ROWS), tables.read(figures_path("requests-coin-1"), FIGURES)]
+        for loss in (1, 2):
+            leaderboard_cells.main(f"requests-coin-{loss}")
+        again = [tables.read(rows_path("requests-coin-1"), ROWS), tables.read(figures_path("requests-coin-1"), FIGURES)]
+        second = tables.read(rows_path("requests-coin-2"), ROWS)
+        assert len({*map(tuple, rewritten)}) == len(rewritten) == 2
+        assert [len(epsilons) for epsilons in rewritten] == [2, 1]
+        tail = again[0].filter(budget=TAIL)
+        assert tail.drop("loss", "words_a_second").equals(second.filter(budget=TAIL).drop("loss", "words_a_second"))
+        assert once[0].drop("words_a_second").equals(again[0].drop("words_a_second"))
+        assert once[1].equals(again[1])
+
+        (damaged,) = {path.parent for path in Path("data/leaderboard_budgets").glob(f"*/{tail['epsilon'][0]!r}/*.npy")}
+        (damaged / "figures.json").write_text("{}")
+        leaderboard_cells.main("requests-coin-2")
+        assert rewritten[2] == [tail["epsilon"][0]], "what is damaged is measured again"
+        assert second.drop("words_a_second").equals(
+            tables.read(rows_path("requests-coin-2"), ROWS).drop("words_a_second")
+        )
+
+
 def test_one_sentence_for_all_has_share_zero(project: Path) -> None:
     with inside(project):
         parts = Parts.read("requests")
@@ -262,7 +303,7 @@ def test_what_attacks_find_is_shown_for_texts_of_equal_length_alone(
 
 def test_more_exemplars_than_public_texts_and_no_budget_are_refused(project: Path) -> None:
     with inside(project):
-        with pytest.raises(UserError, match=r"500 exemplars are to be chosen among \d+ different public texts"):
+        with pytest.raises(UserError, match=r"\d+ distinct .* too few for 500 exemplars"):
             leaderboard_cells.main("requests-many-1")
         with pytest.raises(UserError, match="never takes no privacy budget"):
             leaderboard_cells.main("requests-never-1")

@@ -97,8 +97,8 @@ def test_the_same_bytes_again(project: Path) -> None:
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        ({"canaries": 61, "noise": "gaussian", "levels": [1.0]}, "the training has 60 texts, got 61 canaries"),
-        ({"canaries": 61, "noise": "none", "kind": "mislabelled"}, "61 texts cannot be mislabelled, as 60"),
+        ({"canaries": 61, "noise": "gaussian", "levels": [1.0]}, "at most the 60 texts of the training, got 61"),
+        ({"canaries": 61, "noise": "none", "kind": "mislabelled"}, "61 canaries exceed the 60 training texts"),
     ],
 )
 def test_more_canaries_than_texts(project: Path, run: dict[str, Any], message: str) -> None:

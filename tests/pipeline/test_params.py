@@ -66,7 +66,7 @@ def test_what_is_shipped_is_valid(file: str) -> None:
         (("audit", "round"), -1, r"audit.round: must be from 0 to"),
         (("device",), "tpu", r"device: Input should be 'cpu', 'cuda' or 'auto', got 'tpu'"),
         (("embedding", "device"), "cuda", r"embedding.device: one switch sets the device of all that computes"),
-        (("cells", "queries-tem", "epsilons"), [1e300], r"from 1e-09 to 1e\+09, beyond which .*, got 1e\+300 \(cells"),
+        (("cells", "queries-tem", "epsilons"), [1e300], r"from 1e-09 to 1e\+09, the range .*, got 1e\+300 \(cells"),
         (
             ("cells", "queries-tem", "epsilons"),
             [1, 1e-320],

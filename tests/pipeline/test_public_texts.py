@@ -130,7 +130,9 @@ def test_audited_texts_among_the_public_ones_end_the_run(project: Path) -> None:
         texts = audited_texts(params, "whole")
         shared = {*texts} & {*prepared("requests").filter(split=PUBLIC)["text"]}
         assert len(shared) > 10
-        with pytest.raises(UserError, match=f"{len(shared)} of the {len(texts)} texts are among the public texts"):
+        with pytest.raises(
+            UserError, match=f"{len(shared)} of the {len(texts)} texts are also among the mechanism's public texts"
+        ):
             rewrite.main("whole-exemplars")
 
 

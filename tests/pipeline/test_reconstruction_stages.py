@@ -278,18 +278,22 @@ def test_parts_have_products_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("changes", "attacks", "message"),
     [
-        ({"texts": 40}, ATTACKS, "has 40 different texts with a label, of which 40 are attacked"),
-        ({"pool": 39}, ATTACKS, r"different texts of class 'glad', the commonest, got 39; set a smaller pool"),
-        ({"pool": 0}, ATTACKS, r"chooses among the texts of a pool; set sent.songs.pool"),
-        ({"sizes": [8]}, ATTACKS, "a batch of 8 needs as many texts, got texts: 4"),
+        ({"texts": 40}, ATTACKS, "has 40 distinct texts with a label, too few for 40 attacked"),
+        (
+            {"pool": 39},
+            ATTACKS,
+            r"distinct texts of class 'glad', the most frequent class of songs, got 39; set a smaller pool",
+        ),
+        ({"pool": 0}, ATTACKS, r"chooses among texts of a pool, but sent.songs has none; set sent.songs.pool"),
+        ({"sizes": [8]}, ATTACKS, "sizes must be at most the number of texts, 4, got 8"),
         ({"noise": {"kind": "vmf", "parts": True}}, ATTACKS, "draws by parts need tensors: head"),
-        ({"noise": {"kind": "gaussian", "law": "laplace"}}, ATTACKS, "law is no setting of 'gaussian'"),
+        ({"noise": {"kind": "gaussian", "law": "laplace"}}, ATTACKS, "law is not a setting of 'gaussian'"),
         ({}, {"lampp": {}}, "unknown attack 'lampp'; did you mean 'lamp'"),
         ({}, {"likelihood": {"step": 1}}, "unknown setting in reconstruction.songs.attacks.likelihood 'step'"),
         (
             {"noise": {"kind": "published", "law": "laplace"}},
             ATTACKS,
-            "is not a function of the gradients' inner products",
+            "does not depend on inner products of gradients alone",
         ),
     ],
 )

@@ -110,7 +110,7 @@ def test_a_stage_that_was_killed_makes_no_round_trip_again_and_ends_with_the_sam
         ({"model": "elsewhere"}, r"rewriters\.songs\.model must be data/models/NAME"),
         ({"round_trip": {"mechanism": "round_trips"}}, "round_trips"),
         ({"training": {"epochs": 1}}, "unknown setting in rewriters.songs.training 'epochs'"),
-        ({"training": {"rewriter_epochs": 0, "joint_epochs": 0}}, "must not both be 0"),
+        ({"training": {"rewriter_epochs": 0, "joint_epochs": 0}}, "are both 0"),
     ],
 )
 def test_wrong_settings(project: dict[str, Any], changes: dict[str, Any], message: str) -> None:

@@ -294,7 +294,7 @@ def rewrite(text, epsilon, rng):
 
 def test_half_a_character_is_refused_before_anything_is_written() -> None:
     job = Job(["a", "b"], np.arange(2), [1.0], [Noise.named(2, "x")])
-    with pytest.raises(UserError, match="half a character"):
+    with pytest.raises(UserError, match="a lone surrogate"):
         job.run(FunctionMechanism(lambda text, epsilon, rng: text + "\ud800"), np.arange(2))
 
 

@@ -83,7 +83,7 @@ def test_a_mechanism_of_ones_own_is_copied_with_its_helpers(tmp_path, monkeypatc
         (("--texts", "one.txt"), "holds 1 distinct texts.*at least 2"),
         (("--text", "body"), "--text names the column of --texts"),
         (("--mechanism", "tme"), "unknown mechanism 'tme'; did you mean 'tem'"),
-        (("--mechanism", "absent.py"), "there is no file 'absent.py'"),
+        (("--mechanism", "absent.py"), "file 'absent.py' not found"),
         (("--mechanism", "adept"), "adept reads what is trained"),
     ],
 )

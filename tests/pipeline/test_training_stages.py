@@ -196,7 +196,7 @@ def test_labels_of_one_class_or_none_are_refused(project: Path) -> None:
             train()
     odd = pl.when(pl.col("id") == "test3").then(pl.lit("angry")).otherwise("mood")
     tables.write(table.with_columns(mood=odd), featured_path("songs"), FEATURED)
-    with pytest.raises(UserError, match="split 'test' has texts of class 'angry' of 'mood', which no training text"):
+    with pytest.raises(UserError, match="split 'test' has class 'angry' of 'mood' without training texts"):
         train()
 
 

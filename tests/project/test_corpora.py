@@ -65,7 +65,7 @@ def test_a_pair_keeps_its_sides_beside_the_joined_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        (["yes", None, "no"], "row 2 of 3 has no word in 'answered', and a pair needs both sides"),
+        (["yes", None, "no"], "row 2 of 3 has no word in 'answered', but a pair needs both sides"),
         (["", " \t", "yes", "?!", None], "rows 1, 2, 4 and 1 more of 5 have no word in 'answered'"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.gate_statistics import Errors
+from epsilometer.auditing.question import question
 from epsilometer.auditing.subject import subject
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
@@ -148,5 +149,5 @@ def test_bad_input() -> None:
     with pytest.raises(UserError, match="'one' has 1 values"):
         judged(only(0), table.with_columns(one=pl.lit("a")), 1, Attribute(attribute="one"))
     with pytest.raises(UserError, match="kind of classifier"):
-        judged(only(0), table, 1, Attribute(attribute="gender", kinds=["deep"]))
+        question("attribute", {"attribute": "gender", "kinds": ["deep"]})
     assert Errors().alpha == 0.001

@@ -69,7 +69,7 @@ def test_a_value_is_the_metric_of_a_text_and_its_own_rewrite() -> None:
 
 
 def test_texts_are_drawn_evenly_and_alike_for_equal_seeds() -> None:
-    """Of 3,000 draws each of 9 texts comes 333 times, and outside of 5 standard deviations with probability 6e-6."""
+    """Each of 9 texts comes about 333 times in 3,000 draws: outside of 5 standard deviations with probability 6e-6."""
     rewritten: list[str] = []
 
     def rewrite(text: str, rng: np.random.Generator) -> str:

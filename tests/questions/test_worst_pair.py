@@ -85,7 +85,7 @@ def test_a_law_that_breaks_its_claim_is_said_whatever_pairs_show(
     built: type[RandomizedResponse], capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = audit_worst(["yes", "no"], built(resource=("yes", "no")), [1.0], ["lexical"], trials=100)
-    assert ("the law goes beyond the claim" in capsys.readouterr().err) == (built is Overclaims)
+    assert ("the claim is violated" in capsys.readouterr().err) == (built is Overclaims)
     assert VIOLATED not in table["verdict"].to_list()
     assert set(table["overall"]) == {VIOLATED if built is Overclaims else NOT_REFUTED}
     if built is Overclaims:
@@ -212,7 +212,7 @@ def test_the_bounds_of_the_worst_pair_hold_its_loss() -> None:
 
 
 def test_a_gate_on_the_worst_pair_is_passed_by_law_alone() -> None:
-    """Of two texts, randomised response at 1 nat loses 1 nat. Attacks never show a limit kept, a law does."""
+    """Randomised response at 1 nat loses 1 nat between two texts. Attacks never show a limit kept; its law does."""
     of = subject(["yes", "no"], "randomized_response", 1.0, ["lexical"])
     assert judged(of, 1.1) == {LAW: Status.WITHIN}
     beyond = judged(of, 0.5)

@@ -273,7 +273,10 @@ def test_an_audit_that_no_re_audit_could_compare_is_not_accepted(
 ) -> None:
     Path("params.yaml").write_text(OF_ATTRIBUTES.replace("file: mine.py", "file: mine.py, part: validation"))
     code, _, said = call(capsys, "accept")
-    assert (code, "params.yaml names neither, so there is nothing to accept: add one" in " ".join(said.split())) == (
+    assert (
+        code,
+        "params.yaml names none of them, so there is nothing to accept: add one" in " ".join(said.split()),
+    ) == (
         2,
         True,
     )

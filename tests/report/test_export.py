@@ -43,7 +43,7 @@ def test_all_columns_and_the_one_verdict_of_the_claim(tmp_path: Path) -> None:
     at_five = table.filter(pl.col("epsilon") == 5.0)
     assert set(at_five["verdict"]) == {NOT_REFUTED}  # of the test
     assert set(at_five["overall"]) == {VIOLATED}  # of the claim, which the exact check refutes
-    with pytest.raises(UserError, match=r"estimates.parquet does not exist; stages of a project make it"):
+    with pytest.raises(UserError, match=r"estimates.parquet does not exist; make it by the stages"):
         export.read(tmp_path / "nowhere")
 
 

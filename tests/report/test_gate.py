@@ -1,4 +1,4 @@
-"""What a gate says of every measure: the counts and limits that were judged, in every form, and of a user's own one."""
+"""A gate's words for every measure, in every form: the counts and limits that were judged, a user's own included."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_a_thread_that_is_left_behind_ends_with_the_work(tmp_path: Path, what: s
     process = started(tmp_path, LEAVES, what, seconds=1)
     said = finished(process)[1]
     assert process.returncode == 0
-    assert "left a thread or a process behind, which was ended" in said
+    assert "left a thread or process running, which was ended" in said
     if what == "command":
         assert (tmp_path / "out.txt").read_text() == "a b\nc d\ne f\n"
 
@@ -109,7 +109,7 @@ def test_a_mechanism_that_goes_on_after_ctrl_c_is_ended(
         wait_for("the arrival of Ctrl-C", lambda: not any(map(pending, group)))  # noqa: B023 - called at once
     said = finished(process)[1]
     assert process.returncode == 130
-    assert "did not end with Ctrl-C, and was ended" in said
+    assert "did not stop on Ctrl-C and was ended" in said
 
 
 def test_an_interrupt_that_nobody_sent_is_an_error_of_what_is_audited(tmp_path: Path) -> None:

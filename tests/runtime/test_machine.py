@@ -21,7 +21,7 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it(tmp_path, mo
     monkeypatch.setattr(machine, "installed", lambda extra: extra not in ("models", "ray"))
     lines = examined(tmp_path)
     assert "pip install 'epsilometer[models,ray]'" in lines["extras"]
-    assert lines["GPU"].startswith("not looked for")
+    assert lines["GPU"].startswith("not checked")
     assert lines["models"].startswith("none")
 
 

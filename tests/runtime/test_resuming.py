@@ -73,7 +73,7 @@ def test_a_damaged_part_is_said_and_made_anew(
         with parts() as begun:
             assert "0" not in begun
             assert not (begun.folder / "0").exists()
-    assert "same/0, finished before the stage was stopped, is damaged since; it is made anew" in capsys.readouterr().err
+    assert "same/0, finished before the stage was stopped, is damaged and is made again" in capsys.readouterr().err
 
 
 def test_a_part_made_while_an_input_was_edited_is_not_finished() -> None:

@@ -55,7 +55,7 @@ def test_who_waits_is_told_for_whom(tmp_path: Path) -> None:
 
         with waiting.waiting_for(path, say):
             fcntl.flock(file, fcntl.LOCK_EX)
-    assert said == [f"waiting for {path}, which process {process.pid} has locked"]
+    assert said == [f"waiting for {path}, locked by process {process.pid}"]
 
 
 def test_locks_of_a_project_are_its_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

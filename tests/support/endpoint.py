@@ -33,7 +33,7 @@ def told_when_late(monkeypatch: pytest.MonkeyPatch) -> None:
     def heard(client: EndpointClient, request: httpx2.Request, *rest: Any, **options: Any) -> httpx2.Response:
         response = whole(client, request, *rest, **options)
         if response.status_code == LATE:
-            raise httpx2.ReadTimeout("no whole answer in time", request=request)
+            raise httpx2.ReadTimeout("no complete answer in time", request=request)
         return response
 
     monkeypatch.setattr(EndpointClient, "_whole", heard)

@@ -223,9 +223,9 @@ def test_what_cannot_be_trained_is_refused_by_name(tmp_path: Path) -> None:
     module: Any = network(save_bert_classifier(tmp_path / "bert"), 2, NOISE)
     with pytest.raises(UserError, match="unknown parameter 'score'"):
         trainable(module, LENGTH, ["classifier", "score"])
-    with pytest.raises(UserError, match="nothing is trainable"):
+    with pytest.raises(UserError, match="no parameter is trainable"):
         trainable(module, LENGTH, [])
-    with pytest.raises(UserError, match="nothing is trainable"):
+    with pytest.raises(UserError, match="no parameter is trainable"):
         trainable(module.requires_grad_(False), LENGTH)
     with pytest.raises(UserError, match="micro must be at least 1"):
         trainable(module, LENGTH, ["classifier"], 0)

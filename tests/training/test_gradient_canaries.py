@@ -89,5 +89,5 @@ def test_runs_repeat_and_differ_by_seed() -> None:
 def test_bad_input() -> None:
     with pytest.raises(UserError, match="got 9 canaries in 9 dimensions"):
         Canaries(9, 9)
-    with pytest.raises(UserError, match="the training has 5 texts, got 9 canaries"):
+    with pytest.raises(UserError, match="at most the 5 texts of the training, got 9"):
         run(Canaries(9, 10), GaussianNoise(1.0), Poisson(5, 5, 1))

@@ -278,7 +278,7 @@ def test_what_cannot_be_trained_is_refused_by_name(tmp_path: Path) -> None:
         last_layers(folder)
     last = tmp_path / "head.safetensors"
     random_head("bert").save(last)
-    with pytest.raises(UserError, match="no layers of a checkpoint"):
+    with pytest.raises(UserError, match="does not contain layers of a checkpoint"):
         load_last_layers(last)
     last.write_bytes(b"no")
     with pytest.raises(UserError, match="cannot be read"):

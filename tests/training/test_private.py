@@ -173,7 +173,7 @@ def test_a_checkpoint_of_other_settings_is_refused(
     changes: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped(tmp_path / "checkpoint", monkeypatch)
-    with pytest.raises(UserError, match="other settings, texts, labels or first head; delete it"):
+    with pytest.raises(UserError, match="other settings, texts, labels or initial head; delete it"):
         train(head(), *texts(), settings(**changes), tmp_path / "checkpoint")  # type: ignore[arg-type]
 
 
@@ -184,21 +184,21 @@ def test_a_checkpoint_of_other_texts_labels_or_head_is_refused(tmp_path: Path, m
     moved[-1, -1] += 1
     turned[-1] = 1 - turned[-1]
     for first, of, by in ((head(), moved, labels), (head(), states, turned), (head(0.2), states, labels)):
-        with pytest.raises(UserError, match="other settings, texts, labels or first head; delete it"):
+        with pytest.raises(UserError, match="other settings, texts, labels or initial head; delete it"):
             train(first, of, by, settings(), tmp_path / "checkpoint")
     (tmp_path / "checkpoint").write_bytes(b"half a file")
-    with pytest.raises(UserError, match="is no checkpoint of a training"):
+    with pytest.raises(UserError, match="cannot be read as a checkpoint of a training"):
         train(head(), states, labels, settings(), tmp_path / "checkpoint")
 
 
 @pytest.mark.parametrize(
     ("of", "labels", "changes", "message"),
     [
-        (TEXTS - 1, [0, 1], {}, "the schedule is of 40 texts, got 39 states and 39 labels"),
-        (TEXTS, [1, 1], {}, "all training texts have one class"),
+        (TEXTS - 1, [0, 1], {}, "the schedule is for 40 texts, got 39 states and 39 labels"),
+        (TEXTS, [1, 1], {}, "all training texts have the same class"),
         (TEXTS, [0, 2], {}, "the head has the classes 0 to 1, got 0 to 2"),
         (TEXTS, [0, 1], {"rate": 0.0}, "rate must be > 0, got 0.0"),
-        (TEXTS, [0, 1], {"seed": None}, "cannot go on to the same bytes"),
+        (TEXTS, [0, 1], {"seed": None}, "cannot be resumed to the same bytes"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(

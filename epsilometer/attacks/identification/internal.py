@@ -36,7 +36,10 @@ class InternalAttack(ByScore):
         """Score all epsilons at once: one pass of the encoder over the candidates' texts."""
         mechanism: object = contexts[0].mechanism
         if not isinstance(mechanism, HasLatents):
-            raise UserError("the internal attack needs a mechanism with latents, such as adept or dp_bart")
+            raise UserError(
+                "the internal attack needs latents, which this mechanism does not have; use a mechanism such as adept "
+                "or dp_bart"
+            )
         latents = mechanism.encode(contexts[0].texts)
         afters = [latents_after(output, latents.shape[1]) for output in rewrites]
         scores = [np.empty(candidates.shape) for _ in rewrites]

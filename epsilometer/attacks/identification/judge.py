@@ -70,7 +70,7 @@ class JudgeAttack:
     @model_validator(mode="after")
     def _remote(self) -> JudgeAttack:
         if self.endpoint and self.model is None:
-            raise ValueError("endpoint: true needs the name of a model there (model)")
+            raise ValueError("endpoint: true needs the name of a model at the endpoint; set model")
         if self.endpoint and self.reading != "generate":
             raise ValueError("endpoint: true needs reading: generate, since endpoints do not score labels")
         return self
@@ -84,7 +84,7 @@ class JudgeAttack:
     def _local(self) -> JudgeModel:
         embedded = EMBEDDED / "judge"
         if self.model is None and not embedded.is_dir():
-            raise UserError(f"the embedded judge is not at {embedded}; give `model`, a causal language model")
+            raise UserError(f"the embedded judge was not found at {embedded}; set `model` to a causal language model")
         return JudgeModel(self.model or embedded, self.precision)
 
     @cached_property
@@ -111,8 +111,8 @@ class JudgeAttack:
             return
         if not (public or self.private_texts):
             raise UserError(
-                "texts of a data set that is not public must not reach an endpoint; set public: true for the data set, "
-                "or private_texts: true for the judge if that endpoint may see them"
+                "texts of a data set that is not public must not reach an endpoint; set public: true for the data "
+                "set, or private_texts: true for the judge if the endpoint may see them"
             )
         check_environment()
 

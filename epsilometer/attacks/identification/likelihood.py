@@ -60,7 +60,7 @@ def _checked(tables: Sequence[Table], epsilons: Sequence[float]) -> Sequence[Tab
     for table, epsilon in zip(tables, epsilons, strict=True):
         if len(table) and np.isneginf(table.rows if isinstance(table, ByCase) else table).all():
             raise LawError(
-                f"each of {len(table)} rewrites{at_budget(epsilon)} is impossible under each of its candidates by the "
-                "law that the mechanism states; it must be of what rewrite draws"
+                f"all {len(table)} rewrites{at_budget(epsilon)} have probability 0 under the stated output "
+                "distribution, for each of their candidates; make the law that of `rewrite`"
             )
     return tables

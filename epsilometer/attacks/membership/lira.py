@@ -38,8 +38,8 @@ class LiRA:
         check_outside(members, 2, "lira")
         if self.online and int(members.sum(axis=0).min()) < 2:
             raise UserError(
-                "lira needs 2 shadows that were trained on an example, and some example has fewer; train more "
-                "references (count), or set online: false"
+                "lira needs 2 references trained on each example, but an example has fewer; train more references "
+                "(count), or set online: false"
             )
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:

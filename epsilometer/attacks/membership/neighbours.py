@@ -83,7 +83,9 @@ class NeighbouringTexts:
         if self.masked_lm is None or would_download(self.masked_lm):
             return
         if not self._model.whole.any():
-            raise UserError("no entry of the model's vocabulary begins a word; give a masked language model of words")
+            raise UserError(
+                "the model's vocabulary has no token that starts a word; give a masked language model of words"
+            )
 
     @cached_property
     def _model(self) -> FillMask:

@@ -50,7 +50,10 @@ class RMIA:
         answers, trained = references(evidence, "rmia")
         questioned = evidence.asked
         if len(questioned) < 2:
-            raise UserError(f"rmia compares examples with each other, got {len(questioned)}; ask about two or more")
+            raise UserError(
+                f"rmia compares examples with each other and needs at least 2, got {len(questioned)}; give more "
+                "examples"
+            )
         self.check_references(trained[:, questioned])
         log_p = -losses(answers, evidence.labels)
         a = tuned(log_p, trained) if self.a is None else self.a
@@ -101,7 +104,9 @@ def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
         outside = log_mean(log_p[others][:, covered], seen[:, covered])
         areas.append([_area(log_p[model, covered] - expected(outside, a), inside) for a in CHOICES])
     if not areas:
-        raise UserError("rmia chooses a on references with different training sets; train more of them, or set a")
+        raise UserError(
+            "rmia needs references with different training sets to choose a; train more references, or set a"
+        )
     means = np.mean(areas, axis=0)
     return CHOICES[int(np.flatnonzero(means >= means.max() - 1e-12)[-1])]
 

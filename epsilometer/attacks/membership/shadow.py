@@ -58,8 +58,8 @@ class Shadow:
         if not count:
             missing = "in" if len(kinds[1]) else "out of"
             raise UserError(
-                f"shadow: no reference has an example of class {c} {missing} its training set, so there is nothing to "
-                "learn from; give references of overlapping halves"
+                f"shadow cannot learn class {c}: no reference has an example of it {missing} its training set; give "
+                "references on overlapping halves"
             )
         return np.sort(np.concatenate([rng.choice(kind, count, replace=False) for kind in kinds]))
 

@@ -68,7 +68,7 @@ class GradientPool:
         Raises UserError if an inner product is not finite.
         """
         if not np.isfinite(gram).all():
-            raise UserError("the gradient of some text is not finite, so its inner products are not; check the model")
+            raise UserError("the gradient of a text is not finite; check the model")
         lengths = np.sqrt(gram.diagonal())
         over = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         values, vectors = np.linalg.eigh(gram * np.outer(over, over))
@@ -176,8 +176,8 @@ def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
     if isinstance(noise, OnMean) and noise.law == "gaussian":
         return lengths, noise.scale
     raise UserError(
-        f"the likelihood under {type(noise).__name__} is not a function of the gradients' inner products; leave "
-        "`candidates` out, or take gaussian, scaled or directional noise"
+        f"the likelihood under {type(noise).__name__} does not depend on inner products of gradients alone; leave "
+        "`candidates` out, or use gaussian, scaled or directional noise"
     )
 
 

@@ -74,7 +74,9 @@ class Lamp:
         Raises UserError for a model that is not a classifier, and for `language` that is not a causal language model.
         """
         if model.objective != "classification":
-            raise UserError(f"lamp attacks classifiers, and the objective is {model.objective}; take classification")
+            raise UserError(
+                f"lamp attacks classifiers, but the objective is {model.objective}; set objective: classification"
+            )
         language = None
         if self.language is not None:
             language = LanguageModel(paraphraser() if self.language == EMBEDDED else self.language)

@@ -62,7 +62,9 @@ class LikelihoodAscent:
         Raises UserError for a model that is not a classifier, and for a prior with another vocabulary.
         """
         if model.objective != "classification":
-            raise UserError(f"likelihood attacks classifiers, got a model for {model.objective}")
+            raise UserError(
+                f"likelihood attacks classifiers, but the objective is {model.objective}; set objective: classification"
+            )
         prior = None
         if self.prior is not None:
             prior = Prior(masked_lm() if self.prior == EMBEDDED else self.prior)

@@ -114,13 +114,15 @@ def _numbered(texts: Sequence[str], distinct: Sequence[str], pairs: Any) -> NDAr
     """Return the pairs by numbers of distinct texts. Raises UserError for anything but pairs of two different texts."""
     numbers = np.asarray(pairs)
     if numbers.ndim != 2 or numbers.shape[1] != 2 or not len(numbers) or numbers.dtype.kind not in "iu":
-        raise UserError(f"pairs must be numbers of two texts each, at least one pair; got an array of {numbers.shape}")
+        raise UserError(
+            f"pairs must be an array [n, 2] of text numbers with at least one row, got the shape {numbers.shape}"
+        )
     if numbers.min() < 0 or numbers.max() >= len(texts):
-        raise UserError(f"pairs must number the {len(texts)} texts from 0 to {len(texts) - 1}")
+        raise UserError(f"pairs must contain numbers of the {len(texts)} texts, 0 to {len(texts) - 1}; correct them")
     place = {text: number for number, text in enumerate(distinct)}
     numbered = np.array([place[text] for text in texts], np.int64)[numbers]
     if equal := int((numbered[:, 0] == numbered[:, 1]).sum()):
-        raise UserError(f"{equal} of {len(numbers)} pairs are twice the same text; leave them out")
+        raise UserError(f"{equal} of {len(numbers)} pairs consist of the same text twice; leave them out")
     return numbered
 
 

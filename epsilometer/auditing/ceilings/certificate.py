@@ -38,9 +38,11 @@ def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alph
     four sets, and for a worth beyond a cosine's bounds.
     """
     if len(frontiers) < 2 * _LEAST:
-        raise UserError(f"worth proves a loss from {2 * _LEAST} sets of texts on, got {len(frontiers)}; draw more")
+        raise UserError(
+            f"a loss bound by worth needs at least {2 * _LEAST} sets of texts, got {len(frontiers)}; draw more sets"
+        )
     if len(beyond := worths[np.abs(worths) > 1 + _ROUNDED]):
-        raise UserError(f"worth must have bounds, those of a cosine, -1 and 1, got {beyond[0]:g}; scale it to these")
+        raise UserError(f"worth must be in [-1, 1], as a cosine is, got {beyond[0]:g}; scale it")
     bounded = np.clip(np.nan_to_num(worths, nan=-1.0), -1, 1)
     half = len(frontiers) // 2
     slope = max(_SLOPES, key=lambda slope: _success(frontiers[:half], bounded[:half], slope, alpha))

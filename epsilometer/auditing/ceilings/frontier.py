@@ -67,14 +67,13 @@ class TextSet:
     def __post_init__(self) -> None:
         if not 2 <= len(self.vectors) <= LARGEST_SET:
             raise UserError(
-                f"a ceiling is computed for sets of 2 to {LARGEST_SET} texts, got {len(self.vectors)}; draw smaller "
-                "sets"
+                f"a ceiling needs sets of 2 to {LARGEST_SET} texts, got {len(self.vectors)}; draw smaller sets"
             )
         longest = np.linalg.norm(self.vectors, axis=1).max()
         if not longest <= 1 + _ROUNDED:
             raise UserError(
-                "a ceiling is known of worth that has bounds, such as cosines: embeddings must have a length of 1, got "
-                f"one of {longest:g}; scale them"
+                "a ceiling needs bounded worth, such as cosines of embeddings of length 1, got a length of "
+                f"{longest:g}; scale the embeddings"
             )
 
     @classmethod

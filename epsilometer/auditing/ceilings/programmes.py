@@ -60,7 +60,7 @@ def largest(objectives: Array, columns: Array, start: NDArray[np.integer]) -> So
     for i in np.flatnonzero(np.isnan(bounds)):
         by_highs = linprog(-objectives[i], A_eq=columns.T, b_eq=np.ones(rows), method="highs")
         if not by_highs.success:
-            raise RuntimeError(f"a programme of a ceiling has no solution: {by_highs.message}")
+            raise RuntimeError(f"a linear programme of a ceiling has no solution: {by_highs.message}")
         basis[i] = np.argsort(-by_highs.x, kind="stable")[:rows]
         bounds[i], weights[i] = -by_highs.fun, by_highs.x[basis[i]]
     return Solved(bounds, basis, weights)

@@ -37,7 +37,9 @@ def draw_sets(
     usable = np.concatenate([np.empty(0, np.int64), *(group for group in groups.values() if len(group) >= size)])
     if not len(usable):
         equal = " with equally many words" if equal_length else ""
-        raise UserError(f"no {size} of the {len(texts)} texts{equal} can be drawn; give more texts or a smaller size")
+        raise UserError(
+            f"a set of {size} texts{equal} cannot be drawn from {len(texts)} texts; give more texts, or a smaller size"
+        )
     generator = Noise.named(1, seed, "ceiling", size).generator(0)
     around = generator.choice(usable, count)
     return [generator.choice(groups[int(lengths[i])], size, replace=False) for i in around]
@@ -85,4 +87,4 @@ def check_size(size: int) -> None:
     """Raise UserError for a size of sets for which no ceiling is computed."""
     check_whole(size, "size")
     if not 2 <= size <= LARGEST_SET:
-        raise UserError(f"a ceiling is computed for sets of 2 to {LARGEST_SET} texts, got a size of {size}")
+        raise UserError(f"a ceiling needs sets of 2 to {LARGEST_SET} texts, got a size of {size}")

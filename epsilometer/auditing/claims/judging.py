@@ -40,13 +40,14 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
             if finding.verdict == VIOLATED:
                 unit = "nats" if guarantee is None or guarantee.curve is None else guarantee.curve.unit
                 note(
-                    f"the law goes beyond the claim{at_budget(epsilon)}: between two of {finding.inputs:,} inputs it "
-                    f"loses {finding.worst:.6g} {unit} where {finding.claimed:.6g} are claimed"
+                    f"the claim is violated{at_budget(epsilon)}: the stated output distribution loses "
+                    f"{finding.worst:.6g} {unit} between two of {finding.inputs:,} inputs, but the claim is "
+                    f"{finding.claimed:.6g}"
                 )
         if rows and finding.inputs < (every := len(list(mechanism.inputs))):
             note(
-                f"the claim was compared with the law between all pairs of {finding.inputs:,} of its {every:,} inputs; "
-                "`epsilometer claims` takes more"
+                f"the claim was compared with the stated output distribution for all pairs of {finding.inputs:,} of "
+                f"{every:,} inputs; run `epsilometer claims` for more"
             )
     return pl.DataFrame(rows, schema=dict(CLAIMS))
 

@@ -25,7 +25,7 @@ from epsilometer.core.randomness import Noise
 METHOD = "Monte Carlo"
 COVERS_NOTHING = (
     "the claim covers no pair of the inputs; give the mechanism a method `distance(texts, pairs, epsilon)` that is "
-    "finite where it does"
+    "finite for covered pairs"
 )
 _COVERS_SOME = "nothing is claimed between {without:,} of the {total:,} pairs of inputs that were looked at"
 _RARE = (

@@ -86,9 +86,8 @@ def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
     """
     if shared := count_public(mechanism, texts):
         raise UserError(
-            f"{shared} of the {len(texts)} texts are among the public texts that the mechanism was made from (case, "
-            "white space and punctuation apart), so that its claim does not cover them; give public texts that were "
-            "collected apart from them"
+            f"{shared} of the {len(texts)} texts are also among the mechanism's public texts (up to case, white space "
+            "and punctuation), so its claim does not cover them; give public texts that were collected separately"
         )
 
 
@@ -131,8 +130,8 @@ def pair_claims(
         whole = guarantee.granularity in WHOLE and guarantee.metric is None
         if whole and guarantee.neighbours is Neighbours.SAME_LENGTH:
             raise UserError(
-                f"{type(mechanism).__name__} claims something of texts of equal length alone, and says nowhere which "
-                "are; give it a method `distance(texts, pairs, epsilon)` that is 1 for these and infinite for others"
+                f"{type(mechanism).__name__} has a claim for texts of equal length, but no method that compares "
+                "lengths; add `distance(texts, pairs, epsilon)` that is 1 for equal lengths and infinite otherwise"
             )
         return np.full(len(pairs), guarantee.epsilon if whole else np.inf, np.float64)
     distance = _distances(mechanism, epsilon, texts, pairs)
@@ -168,10 +167,10 @@ def _distances(
     if distances.shape == (len(pairs),):
         return distances
     if distances.ndim:
-        shown = f"numbers of shape {distances.shape}"
+        shown = f"an array of shape {distances.shape}"
     raise UserError(
-        f"distance of {type(mechanism).__name__} returns {shown}; return an array of {len(pairs)} distances, one for "
-        "each pair of texts that it is given"
+        f"distance of {type(mechanism).__name__} returns {shown}; return an array of {len(pairs)} distances, one per "
+        "pair of texts"
     )
 
 

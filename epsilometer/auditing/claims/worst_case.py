@@ -55,10 +55,10 @@ _CELLS = 1 << 17  # probabilities compared at a time, which fit in the processor
 _LARGEST = 700.0  # nats: larger exponents overflow
 _BLOCK = 32  # inputs compared with all others at a time
 _LISTS_NOTHING = (
-    "the mechanism lists no inputs and outputs; give it `inputs` and `output_texts`, and `laws` for an exact check "
-    "(docs/your-own-mechanism.md)"
+    "the mechanism does not list its inputs and outputs; add `inputs` and `output_texts`, and `laws` for an exact "
+    "check (docs/your-own-mechanism.md)"
 )
-_NO_LAW_FOR_CURVE = "a claim in zCDP, Renyi or GDP is checked by laws alone; give the mechanism `laws`"
+_NO_LAW_FOR_CURVE = "a claim in zCDP, Renyi or GDP can only be checked by laws; add `laws` to the mechanism"
 _UNITS_COMPOSE = "a longer text has more units, whose divergences add; a claim in zCDP, Renyi or GDP is of all of them"
 _SHOWS_MORE = (
     "the released text may show more of its source than the units whose law is within the claim (`write`), which no "
@@ -149,7 +149,9 @@ def _compared(curve: Curve, epsilon: float, texts: Sequence[str], *, laws: NDArr
             if i != j and (least := needed(curve, laws[i], laws[j])) > most:
                 most, pair = least, (i, j)
     if most == -math.inf:
-        return Finding(epsilon, method, NOT_CHECKED, "one input is not a pair", inputs=len(texts))
+        return Finding(
+            epsilon, method, NOT_CHECKED, "only one input is listed, and a claim compares two", inputs=len(texts)
+        )
     broken = most > claimed * (1 + ROUNDING) + ROUNDING
     return Finding(
         epsilon,

@@ -47,14 +47,14 @@ class _Checks:
         self.target = (draws[:, -1] * _SLOTS).astype(SLOT)
 
     def rules(self) -> Iterator[Rule]:
-        yield "guess is there, and names a slot for each rewrite", self._interface
-        yield "it can do with what it says that it sees", self._declared
-        yield "the same stream gives the same guesses", self._deterministic
-        yield "a guess depends on its own trial alone", self._alone
+        yield "guess exists and returns a slot for each rewrite", self._interface
+        yield "guess works with the view that `sees` declares", self._declared
+        yield "equal streams give equal guesses", self._deterministic
+        yield "each guess depends on its own trial alone", self._alone
         if isinstance(self.attack, GuessesGrid):
-            yield "guess_grid gives what guessing at one epsilon after another gives", self._grid
-        yield "it looks at neither the targets nor the order of the candidates", self._blind
-        yield "it does no worse than chance on texts that are released unchanged", self._sighted
+            yield "guess_grid equals guess at each epsilon", self._grid
+        yield "guesses use neither the targets nor the order of the candidates", self._blind
+        yield "guesses are no worse than chance on texts that are released unchanged", self._sighted
 
     def _rewrites(self) -> Rewrites:
         """Return the rewrites of the targets of all trials."""
@@ -78,14 +78,17 @@ class _Checks:
         if self.mechanism is None:
             self.mechanism = next((simple for simple in _simple() if applies(self.attack, simple)), None)
             if self.mechanism is None:
-                return "it applies to none of three simple mechanisms; name one that it applies to (--mechanism)"
+                return (
+                    "the attack does not apply to any of three simple mechanisms; name a mechanism that it applies to "
+                    "(--mechanism)"
+                )
         elif not applies(self.attack, self.mechanism):
-            return "it does not apply to this mechanism; name another"
+            return "the attack does not apply to this mechanism; name another mechanism"
         guesses = self._guess(self._rewrites())
         if not isinstance(guesses, np.ndarray) or guesses.dtype.kind not in "iu" or guesses.shape != (_TRIALS,):
-            return "guess must return an array of one whole number a rewrite"
+            return "guess must return an array of whole numbers, one per rewrite"
         if not ((guesses >= 0) & (guesses < _SLOTS)).all():
-            return f"guesses must be slots, 0 to {_SLOTS - 1} of {_SLOTS} candidates"
+            return f"guesses must be slots from 0 to {_SLOTS - 1}, for {_SLOTS} candidates"
         return None
 
     def _declared(self) -> str | None:
@@ -97,13 +100,13 @@ class _Checks:
         rewrites = self._rewrites()
         if (self._guess(rewrites) == self._guess(rewrites)).all():
             return None
-        return "two calls with one stream differ; draw from context.noise alone (`choose` breaks ties by it)"
+        return "two calls with the same stream differ; draw from context.noise alone (`choose` breaks ties with it)"
 
     def _alone(self) -> str | None:
         rewrites, rows = self._rewrites(), np.arange(_TRIALS)[::-7].copy()
         if (self._guess(rewrites.take(rows), rows) == self._guess(rewrites)[rows]).all():
             return None
-        return "a guess depends on the other rewrites in the batch; look at row i, and at its stream, for guess i"
+        return "a guess depends on other rewrites of the batch; use row i and stream i alone for guess i"
 
     def _grid(self) -> str | None:
         assert isinstance(self.attack, GuessesGrid)
@@ -113,7 +116,7 @@ class _Checks:
         together = self.attack.guess_grid([shown] * 2, self.candidates, contexts)
         for guesses, context in zip(together, contexts, strict=True):
             if not (self.attack.guess(shown, self.candidates, context) == guesses).all():
-                return "guess_grid gives other guesses than guess, epsilon after epsilon"
+                return "guess_grid and guess return different guesses; make them equal at each epsilon"
         return None
 
     def _blind(self) -> str | None:
@@ -123,12 +126,15 @@ class _Checks:
         expected = _TRIALS / _SLOTS
         if chi2.sf(((frequent - expected) ** 2 / expected).sum(), _SLOTS - 1) < FALSE_ALARM:
             return (
-                f"where the rewrite tells nothing, slots are named {', '.join(map(str, frequent.tolist()))} times of "
-                f"{_TRIALS}; break ties by context.noise (`choose`), never by position"
+                f"for rewrites without information, slots are guessed {', '.join(map(str, frequent.tolist()))} times "
+                f"of {_TRIALS}; break ties with context.noise (`choose`), never by position"
             )
         right = int((guesses == self.target).sum())
         if binom.sf(right - 1, _TRIALS, 1 / _SLOTS) < FALSE_ALARM:
-            return f"where the rewrite tells nothing it is right {right} times of {_TRIALS}: it knows the targets"
+            return (
+                f"for rewrites without information, {right} of {_TRIALS} guesses are right, so the attack reads the "
+                "targets; use rewrites and candidates alone"
+            )
         return None
 
     def _sighted(self) -> str | None:
@@ -141,8 +147,8 @@ class _Checks:
         right = int((guesses.slots == self.target).sum())
         if binom.cdf(right, _TRIALS, 1 / _SLOTS) < FALSE_ALARM:
             return (
-                f"it is right {right} times of {_TRIALS} where the text is released unchanged, less often than by "
-                "chance; give the likeliest candidate the largest score: of a distance, change the sign"
+                f"for texts released unchanged, {right} of {_TRIALS} guesses are right, fewer than by chance; give the "
+                "most likely candidate the largest score (flip the sign of a distance)"
             )
         return None
 

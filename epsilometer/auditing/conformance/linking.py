@@ -39,12 +39,12 @@ class _Checks:
         return self.attack.link(self._facts, TEXTS)
 
     def rules(self) -> Iterator[Rule]:
-        yield "link is there, and gives a finite number for each person and rewrite", self._interface
-        yield "two calls give the same scores", self._deterministic
-        yield "a score goes by facts and rewrites, not by their places", self._unordered
-        yield "what is known of others changes no score", self._alone
-        yield "where rewrites tell nothing it is right by chance", self._blind
-        yield "a rewrite that is the very fact fits it best", self._direction
+        yield "link exists and returns a finite number for each person and rewrite", self._interface
+        yield "two calls return equal scores", self._deterministic
+        yield "scores depend on facts and rewrites, not on their order", self._unordered
+        yield "facts about other people do not change a score", self._alone
+        yield "for rewrites without information, links are right by chance", self._blind
+        yield "a rewrite that equals a fact has that fact's largest score", self._direction
 
     def _interface(self) -> str | None:
         if problem := lacks(self.attack, "link", 2, "epsilometer/core/linking.py"):
@@ -55,25 +55,27 @@ class _Checks:
             return f"link must return [people, rewrites], {(len(TEXTS), len(TEXTS))}, got {self._scores.shape}"
         empty = self.attack.link(self._facts, [""] * len(TEXTS))
         if not (np.isfinite(self._scores).all() and np.isfinite(empty).all()):
-            return "some scores are not finite; an empty rewrite has a score too"
+            return "some scores are not finite; return a finite score for each rewrite, also an empty one"
         return None
 
     def _deterministic(self) -> str | None:
         if np.array_equal(self.attack.link(self._facts, TEXTS), self._scores):
             return None
-        return "two calls with the same facts and rewrites differ; draw nothing, ties are broken elsewhere"
+        return (
+            "two calls with the same facts and rewrites differ; use no random numbers, since ties are broken elsewhere"
+        )
 
     def _unordered(self) -> str | None:
         who, which = np.array([3, 1, 5, 0, 4, 2]), np.array([5, 3, 0, 1, 2, 4])
         again = self.attack.link([self._facts[i] for i in who], [TEXTS[i] for i in which])
         if np.allclose(again, self._scores[np.ix_(who, which)], rtol=_CLOSE, atol=_CLOSE):
             return None
-        return "people or rewrites in another order have other scores; look at what they say alone"
+        return "scores change with the order of people or rewrites; use their content alone"
 
     def _alone(self) -> str | None:
         if np.allclose(self.attack.link(self._facts[:1], TEXTS), self._scores[:1], rtol=_CLOSE, atol=_CLOSE):
             return None
-        return "a person's scores depend on what is known of others"
+        return "a person's scores depend on facts about other people; use that person's facts alone"
 
     def _blind(self) -> str | None:
         facts = [[f"{text}, {number}"] for number in range(_PEOPLE // len(TEXTS)) for text in TEXTS]
@@ -81,11 +83,17 @@ class _Checks:
         guesses = choose(np.asarray(self.attack.link(facts, rewrites), float), Noise.named(len(facts), "conformance"))
         right = int((guesses == np.arange(len(facts))).sum())
         if binom.sf(right - 1, len(facts), 1 / len(facts)) < FALSE_ALARM:
-            return f"where all rewrites are alike it links {right} of {len(facts)} people rightly: it knows the places"
+            return (
+                f"for equal rewrites, {right} of {len(facts)} people are linked correctly, so scores depend on "
+                "positions; use the content of rewrites alone"
+            )
         return None
 
     def _direction(self) -> str | None:
         right = int((self._scores.argmax(axis=1) == np.arange(len(TEXTS))).sum())
         if right == len(TEXTS):
             return None
-        return f"of rewrites that are the facts {right} of {len(TEXTS)} fit best; larger must mean that they fit better"
+        return (
+            f"for rewrites equal to the facts, {right} of {len(TEXTS)} have the largest score; return larger scores "
+            "for a better fit"
+        )

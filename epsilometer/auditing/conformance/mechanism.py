@@ -67,21 +67,24 @@ class _Checks:
     texts: list[str]
 
     def rules(self) -> Iterator[Rule]:
-        yield "rewrite and guarantee are there, and give Rewrites and a Guarantee or None", self._interface
-        yield "the same noise gives the same rewrites", self._reproducible
-        yield "a rewrite depends on its own text and noise alone, whatever else is in the batch", self._alone
-        yield "noise differs from trial to trial, and with the seed", self._fresh
-        yield "rewrite runs with the noise of a publication", self._publication
-        yield "batches of distinct texts under that noise come out like repeated texts under a seed", self._batches
+        yield "rewrite and guarantee exist and return Rewrites, and a Guarantee or None", self._interface
+        yield "equal noise gives equal rewrites", self._reproducible
+        yield "each rewrite depends on its own text and noise alone, not on the rest of the batch", self._alone
+        yield "noise differs between trials, and between seeds", self._fresh
+        yield "rewrite works with the noise of a publication", self._publication
+        yield (
+            "a publication's batches of distinct texts have the distribution of repeated texts under a seed",
+            self._batches,
+        )
         if isinstance(self.mechanism, RewritesGrid):
-            yield "rewrite_grid gives what rewriting at one epsilon after another gives", self._grid
+            yield "rewrite_grid equals rewrite at each epsilon", self._grid
         if isinstance(self.mechanism, TakesRepeated):
-            yield "repeated texts are rewritten like others", self._repeated
+            yield "`Repeated` texts are rewritten like lists of texts", self._repeated
         if isinstance(self.mechanism, Writes):
-            yield "write gives the text that is released for given units", self._writes
+            yield "write returns the released text of given units", self._writes
         if has_budget(self.mechanism):
-            yield "guarantee refuses what is no privacy budget, and does not fall as epsilon grows", self._budgets
-        yield "a claim for parts of a text says how far texts are apart", self._granularity
+            yield "guarantee rejects invalid budgets, and does not fall as epsilon grows", self._budgets
+        yield "a claim for parts of a text has a distance between texts", self._granularity
         if isinstance(self.mechanism, HasDistance):
             yield "distance is symmetric, at least 0, and 0 between equal texts", self._distance
             yield "distance does not scale a claim between any two texts", self._any_texts
@@ -91,8 +94,8 @@ class _Checks:
             if {powers.TEXT, powers.UNITS} <= powers.releases(self.mechanism):
                 yield "the released text and its units determine each other", self._shown
         if isinstance(self.mechanism, HasInputs):
-            yield "inputs are of one unit, output_texts are as many as the law's outputs", self._listed
-        yield "the parts of a text have noise of their own", self._own_noise
+            yield "inputs have one unit each, and output_texts match the law's outputs", self._listed
+        yield "each part of a text has separate noise", self._own_noise
 
     def _rewrite(self, texts: Sequence[str], noise: Noise) -> Rewrites:
         rows = np.arange(len(texts))
@@ -126,7 +129,7 @@ class _Checks:
         first, second = (self._rewrite(texts, _noise(texts)) for _ in range(2))
         if _equal(first, second):
             return None
-        return "two calls with one noise differ; draw from `noise` alone, not from numpy, torch or random"
+        return "two calls with the same noise differ; draw from `noise` alone, not from numpy, torch or random"
 
     def _alone(self) -> str | None:
         texts = self._read * 4
@@ -135,7 +138,7 @@ class _Checks:
         for rows, what in ((order, "in another order"), (order[::3], "beside fewer others"), (order[:1], "alone")):
             part = self._rewrite([texts[i] for i in rows], noise[rows])
             if not _equal(part, whole.take(rows)):
-                return f"a text is rewritten otherwise {what}; draw text i from stream i of `noise`, and keep nothing"
+                return f"a rewrite changes {what}; draw text i from stream i of `noise`, and keep no state"
         return None
 
     def _fresh(self) -> str | None:
@@ -148,13 +151,13 @@ class _Checks:
                 again = self._rewrite([text] * _TRIALS, Noise.named(_TRIALS, "conformance", "another seed"))
                 if not _equal(again, rewrites):
                     return None
-                return "another seed gives the same rewrites; draw from `noise`, and make no generator of a fixed seed"
+                return "another seed gives the same rewrites; draw from `noise`, not from a generator with a fixed seed"
             outputs.add(rewrites.texts[0])
         if len(outputs) == 1:
             return None  # one output for all texts proves nothing
         return (
-            f"{_TRIALS} rewrites of a text are one, and those of another text another: there is no noise, and no "
-            "claim holds; use stream i of `noise` for text i"
+            f"{_TRIALS} rewrites of a text are equal, and differ from those of another text: without noise no claim "
+            "holds; use stream i of `noise` for text i"
         )
 
     def _remembered(self) -> str | None:
@@ -176,15 +179,16 @@ class _Checks:
         pairs = [([batch[i] for batch in released], repeated[i::count]) for i in range(count)]
         if any(_alike(*pair) * count < FALSE_ALARM for pair in pairs):
             return (
-                f"{_BATCHES} batches of distinct texts under the operating system's noise are rewritten otherwise than "
-                "the same texts repeated under a seed, so an audit does not see what is released; treat both alike"
+                f"{_BATCHES} batches of distinct texts under the operating system's noise are rewritten differently "
+                "from the same texts repeated under a seed, so an audit does not test what is released; treat both "
+                "alike"
             )
         least = _least_departure(1, _BATCHES / 2, FALSE_ALARM / count)
         if least >= 1:
             return None
         return Holds(
-            f"where an output repeats, a difference of {least:.2f} in its share is found with probability {_POWER:g}; "
-            "what depends on the day, or on how much was rewritten before, is not looked for"
+            f"for outputs that repeat, a difference of {least:.2f} in their share is detected with probability "
+            f"{_POWER:g}; dependence on the date, or on earlier rewrites, is not tested"
         )
 
     def _grid(self) -> str | None:
@@ -194,7 +198,10 @@ class _Checks:
         together = self.mechanism.rewrite_grid(self.texts, epsilons, noises)
         for epsilon, noise, rewrites in zip(epsilons, noises, together, strict=True):
             if not _equal(self.mechanism.rewrite(self.texts, epsilon, noise), rewrites):
-                return f"at epsilon {epsilon:g} they differ; give each epsilon its own noise, and nothing of another's"
+                return (
+                    f"rewrite_grid and rewrite differ at epsilon {epsilon:g}; use the noise of each epsilon for that "
+                    "epsilon alone"
+                )
         return None
 
     def _repeated(self) -> str | None:
@@ -203,21 +210,24 @@ class _Checks:
         plain = self.mechanism.rewrite(list(repeated), self.epsilon, _noise(numbers))
         if _equal(plain, self.mechanism.rewrite(repeated, self.epsilon, _noise(numbers))):
             return None
-        return "`Repeated` texts give other rewrites than a list; text i has stream i of `noise`, repeated or not"
+        return (
+            "`Repeated` texts and a list of the same texts are rewritten differently; use stream i of `noise` for "
+            "text i, repeated or not"
+        )
 
     def _writes(self) -> str | None:
         assert isinstance(self.mechanism, Writes)
         rewrites = self._rewrite(self.texts, _noise(self.texts))
         if rewrites.units is None:
-            return "rewrite returns no units; return those that write is given"
+            return "rewrite returns no units; return the units that write takes"
         if self.mechanism.write(self.texts, rewrites.units) != list(rewrites.texts):
-            return "write gives other texts than rewrite for the same units; the one must follow from the other"
+            return "write and rewrite return different texts for the same units; make them equal"
         if not getattr(self.mechanism, "text_is_units", False):
             return None
         others = [*self.texts[1:], self.texts[0]]
         if self.mechanism.write(others, rewrites.units) == list(rewrites.texts):
             return None
-        return "write gives other texts for the same units of other sources, and `text_is_units` denies it"
+        return "write returns different texts for the same units of different sources; correct it, or `text_is_units`"
 
     def _budgets(self) -> str | None:
         if self.mechanism.guarantee(self.epsilon) is None:
@@ -228,11 +238,14 @@ class _Checks:
             except ValueError:
                 continue
             if claim is not None:
-                return f"guarantee({wrong:g}) claims something; raise a ValueError, as Guarantee(epsilon, ...) does"
+                return f"guarantee({wrong:g}) returns a claim; raise a ValueError, as Guarantee(epsilon, ...) does"
         grid = [self.epsilon * factor for factor in (0.25, 0.5, 1, 2, 4)]
         claims = [claim.size for claim in map(self.mechanism.guarantee, grid) if claim is not None]
         if claims != sorted(claims):
-            return f"what is claimed falls somewhere among {', '.join(f'{e:g}' for e in grid)}; say more at more"
+            return (
+                f"the claim falls between two of the budgets {', '.join(f'{e:g}' for e in grid)}; claim more at a "
+                "larger budget"
+            )
         return None
 
     def _granularity(self) -> str | None:
@@ -242,8 +255,8 @@ class _Checks:
             return None
         unit = claim.metric or claim.granularity.value
         return (
-            f"the claim is per {unit}, and no method `distance(texts, pairs, epsilon)` says how many of these two "
-            "texts are apart, so that no audit can test it; give it one"
+            f"the claim is per {unit}, but the number of {unit}s between two texts is not stated, so no audit can test "
+            "it; add a method `distance(texts, pairs, epsilon)`"
         )
 
     def _distance(self) -> str | None:
@@ -253,13 +266,15 @@ class _Checks:
         there = np.asarray(self.mechanism.distance(texts, pairs, self.epsilon), np.float64)
         back = np.asarray(self.mechanism.distance(texts, pairs[:, ::-1], self.epsilon), np.float64)
         if there.shape != (len(pairs),):
-            return f"it has the shape {there.shape} for {len(pairs)} pairs; return one distance a pair"
+            return f"distance returns the shape {there.shape} for {len(pairs)} pairs; return one distance per pair"
         if not (there >= 0).all():
-            return "it is negative or NaN for some pair; return numbers from 0 up, infinity where the claim is silent"
+            return (
+                "the distance of a pair is negative or NaN; return numbers >= 0, and infinity for pairs without a claim"
+            )
         if not np.allclose(there, back, rtol=1e-9, atol=1e-12):
-            return "it is another one way than the other; a claim holds for both directions"
+            return "the distance of a pair differs from that of the reversed pair; return the same number for both"
         if (there[pairs[:, 0] == pairs[:, 1]] > 1e-9).any():
-            return "it is above 0 between a text and itself"
+            return "the distance of a text to itself is above 0; return 0"
         return None
 
     def _any_texts(self) -> str | None:
@@ -275,8 +290,8 @@ class _Checks:
         if not len(scaled):
             return None
         return (
-            f"guarantee claims the same epsilon between any two texts, and distance multiplies it by {scaled.max():g} "
-            "for some of them; return 1 for different texts, or name the distance as `metric` of the Guarantee"
+            "guarantee claims the same epsilon between any two texts, but distance multiplies it by up to "
+            f"{scaled.max():g}; return 1 for different texts, or name the distance as `metric` of the Guarantee"
         )
 
     def _normalised(self) -> str | None:
@@ -305,7 +320,8 @@ class _Checks:
         at = ", ".join(f"{budget:g}" for budget in budgets_tested)
         return Holds(
             f"at epsilon {at}, departures of {least:.3f} or more in total variation between up to {_BINS} groups of "
-            f"outputs are found with probability {_POWER:g}; smaller ones, and those within a group, may be there"
+            f"outputs are detected with probability {_POWER:g}; smaller departures, and those within a group, may "
+            "remain"
         )
 
     def _by_law(self, level: float) -> tuple[str | None, float]:
@@ -316,10 +332,12 @@ class _Checks:
         for number, text in enumerate(texts):
             units = self._rewrite([text] * _DRAWS, _noise([text] * _DRAWS)).units
             if units is None:
-                return "rewrite returns no units; return them, numbered as the law numbers its outputs", 1.0
+                return "rewrite returns no units; return them, numbered like the law's outputs", 1.0
             rows = laws.rows.take(np.array([number])).values
             if (units.lengths != len(rows)).any():
-                problem = f"a text has {len(rows)} laws and {int(units.lengths[0])} units; the law has one row a unit"
+                problem = (
+                    f"a text has {len(rows)} rows in the law for {int(units.lengths[0])} units; return one row per unit"
+                )
                 return problem, 1.0
             table = units.values.reshape(_DRAWS, len(rows))
             places += [(row, table[:, place]) for place, row in enumerate(rows.tolist())]
@@ -329,8 +347,8 @@ class _Checks:
             p_value, groups = _chi_square(np.exp(law[0]), outputs)
             if p_value * len(places) < level:
                 problem = (
-                    f"at epsilon {self.epsilon:g}, {_DRAWS} rewrites do not have the distribution of the law "
-                    f"(p < {FALSE_ALARM:g}); the law or the sampling is of another epsilon, or another input"
+                    f"at epsilon {self.epsilon:g}, {_DRAWS} rewrites do not have the distribution of the law (p < "
+                    f"{FALSE_ALARM:g}); check that law and sampling use the same epsilon and input"
                 )
                 return problem, 1.0
             missed = max(missed, _least_departure(groups - 1, _DRAWS, level / len(places)))
@@ -343,9 +361,13 @@ class _Checks:
             return None  # the previous rule reports this
         each = [(text, tuple(rewrites.units.row(i).tolist())) for i, text in enumerate(rewrites.texts)]
         if len(set(each)) > _SPELLED * len({text for text, _ in each}):
-            return "one text is released for different units, so it does not reveal them; leave units out of `releases`"
+            return (
+                "different units have the same released text, so it does not reveal them; leave units out of `releases`"
+            )
         if not isinstance(self.mechanism, Writes) and len(set(each)) > len({units for _, units in each}):
-            return "the same units are released as different texts, so the text says more than the law; give `write`"
+            return (
+                "equal units have different released texts, so the text reveals more than the law covers; add `write`"
+            )
         return None
 
     def _listed(self) -> str | None:
@@ -355,10 +377,11 @@ class _Checks:
         some = list(self.mechanism.inputs[:50])
         laws = self.mechanism.laws(some)
         if len(set(laws.rows.lengths.tolist())) > 1:
-            return "inputs have different numbers of units; list texts of one unit"
+            return "inputs have different numbers of units; list texts of one unit each"
         if len(self.mechanism.output_texts) != laws.outputs:
             return (
-                f"{len(self.mechanism.output_texts)} output_texts for {laws.outputs} outputs of the law; list them all"
+                f"{len(self.mechanism.output_texts)} output_texts are listed for {laws.outputs} outputs of the law; "
+                "list all of them"
             )
         return None
 
@@ -380,8 +403,8 @@ class _Checks:
                 pairs = [(split[0], split[1]) for split in rewrites if len(split) == 2]
                 if len(pairs) == _DRAWS and _dependence(pairs) * len(self._read) < FALSE_ALARM:
                     return (
-                        f"what becomes of two equal words of a text depends on each other (p < {FALSE_ALARM:g}): one "
-                        "noise serves both, which shows whether they are equal; draw for each word anew"
+                        f"the rewrites of two equal words of a text are dependent (p < {FALSE_ALARM:g}): they share "
+                        "their noise, which reveals that the words are equal; draw separate noise for each word"
                     )
         latents = self._rewrite([self.texts[0]] * 64, _noise([self.texts[0]] * 64)).latents
         if latents is not None:
@@ -391,8 +414,8 @@ class _Checks:
                 alike = np.abs(np.corrcoef(some.T)) - np.eye(some.shape[1])
                 if alike.max() > _ALIKE:
                     return (
-                        "two numbers of a latent get one noise, so that their difference comes out bare; draw as many "
-                        "numbers as the latent has"
+                        "two numbers of a latent share their noise, so their difference is released without noise; "
+                        "draw one number per dimension of the latent"
                     )
         return None
 

@@ -43,15 +43,15 @@ class _Checks:
         return self.attack.score(self._telling)
 
     def rules(self) -> Iterator[Rule]:
-        yield "score is there, and gives a number for each target and asked example", self._interface
+        yield "score exists and returns a number for each target and example", self._interface
         yield "scores of ordinary examples are finite", self._finite
-        yield "the same stream gives the same scores", self._deterministic
-        yield "a score goes by its example, not by its place", self._unordered
-        yield "a target's scores depend on no other target", self._alone
+        yield "equal streams give equal scores", self._deterministic
+        yield "scores depend on the example, not on its position", self._unordered
+        yield "each target's scores depend on that target alone", self._alone
         if isinstance(self.attack, Decides):
-            yield "thresholds gives a number a target", self._decided
-        yield "membership is inferred from what targets say alone", self._blind
-        yield "larger scores mean trained on", self._direction
+            yield "thresholds returns a number per target", self._decided
+        yield "membership is inferred from the targets' outputs alone", self._blind
+        yield "larger scores mean that an example was trained on", self._direction
 
     def _interface(self) -> str | None:
         if problem := lacks(self.attack, "score", 1):
@@ -59,15 +59,15 @@ class _Checks:
         if not isinstance(self._scores, np.ndarray) or self._scores.dtype.kind != "f":
             return "score must return an array of floating-point numbers"
         if self._scores.shape != (_TARGETS, _ASKED):
-            return f"score must return [targets, asked examples], ({_TARGETS}, {_ASKED}), got {self._scores.shape}"
+            return f"score must return [targets, examples], ({_TARGETS}, {_ASKED}), got {self._scores.shape}"
         return None
 
     def _finite(self) -> str | None:
         if (bad := int((~np.isfinite(self._scores)).sum())) == 0:
             return None
         return (
-            f"{bad} of {self._scores.size} are not, where no probability is near 0 or 1; NaN is for examples that the "
-            "attack does not look at"
+            f"{bad} of {self._scores.size} scores are not finite although no probability is near 0 or 1; return NaN "
+            "only for examples that the attack skips"
         )
 
     def _deterministic(self) -> str | None:
@@ -83,8 +83,8 @@ class _Checks:
         if min(alike) >= _ALIKE:
             return None
         return (
-            f"the same examples in another order have other scores (rank correlation {min(alike):.2f}); score example "
-            "evidence.asked[i] at place i, by nothing else"
+            f"scores change with the order of examples (rank correlation {min(alike):.2f}); return the score of "
+            "example evidence.asked[i] at position i, from that example alone"
         )
 
     def _alone(self) -> str | None:
@@ -96,7 +96,7 @@ class _Checks:
         )
         if np.allclose(self.attack.score(single)[0], self._scores[0], rtol=1e-9, atol=1e-9):
             return None
-        return "without the second target the first one's scores are others; score each target by itself"
+        return "the first target's scores change without the second target; score each target separately"
 
     def _decided(self) -> str | None:
         assert isinstance(self.attack, Decides)
@@ -110,12 +110,15 @@ class _Checks:
         scores = self.attack.score(_evidence(0.0))
         if min(_p(row, "two-sided") for row in scores) >= FALSE_ALARM / _TARGETS:
             return None
-        return "where a target treats all examples alike its members are told: by their place, or by what was not shown"
+        return (
+            "members of a target with equal outputs for all examples are recognised, by position or by hidden data; "
+            "use the target's outputs alone"
+        )
 
     def _direction(self) -> str | None:
         if min(_p(row, "less") for row in self._scores) >= FALSE_ALARM / _TARGETS:
             return None
-        return "members of a target that is surer of them score less than others; turn the sign"
+        return "members of a target that is more confident on them score lower than others; flip the sign"
 
 
 def _p(scores: NDArray[np.float64], side: str) -> float:

@@ -34,37 +34,37 @@ def _metric_rules(metric: Measures) -> Iterator[Rule]:
             return problem
         values = metric.measure(originals, rewrites)
         if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or values.shape != (len(pairs),):
-            return "measure must return an array of one floating-point number a pair"
+            return "measure must return an array of floating-point numbers, one per pair"
         return None
 
     def deterministic() -> str | None:
         if np.array_equal(metric.measure(originals, rewrites), metric.measure(originals, rewrites), equal_nan=True):
             return None
-        return "two calls differ; a metric draws nothing"
+        return "two calls with the same texts differ; use no random numbers"
 
     def alone() -> str | None:
         whole = metric.measure(originals, rewrites)
         single = np.concatenate([metric.measure([a], [b]) for a, b in pairs])
         if np.allclose(whole, single, rtol=1e-4, atol=1e-4, equal_nan=True):
             return None
-        return "a pair's number depends on the other pairs in the batch"
+        return "a pair's number depends on other pairs of the batch; compute it from that pair alone"
 
     def numbers() -> str | None:
         values = metric.measure(originals, rewrites)
         if np.isinf(values).any():
-            return "it is infinite for some pair; NaN stands for a pair that has no number"
+            return "the number of a pair is infinite; return NaN for a pair without a number"
         if np.isnan(values).any():
-            return "it is NaN for a pair of ordinary sentences; NaN stands for a pair that has no number"
+            return "the number of a pair of ordinary sentences is NaN; return NaN only for a pair without a number"
         return None
 
     def empty() -> str | None:
         left, right = ["", "", TEXTS[0]], ["", TEXTS[0], ""]
         if np.isinf(values := metric.measure(left, right)).any() or values.shape != (3,):
-            return "texts without a word must have a number each, or NaN where there is none"
+            return "texts without a word have an infinite number or none; return a number or NaN for each"
         return None
 
-    yield "measure is there, and gives a number a pair", interface
-    yield "the same texts give the same numbers", deterministic
-    yield "a number depends on its own pair alone", alone
+    yield "measure exists and returns a number per pair", interface
+    yield "equal texts give equal numbers", deterministic
+    yield "each number depends on its own pair alone", alone
     yield "ordinary sentences have finite numbers", numbers
-    yield "texts without a word are no mistake", empty
+    yield "texts without a word are accepted", empty

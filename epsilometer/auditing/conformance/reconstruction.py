@@ -36,10 +36,10 @@ class _Checks:
     texts: tuple[str, ...]
 
     def rules(self) -> Iterator[Rule]:
-        yield "prepare is there, and gives what has a model and reconstructs", self._interface
-        yield "it finds as many texts as were sent, of the model's tokens", self._tokens
-        yield "the same streams give the same texts", self._deterministic
-        yield "the server's model and what was sent stay as they are", self._untouched
+        yield "prepare exists and returns an object with a model and a method reconstruct", self._interface
+        yield "reconstruct returns one text of the model's tokens for each sent text", self._tokens
+        yield "equal streams give equal texts", self._deterministic
+        yield "the server's model and the sent update stay unchanged", self._untouched
 
     def _prepared(self) -> Prepared:
         public = self.texts[max(_BATCHES) :]
@@ -59,9 +59,9 @@ class _Checks:
             return problem
         ready = self._prepared()
         if not isinstance(getattr(ready, "model", None), SharedModel):
-            return "what prepare returns must have `model`, the one that the server sends out"
+            return "the object returned by prepare has no `model`; add the model that the server sends out"
         if not callable(getattr(ready, "reconstruct", None)):
-            return "what prepare returns must have a method reconstruct"
+            return "the object returned by prepare has no method reconstruct; add it"
         return refuses(ready, "reconstruct", 2)
 
     def _tokens(self) -> str | None:
@@ -71,11 +71,14 @@ class _Checks:
             if not isinstance(reconstruction, Reconstruction):
                 return "reconstruct must return a Reconstruction"
             if len(reconstruction.ids) != count:
-                return f"of {count} texts {len(reconstruction.ids)} came back; give one a text of the batch"
+                return f"{len(reconstruction.ids)} texts were returned for {count}; return one per text of the batch"
             if not all(type(token) is int and token in tokens for text in reconstruction.ids for token in text):
-                return "ids must be whole numbers, of tokens that the model has and that are not special"
+                return "ids must be whole numbers of the model's tokens, without special ones"
             if max(map(len, reconstruction.ids)) > self.model.longest:
-                return f"a text has more than the {self.model.longest} tokens that are read of one"
+                return (
+                    f"a text has more than {self.model.longest} tokens, the length at which texts are truncated; "
+                    "return shorter texts"
+                )
         return None
 
     def _deterministic(self) -> str | None:
@@ -90,9 +93,9 @@ class _Checks:
         update = sent.update.copy()
         ready.reconstruct(sent, np.random.default_rng(2))
         if _digest(self.model) != before:
-            return "the parameters of the server's own model changed; `with_parameters` gives another model"
+            return "the parameters of the server's model changed; make another model with `with_parameters`"
         if not np.array_equal(sent.update, update):
-            return "the update that was sent changed; work on a copy"
+            return "the sent update changed; work on a copy"
         return None
 
 

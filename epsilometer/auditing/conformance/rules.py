@@ -53,7 +53,7 @@ def checked(rules: Iterator[Rule]) -> list[Check]:
 def lacks(component: object, name: str, arguments: int, page: str = "") -> str | None:
     """Return the problem of a component without a method of this name. page: of the documentation that explains it."""
     if not callable(getattr(component, name, None)):
-        return f"there is no method {name}; give it one{page and f' ({page})'}"
+        return f"the method {name} is missing; add it{page and f' ({page})'}"
     return refuses(component, name, arguments)
 
 

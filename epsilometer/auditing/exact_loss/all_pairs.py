@@ -141,8 +141,8 @@ def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[fl
     rows = np.unique(laws.rows.values)
     if len(rows) ** 2 * laws.outputs > _ENTRIES:
         raise UserError(
-            f"{len(rows):,} laws of units over {laws.outputs:,} outputs are too many to compare each with each; take "
-            "fewer texts, or exact_loss, which compares chosen pairs"
+            f"{len(rows):,} laws of units over {laws.outputs:,} outputs are too many to compare all pairs; give fewer "
+            "texts, or use exact_loss, which compares chosen pairs"
         )
     for units in unit_laws(laws, rows, epsilons):
         turned = _summed(laws, rows, units.largest.T)

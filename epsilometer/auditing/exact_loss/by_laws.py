@@ -76,7 +76,7 @@ def _worker(
     job: _Job, build: Callable[[], Mechanism] | None, texts: Sequence[str]
 ) -> Callable[[Sequence[int]], list[PairLosses]]:
     """Return the function that a worker runs on each block, with a mechanism of its own."""
-    assert build is not None, "workers need to know how to make the mechanism"
+    assert build is not None, "workers need a function that makes the mechanism"
     return partial(job.compare, cast(HasLaws, build()).laws(texts), Room())
 
 

@@ -83,11 +83,14 @@ def exact_pairs(
         check_epsilons(epsilons)
     built = as_mechanism(mechanism, settings, texts)
     if not isinstance(built, HasLaws):
-        raise UserError("pairs are compared by their laws; give the mechanism `laws` (docs/your-own-mechanism.md)")
+        raise UserError(
+            "the mechanism states no output distribution, by which pairs are compared; add `laws` "
+            "(docs/your-own-mechanism.md)"
+        )
     if shows_more(cast(Mechanism, built)):
         raise UserError(
-            "the released text may show more of its source than the units whose laws are compared (`write`), so that "
-            "no bound of a pair's loss holds; take exact_loss, which says so, or a layout that shows no more"
+            "the released text may reveal more of its source than the compared units (`write`), so no bound on a "
+            "pair's loss holds; use exact_loss, which reports this, or a layout that reveals no more"
         )
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
     check_guarantees(built, at)
@@ -117,8 +120,8 @@ def measured(
     built = as_mechanism(mechanism, settings, texts)
     if not applies(built):
         raise UserError(
-            "the exact loss needs a mechanism whose law can be computed; give it `laws` or `log_likelihoods` "
-            "(docs/your-own-mechanism.md), or audit it"
+            "the mechanism states no output distribution, which the exact loss needs; add `laws` or `log_likelihoods` "
+            "(docs/your-own-mechanism.md), or run an audit"
         )
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
     check_guarantees(built, at)
@@ -136,7 +139,7 @@ def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pair
     """Return the pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
     check_trials(trials)
     if len(texts) < 2:
-        raise UserError("there is only one text; an exact loss compares at least two")
+        raise UserError("an exact loss compares at least 2 texts, got 1; give more texts")
     vectors = embed(texts).vectors if design.temperature and len(texts) > 2 else np.zeros((len(texts), 1), np.float32)
     return sampled_pairs(texts, vectors, trials, design)
 

@@ -102,8 +102,8 @@ def _split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDA
     """
     if step > _LONGEST:
         raise UserError(
-            f"losses of units up to {np.abs(losses).max():.3g} nats are more than a grid of them can hold; choose a "
-            "smaller epsilon"
+            f"losses of units of up to {np.abs(losses).max():.3g} nats exceed the size of a grid; choose a smaller "
+            "epsilon"
         )
     below = np.floor(losses / step)
     half_way = float(np.abs(losses - (below + 0.5) * step).min())

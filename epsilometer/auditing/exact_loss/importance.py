@@ -207,8 +207,8 @@ def of_own_rewrites(
     impossible = np.flatnonzero(np.isneginf(log_p).all(axis=1))
     if len(impossible):
         raise LawError(
-            f"a rewrite of one of the inputs {candidates[impossible[0]].tolist()} (counted from 0){at_budget(epsilon)} "
-            "is impossible under each of them by log_likelihoods; it must be of what rewrite draws"
+            f"log_likelihoods gives a rewrite of one of the inputs {candidates[impossible[0]].tolist()} (counted from "
+            f"0){at_budget(epsilon)} probability 0 under each of them; make it the likelihood of `rewrite`"
         )
     return log_p
 
@@ -221,9 +221,9 @@ def _checked(between: Between, pairs: NDArray[np.integer], epsilon: float) -> Be
     if len(wrong):
         row = wrong[0]
         raise LawError(
-            f"draws_between of the inputs {pairs[row].tolist()} (counted from 0){at_budget(epsilon)} gives log_rho "
-            f"{between.log_rho[row]:g} and a loss of {between.loss[row]:g}, beyond its log_bound of "
-            f"{between.log_bound[row]:g} or no numbers"
+            f"draws_between of the inputs {pairs[row].tolist()} (counted from 0){at_budget(epsilon)} returns log_rho "
+            f"{between.log_rho[row]:g} and a loss of {between.loss[row]:g}, which exceed its log_bound of "
+            f"{between.log_bound[row]:g} or are not numbers; correct it"
         )
     return between
 

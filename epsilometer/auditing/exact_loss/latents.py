@@ -43,7 +43,7 @@ def losses(request: Request) -> list[PairLosses]:
     encoded, pairs = mechanism.encode([request.texts[i] for i in used]), at.reshape(-1, 2)
     if len(wrong := np.flatnonzero(~np.isfinite(encoded).all(axis=1))):
         raise LawError(
-            f"encode gives input {used[wrong[0]]} (counted from 0) a latent with numbers that are not finite"
+            f"encode returns values that are not finite for input {used[wrong[0]]} (counted from 0); correct it"
         )
     results = []
     for epsilon, claims in zip(request.epsilons, request.claims, strict=True):
@@ -52,7 +52,7 @@ def losses(request: Request) -> list[PairLosses]:
             name = type(noise).__name__
             raise UserError(
                 f"law must return a Gaussian or a Laplace of mechanisms.latents.shared.noise, got {name}; leave `law` "
-                "out of a mechanism with other noise"
+                "out for other noise"
             )
         if not 0 < noise.scale < math.inf:
             raise LawError(f"the scale of law must be a finite number > 0, got {noise.scale}{at_budget(epsilon)}")

@@ -67,8 +67,8 @@ def pair_losses(request: Request) -> list[PairLosses]:
     if latents.applies(request.mechanism):
         return latents.losses(request)
     raise UserError(
-        "the exact loss needs a mechanism whose law can be computed; give it `laws` (docs/your-own-mechanism.md), or "
-        "audit it"
+        "the mechanism states no output distribution, which the exact loss needs; add `laws` "
+        "(docs/your-own-mechanism.md), or run an audit"
     )
 
 

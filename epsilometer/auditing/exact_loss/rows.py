@@ -133,8 +133,9 @@ def curve_rows(
     if delta.high[0] < 1 - 2 * error.high - _AGREE or delta.low[0] > 1 - 2 * error.low + _AGREE:
         raise UserError(
             f"the curve of delta of {type(group.request.mechanism).__name__} at epsilon {group.epsilon:g} contradicts "
-            f"its average loss: delta at level 0 is {delta.low[0]:.6g} to {delta.high[0]:.6g}, by the average "
-            f"{1 - 2 * error.high:.6g} to {1 - 2 * error.low:.6g}; check that its laws sum to one, and else report this"
+            f"its average loss: delta at level 0 is {delta.low[0]:.6g} to {delta.high[0]:.6g}, but the average implies "
+            f"{1 - 2 * error.high:.6g} to {1 - 2 * error.low:.6g}; check that its laws sum to one, and if they do, "
+            "report this as a bug"
         )
     of = {"epsilon": stored(group.epsilon), "pairs": group.name}
     worst = [None] * len(LEVELS) if worst_high is None else worst_high.tolist()

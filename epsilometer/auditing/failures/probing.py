@@ -108,8 +108,8 @@ def probe_failures(
     address = Address.of(service.url)
     if host != address.host:
         raise UserError(
-            f"planted texts, long and malformed ones among them, would be sent to {address.host}; confirm that it may "
-            f"be tested by its name (--confirm-host {address.host})" + (f", got {host!r}" if host else "")
+            f"planted texts, some of them long or malformed, would be sent to {address.host}; confirm its name to "
+            f"allow the test (--confirm-host {address.host})" + (f", got {host!r}" if host else "")
         )
     if not 0 < alpha < 1:
         raise UserError(f"alpha must be in (0, 1), got {alpha}")
@@ -127,7 +127,7 @@ def probe_failures(
 
 def _probes(kinds: Sequence[str], count: int, seed: int, *, streams: bool) -> list[Probe]:
     if not kinds or len({*kinds}) < len(kinds):
-        raise UserError(f"name at least one kind of identifier, and each once, got {', '.join(kinds) or 'none'}")
+        raise UserError(f"kinds of identifiers must be named, each once, got {', '.join(kinds) or 'none'}")
     planted = {kind: plant(_CARRIERS, kind, count, seed) for kind in kinds}
     probes = []
     for i in range(count):
@@ -170,8 +170,8 @@ class _Sender:
             raise UserError(f"the service at {self._host} does not answer; check its URL, and that it runs")
         if 300 <= reply.status < 400 or reply.status in (401, 403, 404):
             raise UserError(
-                f"the service at {self._host} answers with status {reply.status}; redirects are not followed, and the "
-                "others ask for another URL or key"
+                f"the service at {self._host} answers with status {reply.status}; correct the URL or the key "
+                "(redirects are not followed)"
             )
         return reply
 
@@ -193,7 +193,7 @@ def _sent(probes: Sequence[Probe], send: _Sender, rate: float, workers: int) -> 
     except (UserError, KeyboardInterrupt) as error:
         stopped.set()
         why = error if isinstance(error, UserError) else "interrupted"
-        note(f"{why}; what was sent is reported")
+        note(f"{why}; the requests sent so far are reported")
     finally:
         pool.shutdown(cancel_futures=True)
     replies.update(_late(numbers))
@@ -213,7 +213,7 @@ def _say(replies: Mapping[int, Reply], upstream: Sink | None, sink: str | None) 
     counts = Counter("no answer" if r.status is None else f"status {r.status}" for r in replies.values())
     note(f"{len(replies)} requests: {', '.join(f'{count} {what}' for what, count in sorted(counts.items()))}")
     if upstream is not None and not upstream.arrived:
-        note(f"nothing reached the sink; set the service's upstream to it (port {str(sink).rpartition(':')[2]})")
+        note(f"no request reached the sink; set the service's upstream to it (port {str(sink).rpartition(':')[2]})")
 
 
 def _readings_of(upstream: Sink) -> Iterator[str]:

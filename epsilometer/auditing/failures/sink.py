@@ -107,7 +107,7 @@ def listening(place: str | None) -> Iterator[Sink | None]:
     try:
         sink = Sink((host or "127.0.0.1", int(port)))
     except OSError as error:
-        raise UserError(f"the sink cannot listen at {place} ({error.strerror}); give another port") from None
+        raise UserError(f"the sink cannot listen at {place} ({error.strerror}); choose another port") from None
     with sink:
         threading.Thread(target=sink.serve_forever, args=(0.05,), name="sink", daemon=True).start()
         try:

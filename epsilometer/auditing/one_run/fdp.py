@@ -56,13 +56,13 @@ class Profile:
     def __post_init__(self) -> None:
         if not len(self.epsilons) or len(self.epsilons) != len(self.deltas):
             raise UserError(
-                "a profile needs as many deltas as epsilons and at least one of each, got "
-                f"{len(self.deltas)} and {len(self.epsilons)}"
+                f"a profile needs equally many deltas and epsilons, at least one of each, got {len(self.deltas)} and "
+                f"{len(self.epsilons)}"
             )
         for epsilon, delta in zip(self.epsilons, self.deltas, strict=True):
             if not (0 <= epsilon < math.inf and 0 <= delta <= 1):
                 raise UserError(
-                    f"a profile holds finite epsilons >= 0 with deltas in [0, 1], got epsilon {epsilon}, delta {delta}"
+                    f"a profile needs finite epsilons >= 0 with deltas in [0, 1], got epsilon {epsilon}, delta {delta}"
                 )
 
     @cached_property

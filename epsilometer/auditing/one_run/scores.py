@@ -113,16 +113,16 @@ def one_run(
     right = ordered(included, excluded, seed)
     if len(right) > 1 and len(np.unique(np.concatenate([included, excluded]))) == 1:
         raise UserError(
-            "all canaries have the same score, which says of none whether it took part; pass what the training gave "
-            "out at each canary, as minus its loss"
+            "all canaries have the same score, which does not depend on inclusion; pass a score of each canary under "
+            "the trained model, such as minus its loss"
         )
     if guesses is not None and not 1 <= guesses <= len(right):
         raise UserError(f"guesses must be from 1 to the number of canaries, {len(right)}, got {guesses}")
     judging = Judging(delta, alpha, guesses)
     if delta and delta >= (level := alpha / 2 / len(judging.sizes(len(right)))):
         note(
-            f"delta {delta:g} is not below the error of each number of guesses, {level:.2g}, so no epsilon at this "
-            "delta can be proved for any mechanism; fix the number of guesses, or take a larger alpha"
+            f"delta {delta:g} is not below the error of each number of guesses, {level:.2g}, so no epsilon can be "
+            "proved at this delta; fix the number of guesses, or set a larger alpha"
         )
     claimed = None if claim is None else fdp.Profile([pair[0] for pair in claim], [pair[1] for pair in claim])
     return pl.DataFrame(judged(right, judging, GAUSSIANS, claimed), schema=BOUNDS, orient="row")
@@ -135,11 +135,11 @@ def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[
     """
     of = [_checked(included, "included"), _checked(excluded, "excluded")]
     if not len(of[0]) + len(of[1]):
-        raise UserError("there are no canaries; give the scores of those that took part and of the others")
+        raise UserError("no canaries were given; pass the scores of included and of excluded canaries")
     share = binomtest(len(of[0]), len(of[0]) + len(of[1])).pvalue
     if share < _UNFAIR:
         raise UserError(
-            f"{len(of[0])} canaries were included and {len(of[1])} were not, which fair coins hardly ever give; "
+            f"{len(of[0])} canaries were included and {len(of[1])} excluded, which is very unlikely for fair coins; "
             "include each with probability 1/2, and pass the scores of all"
         )
     scores, coins = np.concatenate(of), np.repeat([True, False], [len(of[0]), len(of[1])])
@@ -150,8 +150,8 @@ def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[
     right[::2], right[1::2] = coins[:half], ~coins[half:][::-1]
     if binomtest(int(right.sum()), len(right), alternative="less").pvalue < _UNFAIR:
         note(
-            "included canaries score lower than the others; scores must be larger where a canary took part, as minus "
-            "the loss is"
+            "included canaries score lower than excluded ones; pass scores that are larger for included canaries, "
+            "such as minus the loss"
         )
     return right
 
@@ -159,7 +159,7 @@ def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[
 def _checked(scores: ArrayLike, name: str) -> NDArray[np.float64]:
     numbers = np.asarray(scores, np.float64)
     if numbers.ndim != 1 or np.isnan(numbers).any():
-        raise UserError(f"{name} must be a list of numbers, one for each canary, none of them NaN")
+        raise UserError(f"{name} must be a list of numbers without NaN, one per canary")
     return numbers
 
 

@@ -110,11 +110,11 @@ class Answers:
         """Return the warnings on the rewrites for readers of a result; none where they are in order."""
         said = [self.lacking] if self.lacking else []
         if self.constant:
-            said.append(f"all {self.rewrites:,} rewrites are equal: the release is constant")
+            said.append(f"all {self.rewrites:,} rewrites are equal, so the release is constant")
         if self.reasoning:
             said.append(
-                f"{self.reasoning:,} of {self.rewrites:,} rewrites hold the model's reasoning (<think>), counted as "
-                "part of the rewrite (separate_reasoning leaves it out)"
+                f"{self.reasoning:,} of {self.rewrites:,} rewrites contain the model's reasoning (<think>), which "
+                "counts as part of the rewrite; set separate_reasoning to leave it out"
             )
         if self.apart:
             said.append(

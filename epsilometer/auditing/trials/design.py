@@ -68,9 +68,9 @@ class Design:
     def k(self) -> int:
         """The number of candidates, for callers that need one number and no prior; UserError for "all" or a prior."""
         if self.prior is not None:
-            raise UserError("a prior is only for audits of rewrites made here; leave it out")
+            raise UserError("a prior applies only to audits that make the rewrites; leave it out")
         if self.candidates == "all":
-            raise UserError('candidates "all" is only for audits of rewrites made here; give a number (k)')
+            raise UserError('candidates "all" applies only to audits that make the rewrites; set a number (k)')
         return self.candidates
 
 
@@ -92,7 +92,7 @@ def check_design(design: Design) -> None:
     """Raise UserError for an invalid design."""
     value: object = design
     if not isinstance(value, Design):
-        raise UserError(f"design must be a Design, got {described(value)}; write epsilometer.Design(temperature=0)")
+        raise UserError(f"design must be a Design, got {described(value)}; pass epsilometer.Design(temperature=0)")
 
 
 def as_installed(design: Design) -> Design:
@@ -104,7 +104,7 @@ def as_installed(design: Design) -> Design:
     if not design.temperature or design.candidates == "all" or installed("models"):
         return design
     note(
-        "candidate sets are drawn uniformly (temperature 0); finding the most dissimilar texts needs sentence "
-        "embeddings: pip install 'epsilometer[models]'"
+        "candidate sets are drawn uniformly (temperature 0), since sentence embeddings are not installed; for the "
+        "most dissimilar texts: pip install 'epsilometer[models]'"
     )
     return replace(design, temperature=0.0)

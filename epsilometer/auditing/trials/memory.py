@@ -45,23 +45,21 @@ class Memory:
 
     def said(self) -> str:
         """Return a sentence on the repeats and on their effect on the figures; empty for fresh draws."""
-        same = f"each of {self.texts:,} texts got the same answer every time ({self.repeats:,} repeats)"
+        same = f"each of {self.texts:,} texts has the same rewrite every time ({self.repeats:,} repeats)"
         if self.kind == CONSTANT:
-            return (
-                f"all rewrites of {self.texts:,} texts are equal: the mechanism is constant, or remembers such answers"
-            )
+            return f"all rewrites of {self.texts:,} texts are equal: the mechanism is constant, or caches such answers"
         if self.kind == IDENTITY:
-            return f"{same}, the text itself: the mechanism is the identity on them, or remembers such answers"
+            return f"{same}, the text itself: the mechanism is the identity on them, or caches such answers"
         if self.kind == BY_WORD:
             return (
-                f"{same}, and each changed word became the same word in every text: the mechanism is deterministic or "
-                "remembers an answer for each word or name; figures describe this deployment, and for the law of such "
-                "a mechanism no probability is stated"
+                f"{same}, and each changed word is the same in every text: the mechanism is deterministic or caches an "
+                "answer per word or name; figures describe this deployment, and no probability is stated for such a "
+                "mechanism"
             )
         if self.kind == BY_TEXT:
             return (
-                f"{same}: the mechanism is deterministic or remembers its answers; figures describe this deployment "
-                "with these answers"
+                f"{same}: the mechanism is deterministic or caches its answers; figures describe this deployment with "
+                "these answers"
             )
         return ""
 

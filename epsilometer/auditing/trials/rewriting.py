@@ -194,14 +194,13 @@ def _check(rewrites: Rewrites, private: Repeated) -> None:
     if wrong is not None:
         refused = [type(text) is wrong for text in rewrites.texts]
         at, remedy = _text(private, refused), _remedy(rewrites.texts[refused.index(True)])
-        raise UserError(f"the mechanism returned {wrong.__name__} for {at}, where a string is due; {remedy}")
+        raise UserError(f"the mechanism returned {wrong.__name__} for {at} instead of a string; {remedy}")
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
         at = _text(private, [not _encodes(text) for text in rewrites.texts])
         raise UserError(
-            f"the mechanism returned half a character (a lone surrogate) for {at}, which no file can hold; return "
-            "whole ones"
+            f"the mechanism returned a lone surrogate for {at}, which is not valid UTF-8; return whole characters"
         ) from None
 
 
@@ -214,8 +213,8 @@ def _remedy(rewrite: object) -> str:
     """Return the remedy for a rewrite of another type than str."""
     if rewrite is None:
         return (
-            "where it fails on a text, let it raise the error, or leave the text out of the audit: an empty rewrite in "
-            "its place would count as perfectly hidden"
+            "let it raise its error, or leave the text out of the audit: an empty rewrite would count as perfectly "
+            "hidden"
         )
     return "return its .text" if hasattr(rewrite, "text") else "return the rewrite alone, as a str"
 
@@ -228,7 +227,7 @@ def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Repeated)
     """Raise UserError if there is not one outcome for each text, or if an unchanged text is reported as changed."""
     if len(outcomes) != len(texts):
         raise UserError(
-            f"the mechanism returned {len(outcomes)} outcomes for {len(texts)} texts; return exactly one for each"
+            f"the mechanism returned {len(outcomes)} outcomes for {len(texts)} texts; return exactly one per text"
         )
     same = {i for i, (text, source) in enumerate(zip(texts, private, strict=True)) if text == source}
     wrong = [i in same and bool(outcomes.status[i] == FOUND or outcomes.changed[i]) for i in range(len(texts))]

@@ -81,7 +81,7 @@ def _check(texts: int, count: int, candidates: int) -> None:
         raise UserError(f"candidates (k) must be at most {np.iinfo(np.int16).max:,}, got {candidates}")
     if texts < 2:
         many = "1 distinct text" if texts else "no text"
-        raise UserError(f"there is {many}, and trials need at least 2 distinct ones; give more texts")
+        raise UserError(f"trials need at least 2 distinct texts, got {many}; give more texts")
     if not 2 <= candidates <= texts:
         raise UserError(
             f"candidates (k) must be between 2 and the number of distinct texts ({texts}), got {candidates}"

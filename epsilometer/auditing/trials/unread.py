@@ -21,7 +21,7 @@ def unread(mechanism: Mechanism | None, texts: Sequence[str]) -> Unread:
 
 def much(unknown: float | None, cut: float | None) -> list[str]:
     """Return, in words, the shares of out-of-vocabulary words and truncated texts to report beside a low loss."""
-    shares = ((unknown, "of the words unknown"), (cut, "of the texts cut"))
+    shares = ((unknown, "of the words out of vocabulary"), (cut, "of the texts truncated"))
     return [f"{share:.1%} {what}" for share, what in shares if share is not None and share >= MUCH]
 
 
@@ -34,14 +34,14 @@ def say(counts: Unread) -> None:
     )
     _say(
         counts.cut / max(counts.texts, 1),
-        f"{counts.cut} of {counts.texts} texts ({{:.1%}}) are longer than the mechanism's limit and are cut",
+        f"{counts.cut} of {counts.texts} texts ({{:.1%}}) are longer than the mechanism's limit and are truncated",
         "so a low loss says little about the mechanism; raise its limit, or split the texts",
     )
     _say(
         counts.far / max(counts.compared, 1),
         f"{counts.far} of {counts.compared} texts ({{:.1%}}) have a cosine below .25, near 0, with every public text "
-        "that stands for them",
-        "so rewrites say little of them; give public texts of their language and kind",
+        "that can replace them",
+        "so rewrites keep little of them; give public texts of their language and kind",
     )
 
 
@@ -51,9 +51,9 @@ def say_language(texts: Sequence[str], parts: Mapping[str, Any]) -> None:
     share = function_words(texts) if english else None
     if share is not None and share < LEAST:
         warn(
-            f"the texts are in another language than English, or no sentences: {share:.1%} of their words are English "
-            f"function words. Made for English: {', '.join(english)}; so a low loss or a high likeness by these says "
-            "little. Give them a model or vectors of the texts' language"
+            f"{share:.1%} of the texts' words are English function words, so the texts are not English sentences, and "
+            f"a low loss or a high likeness by components for English ({', '.join(english)}) says little; give these a "
+            "model or vectors of the texts' language"
         )
 
 

@@ -80,12 +80,18 @@ class Endpoint(Spends, OneOfGrid):
         Address.of(self.url)
         if self.resource is not None:
             if self.model is not None or self.prompt != TEXT or self.stream or self.temperature is not None:
-                raise UserError("model, prompt, stream and temperature are of a chat; write them into the template")
+                raise UserError(
+                    "model, prompt, stream and temperature are settings of a chat endpoint; with a template, write "
+                    "them into the template"
+                )
             _ = self._template
         elif self.model is None:
-            raise UserError("a chat needs the name of its model (model); any other service a template (resource)")
+            raise UserError(
+                "the endpoint has neither model nor resource; name the model of a chat (model), or the template of "
+                "another service (resource)"
+            )
         if TEXT not in self.prompt:
-            raise UserError(f"prompt must hold {TEXT}, where the text goes")
+            raise UserError(f"prompt must contain {TEXT}, which is replaced by the text")
         return self
 
     @property
@@ -102,8 +108,8 @@ class Endpoint(Spends, OneOfGrid):
         self._checked.clear()
         if not (public or self.private_texts):
             raise UserError(
-                "texts that are not public must not reach an endpoint: say private_texts (--private-texts) if "
-                f"{Address.of(self.url).host} may see them, or public: true of a project's data set"
+                "texts that are not public must not reach an endpoint; set private_texts (--private-texts) if "
+                f"{Address.of(self.url).host} may see them, or public: true for a project's data set"
             )
         if self._template is None:
             api_key()
@@ -122,8 +128,8 @@ class Endpoint(Spends, OneOfGrid):
         self.spending.check(forecast)
         if forecast.stored:
             note(
-                f"{forecast.stored:,} of {forecast.questions:,} answers are stored ones of an earlier run, and not "
-                "asked for again; another revision (--set revision=...) asks anew"
+                f"{forecast.stored:,} of {forecast.questions:,} answers are cached from an earlier run; set another "
+                "revision (--set revision=...) to request them again"
             )
         answers = self._answers(every, budgets, draws)
         rewrites = [self._rewrite(answer) for answer in answers]

@@ -186,18 +186,21 @@ class IDT(WithTruths):
             )
         if self.aim == "hide" and self.margin == 0:
             raise UserError(
-                "aim: hide needs a margin above 0: how far the logarithms of the auxiliaries' probabilities may stay "
-                "from those of the class shares, in nats"
+                "aim: hide needs a margin above 0, in nats; the margin is how far log-probabilities of the "
+                "auxiliaries may stay from those of the class shares"
             )
         if self.enough is not None and self.enough > len(kinds):
-            raise UserError(f"enough is {self.enough}, of {len(kinds)} kinds of classifier; name more, or lower it")
+            raise UserError(
+                f"enough is {self.enough}, but there are only {len(kinds)} kinds of classifier; name more kinds, or "
+                "lower enough"
+            )
         auxiliaries.check(hidden, self.tasks or (), kinds)
         by_relations = [("antonyms", self.antonyms, "refused"), ("candidates", self.candidates, "counter_fitted")]
         for setting, value, needs in by_relations:
             if value == needs and not auxiliaries.related:
                 raise UserError(
-                    f"{setting}: {value} needs word relations, and {self.resource} has none; name a file of them as "
-                    "`relations` in the entry under `auxiliaries`"
+                    f"{setting}: {value} needs word relations, but {self.resource} has none; name a file of relations "
+                    "as `relations` in the entry under `auxiliaries`"
                 )
 
     @property

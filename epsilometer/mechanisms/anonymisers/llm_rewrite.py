@@ -55,7 +55,7 @@ class LLMRewrite(WithTruths, LanguageModelMechanism):
     @classmethod
     def _names_what_to_hide(cls, value: str) -> str:
         if value not in PROMPTS and "{hidden}" not in value and "{values}" not in value:
-            raise ValueError(f"must be one of {', '.join(PROMPTS)}, or hold {{hidden}} or {{values}}")
+            raise ValueError(f"must be one of {', '.join(PROMPTS)}, or contain {{hidden}} or {{values}}")
         return value
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:

@@ -211,7 +211,7 @@ def _spacy_engine(name: str) -> Any:
         engine.nlp = {"en": spacy.load(name)}
     except (ImportError, OSError, ValueError) as error:
         raise UserError(
-            f"pipeline {name!r} is not an installed spaCy pipeline: install it (python -m spacy download {name}), or "
+            f"pipeline {name!r} is not an installed spaCy pipeline; install it (python -m spacy download {name}), or "
             "leave `pipeline` out"
         ) from error
     return engine

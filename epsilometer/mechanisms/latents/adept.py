@@ -70,7 +70,7 @@ class ADePT(LatentMechanism):
     @model_validator(mode="after")
     def _laplace_as_published(self) -> ADePT:
         if self.as_published and self.noise != "laplace":
-            raise ValueError("as_published is about Laplace noise; set noise: laplace")
+            raise ValueError("as_published needs Laplace noise; set noise: laplace")
         return self
 
     @cached_property
@@ -111,7 +111,9 @@ class ADePT(LatentMechanism):
         encoded = self._model.encode(texts).astype(np.float64)
         lengths = np.linalg.norm(encoded, axis=1, keepdims=True)
         if not np.isfinite(lengths).all():
-            raise UserError(f"the autoencoder {str(self.resource)!r} gives vectors that are not finite; train it anew")
+            raise UserError(
+                f"the autoencoder {str(self.resource)!r} returns vectors that are not finite; train it again"
+            )
         # Slightly less than C, so that rounding to float32 never leaves the ball.
         return (encoded * np.minimum(1, self.norm * (1 - 2.0**-20) / np.maximum(lengths, 1e-300))).astype(np.float32)
 

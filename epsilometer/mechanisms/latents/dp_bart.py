@@ -102,13 +102,13 @@ class DPBART(LatentMechanism):
         if record is None or record.variant != self.variant:
             there = f"one for {record.variant}" if record else "none"
             raise UserError(
-                f"variant {self.variant} needs a model with a pruning.json for it, and {str(self.resource)!r} has "
-                f"{there}; train it (epsilometer stage build noise_aware-NAME), or use variant: clv"
+                f"variant {self.variant} needs a model with a pruning.json for it, but {str(self.resource)!r} has "
+                f"{there}; train the model (epsilometer stage build noise_aware-NAME), or use variant: clv"
             )
         if record.width != self._model.width:
             raise UserError(
-                f"the pruning.json in {str(self.resource)!r} is for {record.width} dimensions, the model has "
-                f"{self._model.width}; train it anew"
+                f"the pruning.json in {str(self.resource)!r} is for {record.width} dimensions, but the model has "
+                f"{self._model.width}; train the model again"
             )
         return record.remaining()
 
@@ -134,8 +134,8 @@ class DPBART(LatentMechanism):
         """Return the Gaussian noise, calibrated to the L2 sensitivity."""
         if epsilon < LOWEST:
             warnings.warn(
-                f"dp_bart at epsilon {epsilon:g}: the paper's range starts at {LOWEST:g}; the claim holds, but the "
-                "noise leaves nothing of a text",
+                f"dp_bart at epsilon {epsilon:g} is below the paper's range, which starts at {LOWEST:g}: the claim "
+                "holds, but the noise leaves nothing of a text; choose a larger epsilon for usable texts",
                 stacklevel=2,
             )
         scale = classical_gaussian_scale(epsilon, self.delta, True) if self.as_published else None
@@ -146,7 +146,7 @@ class DPBART(LatentMechanism):
         used = self.dimensions
         states = self._model.states(*self._model.padded(texts, self.length)).numpy()
         if not np.isfinite(states).all():
-            raise UserError(f"the encoder of {str(self.resource)!r} gives numbers that are not finite; use float32")
+            raise UserError(f"the encoder of {str(self.resource)!r} returns values that are not finite; use float32")
         return states[:, :, used].clip(-self.bound, self.bound).reshape(len(texts), self.length * len(used))
 
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:

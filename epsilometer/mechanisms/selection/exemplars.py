@@ -98,23 +98,28 @@ class Exemplars(OneOfGrid):
     @model_validator(mode="after")
     def _consistent(self) -> Exemplars:
         if self.m == 1:
-            raise ValueError("m must be at least 2, got 1: one exemplar for every text tells nothing of any")
+            raise ValueError("m must be at least 2, got 1: a single exemplar is the same for every text")
         if (self.law == "subset_selection") != (self.size is not None):
             raise ValueError(
-                "size, how many exemplars a text becomes, goes with law: subset_selection, and that with it; about "
-                "m / (1 + e^epsilon) keeps most"
+                "size (exemplars per text) and law: subset_selection must be set together; a size of about m / (1 + "
+                "e^epsilon) keeps most"
             )
         if isinstance(self.m, int) and self.size is not None and self.size >= self.m:
-            raise ValueError(f"size must be below m, got {self.size} of {self.m}: all exemplars tell nothing of a text")
+            raise ValueError(
+                f"size must be below m, got {self.size} of {self.m}: all exemplars together are the same for every text"
+            )
         if self.levels == 2 and self.law != "randomized_response":
-            raise ValueError("levels: 2 is randomised response on two levels; leave out law")
+            raise ValueError(f"levels: 2 is randomised response on two levels, got law: {self.law}; leave out law")
         return self
 
     @cached_property
     def chosen(self) -> Chosen:
         """The exemplars. Raises UserError if they cannot be read or chosen."""
         if self.split is not None and (isinstance(self.resource, tuple) or self.resource.is_dir()):
-            raise UserError(f"split is for a file of texts with a column `split`, got {self.split!r}; leave it out")
+            raise UserError(
+                f"split {self.split!r} needs a resource with a column `split`; leave split out, or give a file of "
+                "texts with that column"
+            )
         if not isinstance(self.resource, tuple) and self.resource.is_dir():
             return self._stored(self.resource)
         public = self._public()
@@ -125,7 +130,7 @@ class Exemplars(OneOfGrid):
             search = best_number(public, self._make, self.target, encoder=self.encoder, seed=self.seed, least=least)
             m = int(search["m"])
         if self.size is not None and self.size >= m:
-            raise UserError(f"size must be below the number of exemplars, got {self.size} of {m}; give a smaller size")
+            raise UserError(f"size must be below the number of exemplars, {m}, got {self.size}; give a smaller size")
         return choose(public, m, self.encoder, self.seed, source=self.source, search=search)
 
     def _public(self) -> Sequence[str]:
@@ -133,7 +138,7 @@ class Exemplars(OneOfGrid):
             return self.resource
         table = read(self.resource)
         if "text" not in table.columns:
-            raise UserError(f"{self.resource} has no column `text`, the public texts; rename the column of texts")
+            raise UserError(f"{self.resource} has no column `text`; rename the column of public texts to `text`")
         if self.split is not None:
             table = self._of_split(table)
         texts: list[str] = table["text"].drop_nulls().to_list()
@@ -142,7 +147,7 @@ class Exemplars(OneOfGrid):
     def _of_split(self, table: pl.DataFrame) -> pl.DataFrame:
         if "split" not in table.columns or self.split not in table["split"]:
             raise UserError(
-                f"{self.resource} has no text of the split {self.split!r}; leave split out, or name another"
+                f"{self.resource} has no text in the split {self.split!r}; leave split out, or name another split"
             )
         return table.filter(split=self.split)
 
@@ -150,14 +155,14 @@ class Exemplars(OneOfGrid):
         stored = Chosen.load(folder)
         count = len(stored.texts)
         if count < 2:
-            raise UserError(f"{folder} holds one exemplar, which for every text tells nothing of any; choose more")
+            raise UserError(f"{folder} contains a single exemplar, which is the same for every text; choose at least 2")
         if self.m not in (None, count):
             raise UserError(
-                f"m is {self.m}, but {folder} holds {count} exemplars; leave m out, or give the public texts as "
+                f"m is {self.m}, but {folder} contains {count} exemplars; leave m out, or give the public texts as "
                 "resource"
             )
         if self.size is not None and self.size >= count:
-            raise UserError(f"size must be below the number of exemplars, got {self.size} of {count} in {folder}")
+            raise UserError(f"size must be below the number of exemplars in {folder}, {count}, got {self.size}")
         return stored
 
     @property

@@ -124,10 +124,13 @@ class PrivRewrite(Spends, OneOfGrid):
     @model_validator(mode="after")
     def _has_provider(self) -> PrivRewrite:
         if self.resource is None and self.endpoint is None:
-            raise ValueError("give resource, a language model by id or folder, or endpoint, the name of a model there")
+            raise ValueError(
+                "neither resource nor endpoint is set; set resource to a language model (id or folder), or endpoint "
+                "to the name of a model there"
+            )
         bounds = self.max_requests, self.max_tokens, self.max_cost
         if self.endpoint is None and (self.dry or any(bound is not None for bound in bounds)):
-            raise ValueError("dry, max_requests, max_tokens and max_cost are for an endpoint; leave them out")
+            raise ValueError("dry, max_requests, max_tokens and max_cost apply to an endpoint alone; leave them out")
         return self
 
     @property

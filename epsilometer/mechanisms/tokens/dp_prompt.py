@@ -56,11 +56,12 @@ class DPPrompt(GenerativeMechanism):
         kind = architecture(self.resource)
         if kind == "masked":
             raise UserError(
-                f"dp_prompt needs a model that writes text; {self.resource} is {KINDS[kind]}, for which there is dp_mlm"
+                f"dp_prompt needs a model that writes text, but {self.resource} is {KINDS[kind]}; give another model, "
+                "or use dp_mlm"
             )
         if kind == "seq2seq":
             if self.chat:
-                raise UserError(f"chat must be left out: {self.resource} is {KINDS[kind]} and has no chat template")
+                raise UserError(f"{self.resource} is {KINDS[kind]} and has no chat template; leave chat out")
             return Seq2Seq(self.resource, self.precision)
         model = CausalLM(self.resource, self.precision)
         if self.chat:

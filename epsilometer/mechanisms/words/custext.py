@@ -71,7 +71,7 @@ class CusText(WordVectorMechanism):
     def _only_released(self) -> CusText:
         if self.mapping != "conservative" and not self.as_published:
             raise ValueError(
-                f"mapping: {self.mapping} has overlapping sets, and no claim holds; give as_published: true"
+                f"mapping: {self.mapping} has overlapping sets, for which no claim holds; set as_published: true"
             )
         return self
 

@@ -57,7 +57,9 @@ class TruncatedGumbel(WordVectorMechanism):
         """Return the words nearest to each word and their distances, [V, K] each, D_min and D_max."""
         survey = self.vectors.survey(max(2, min(len(self._competitors), len(self.vectors))))
         if not survey[3]:
-            raise UserError("all words of the vocabulary have the same vector, so that there is no noise; give others")
+            raise UserError(
+                "all words of the vocabulary have the same vector, so no noise is drawn; give other vectors"
+            )
         return survey
 
     @cached_property
@@ -79,7 +81,7 @@ class TruncatedGumbel(WordVectorMechanism):
         """Returns [K]: P(k <= 1), P(k <= 2), ...; no uniform of 53 bits reaches beyond K."""
         size = len(self.vocabulary)
         if size < 3:
-            raise UserError(f"truncated_gumbel needs a vocabulary of at least 3 words, got {size}; give one of more")
+            raise UserError(f"truncated_gumbel needs a vocabulary of at least 3 words, got {size}; give a larger one")
         law = poisson(math.log(size - 1))
         below, total = law.cdf(0), law.cdf(size) - law.cdf(0)
         reached = (law.cdf(np.arange(1, min(size, 256) + 1)) - below) / total

@@ -49,7 +49,7 @@ class Vickrey(MovedWords):
     @model_validator(mode="after")
     def _one_price(self) -> Vickrey:
         if self.as_published and self.t != 0.5:
-            raise ValueError(f"t must be left out with as_published: true, whose price is fixed, got {self.t:g}")
+            raise ValueError(f"t is {self.t:g}, but as_published: true has a fixed price; leave t out")
         return self
 
     def chosen(
@@ -77,7 +77,10 @@ class Vickrey(MovedWords):
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return two neighbours as `neighbours` does, without the private word if it is the nearest."""
         if len(self.vectors) < 3:
-            raise UserError(f"as_published: true needs three words, {self.resource} has {len(self.vectors)}; give more")
+            raise UserError(
+                f"as_published: true needs at least 3 words, but {self.resource} has {len(self.vectors)}; give more "
+                "words"
+            )
         words, far = self.vectors.neighbours(points, 3)
         places = np.arange(2) + (words[:, :1] == private[:, None])
         return np.take_along_axis(words, places, 1), np.take_along_axis(far, places, 1)

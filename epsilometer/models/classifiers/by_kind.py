@@ -29,7 +29,7 @@ def train(
         )
     if validation is not None and (strange := sorted({*validation.labels} - {*classes})):
         raise UserError(
-            f"the validation texts have {listed(strange, 'class')}, which the training texts lack; give training texts "
+            f"the validation texts have {listed(strange, 'class')}, but the training texts do not; give training texts "
             "of every class"
         )
     if kind == TRANSFORMER:

@@ -151,7 +151,7 @@ class Transformer:
         body = self.network.base_model
         layers = max((part for part in body.modules() if isinstance(part, ModuleList)), key=len)
         if last > len(layers):
-            raise UserError(f"layers must be at most {len(layers)}, as many as {self.settings.model!r} has, got {last}")
+            raise UserError(f"layers must be at most {len(layers)}, the number in {self.settings.model!r}, got {last}")
         body.requires_grad_(False)
         for part in (*layers[-last:], getattr(body, "pooler", None)):
             if part is not None:
@@ -240,8 +240,8 @@ def fine_tune(
 
     if len(examples) < settings.batch:
         raise UserError(
-            f"there are {len(examples)} texts to train on, fewer than a batch of {settings.batch}; give more texts "
-            "or a smaller batch"
+            f"{len(examples)} training texts are fewer than a batch of {settings.batch}; give more texts, or a smaller "
+            "batch"
         )
     generator = noise.generator(0)
     folder = locate(settings.model)

@@ -29,6 +29,7 @@ from epsilometer.pipeline.flows.alert import UNKNOWN, WORSE
 from epsilometer.pipeline.flows.artifacts import prefixed
 from epsilometer.pipeline.flows.audit import audit, server_or_exit
 from epsilometer.pipeline.measured import losses, measure
+from epsilometer.pipeline.measured import sources as current
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.pipeline.repro import held
@@ -37,7 +38,6 @@ from epsilometer.reaudit import baseline, drift, history, sources
 from epsilometer.reaudit.drift import Drift
 from epsilometer.report import page
 from epsilometer.studies.texts.measured import settings
-from epsilometer.studies.texts.sources import current
 
 _SENT = 50  # rows of a verdict in one event: the most serious
 

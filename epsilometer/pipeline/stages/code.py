@@ -47,7 +47,7 @@ def records(params: Params) -> dict[Path, code.Record]:
         own, components = files_of[stage], composing.fragments()[stage].get("components")
         if components is not None and "foreach" in body:
             for key, entry in getattr(params, composing.fragments()[stage]["foreach"].strip("${}")).items():
-                files = [file for kind in components for file in _files(params, kind, entry)]
+                files = [file for kind in components for file in _files(params, kind, entry, key)]
                 runs = stage != "embed" or key in params.audited  # DVC cannot name cells by their data set
                 python = [own, *(file for file in files if file.suffix == ".py")] if runs else []
                 # Data that only some entries read; DVC's templates cannot name them.
@@ -63,8 +63,8 @@ def records(params: Params) -> dict[Path, code.Record]:
     return by_path | {Path(dvc_files.PATHS_OF_CODE): code.paths(of_path.values())}
 
 
-def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
-    """The Python files of the components of a kind."""
+def _files(params: Params, kind: str, entry: Any, key: str = "") -> Iterator[Path]:
+    """The Python files of the components of a kind. key: the name of the entry."""
     if kind == "generator":
         yield from [Path(params.path(entry.source))] if entry.source.endswith(".py") else []
     elif kind == "builder":
@@ -88,6 +88,10 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
         from epsilometer.studies.training.reconstruction import METRICS  # it loads scipy
 
         yield from (file("metrics", name) for name in METRICS)
+    elif kind == "question":
+        from epsilometer.pipeline.asking import code as of_question  # it loads the mechanisms' and attacks' libraries
+
+        yield from of_question(params, key)
     elif kind == "metrics":
         yield from (file(kind, name) for name in ("cosine", *params.utility.metrics))
     else:

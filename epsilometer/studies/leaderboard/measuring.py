@@ -29,6 +29,7 @@ from epsilometer.models.locate import ENCODER
 from epsilometer.studies.leaderboard.budgets import Budget, Curve, budgets, curve
 from epsilometer.studies.leaderboard.by_law import Channel, channel
 from epsilometer.studies.leaderboard.learning import Labelled, macro_f1
+from epsilometer.studies.leaderboard.shared_budgets import Measured, shared
 from epsilometer.studies.leaderboard.tables import (
     FRONTIERS,
     SETS,
@@ -87,11 +88,16 @@ _FILES = {"parts": TEXTS, "sets": SETS, "frontiers": FRONTIERS}
 
 @dataclass(frozen=True)
 class Comparison:
-    """A mechanism on the parts of a data set. stream: the name of its random streams."""
+    """A mechanism on the parts of a data set.
+
+    stream: the name of its random streams. measured: the folder of measurements that cells at other losses share, None
+    where they share none.
+    """
 
     parts: Parts
     mechanism: Mechanism
     stream: tuple[str | int, ...]
+    measured: Path | None = None
 
     def rows(self, loss: float, ends: tuple[float, float]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
         """Yields, for each length of sets and each budget, columns of `ROWS` from `lengths` on, and rows of `FIGURES`.
@@ -104,19 +110,20 @@ class Comparison:
             for losses in [self._losses(str(lengths), sets)]
             for budget in budgets(losses, loss, ends)
         ]
-        releases = self._releases(sorted({budget.epsilon for *_, budget in sought if budget.epsilon is not None}))
-        speed = self.words_a_second(min(releases)) if releases else None
+        at_budgets = sorted({budget.epsilon for *_, budget in sought if budget.epsilon is not None})
+        measured = shared(self.measured, at_budgets, self._measure)
+        speed = self.words_a_second(min(measured)) if measured else None
         for lengths, sets, by, budget in sought:
             at = {"lengths": lengths, "budget": budget.kind}
             about = at | {"by": by, "reason": budget.reason}
             if budget.epsilon is None:
                 yield about, []
                 continue
-            release = releases[budget.epsilon]
-            cosines = release.cosines(sets)
+            release = measured[budget.epsilon]
+            cosines = release.by_block(sets)
             cosine = {"figure": "cosine", "by_law": False, "values": cosines.tolist()}
             row = about | {"words_a_second": speed} | self._of(budget, by, lengths, cosines)
-            yield row, [at | figure for figure in (cosine, *release.figures)]
+            yield row, [{**at, **figure} for figure in (cosine, *release.figures)]
 
     def _losses(self, lengths: str, sets: pl.DataFrame) -> Curve:
         """The losses between the pairs of these sets; the mechanism's law is asked only about their texts."""
@@ -126,14 +133,12 @@ class Comparison:
         stream = [*self.stream, lengths]
         return curve(self.mechanism, compared.texts, places.reshape(-1, 2), embedded, stream=stream)
 
-    def _releases(self, epsilons: Sequence[float]) -> dict[float, Release]:
-        """All texts rewritten at these budgets, with the work that does not depend on the budget shared."""
-        if not epsilons:
-            return {}
+    def _measure(self, epsilons: Sequence[float]) -> dict[float, Measured]:
+        """Measure all texts as rewritten at these budgets, with the work that does not depend on the budget shared."""
         rewrites = self._rewritten(self.parts.rewritten.texts, epsilons)
         public = self.parts.of(PUBLIC).texts[:_TYPED]
         return {
-            epsilon: Release(self.parts, some, channel(self.mechanism, epsilon, public))
+            epsilon: Release(self.parts, some, channel(self.mechanism, epsilon, public)).measured
             for epsilon, some in zip(epsilons, rewrites, strict=True)
         }
 
@@ -201,11 +206,10 @@ class Release:
         place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         return _encoder().encode(list(place))[[place[text] for text in texts]].astype(np.float64)
 
-    def cosines(self, sets: pl.DataFrame) -> Array:
-        """[splits]: the mean cosine of text and release over each split's sets, every text of a set being a source."""
-        each = np.einsum("nd,nd->n", self.parts.rewritten.vectors, self._vectors)
-        means = sets.select("block", value=pl.Series([float(each[numbers].mean()) for numbers in sets["texts"]]))
-        return means.group_by("block").agg(pl.col("value").mean()).sort("block")["value"].to_numpy()
+    @property
+    def measured(self) -> Measured:
+        """The cosines of texts and releases, and the figures."""
+        return Measured(np.einsum("nd,nd->n", self.parts.rewritten.vectors, self._vectors), self.figures)
 
     @cached_property
     def figures(self) -> list[dict[str, Any]]:

@@ -60,11 +60,11 @@ class Leaderboard(Section):
     @model_validator(mode="after")
     def _whole(self) -> Leaderboard:
         if bool(self.datasets) != bool(self.mechanisms):
-            raise ValueError("needs data sets and mechanisms; name both, or leave out the leaderboard")
+            raise ValueError("data sets or mechanisms are missing; name both, or leave out the leaderboard")
         if self.datasets and not self.losses:
-            raise ValueError("losses must name at least one loss in nats")
+            raise ValueError("losses must contain at least one loss in nats")
         if len({*self.losses}) < len(self.losses):
-            raise ValueError("losses holds a loss twice; name each once")
+            raise ValueError("losses contains a loss twice; name each loss once")
         return self
 
 
@@ -108,7 +108,7 @@ class LeaderboardParams(ProjectParams):
             check_dataset(self.datasets, dataset, place)
             if self.datasets[dataset].public_part is None:
                 raise UserError(
-                    f"{place}: mechanisms and learners need the same public texts; give the data set a public part "
+                    f"{place}: mechanisms and learners need the same public texts; set a public part of the data set "
                     f"(datasets.{dataset}.public_part)"
                 )
             check_label(self.datasets, dataset, entry.task, f"{place}.task")

@@ -34,8 +34,8 @@ def divided(
     public, rest = usable.filter(split=PUBLIC), usable.filter(pl.col("split") != PUBLIC)
     if (needed := sum(counts.values())) > len(rest):
         raise UserError(
-            f"{needed:,} texts of {name} with the label {task!r} that are not public are needed for the leaderboard, "
-            f"and there are {len(rest):,}; lower texts or tested under leaderboard.datasets.{name}"
+            f"the leaderboard needs {needed:,} texts of {name} with the label {task!r} that are not public, got "
+            f"{len(rest):,}; lower texts or tested under leaderboard.datasets.{name}"
         )
     parts: list[tuple[str, int | None]] = [(PUBLIC, None)] * len(public)
     parts += [(part, i // (count // SPLITS)) for part, count in counts.items() for i in range(count)]

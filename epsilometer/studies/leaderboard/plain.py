@@ -48,8 +48,8 @@ def _inferred(parts: Parts) -> Iterator[dict[str, Any]]:
 
 def _of_one_sentence(figure: str, learnt: list[Labelled], tests: list[Labelled]) -> Iterator[dict[str, Any]]:
     """Rows for learning from one sentence for all, which amounts to guessing the most frequent label."""
-    commonest = [Counter(sorted(part.labels)).most_common(1)[0][0] for part in learnt]
+    most_frequent = [Counter(sorted(part.labels)).most_common(1)[0][0] for part in learnt]
     nothing = np.zeros((1, learnt[0].vectors.shape[1]))
-    sentences = [Labelled([""], [label], nothing) for label in commonest]
+    sentences = [Labelled([""], [label], nothing) for label in most_frequent]
     of = [len(part.texts) for part in learnt]
     yield from ({"row": SENTENCE, **row} for row in figures(figure, sentences, tests, of=of))

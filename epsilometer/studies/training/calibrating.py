@@ -85,7 +85,9 @@ class NoiseTarget:
         if self.measure == ROUGE_L and not 0 < self.target < 1:
             raise UserError(f"the target must be a mean ROUGE-L between 0 and 1, got {self.target}")
         if self.measure != ROUGE_L and not success_bound(self.goal((0.1, 1)).target, 2) < 1:
-            raise UserError(f"no success rate shows a loss of {self.target:g} nats with 2 candidates; ask for less")
+            raise UserError(
+                f"no success rate with 2 candidates shows a loss of {self.target:g} nats; set a lower target"
+            )
 
     def goal(self, ends: tuple[float, float]) -> Goal:
         """Returns the loss to meet between two reversed levels."""
@@ -137,8 +139,8 @@ def _check_provable(aim: NoiseTarget, alpha: float) -> None:
     needed = math.ceil(math.log(1 / alpha) / -math.log(success_bound(aim.target, 2)))
     if needed > aim.budget:
         raise UserError(
-            f"{aim.budget:,} trials show no loss of {aim.target:g} nats at alpha {alpha:g}, even if every guess is "
-            f"right; ask for less, give a budget of {needed:,} or more, or take --measure {AVERAGE}"
+            f"{aim.budget:,} trials cannot show a loss of {aim.target:g} nats at alpha {alpha:g}, even if every guess "
+            f"is right; set a lower target, a budget of {needed:,} or more, or --measure {AVERAGE}"
         )
 
 
@@ -185,7 +187,9 @@ def _by_law(of: Gradients, kind: str, goal: Goal) -> Met:
         pools, noise = of.at(kind, _level(kind, reversed_level))
         right_guesses = pair_law(pools, left, right, noise=noise)
         if right_guesses is None:
-            raise UserError("draws by parts, and about gradients of zero, have no such law here; --measure sampled")
+            raise UserError(
+                "the law of draws by parts, or about zero gradients, is not implemented; set --measure sampled"
+            )
         loss = loss_at(float(right_guesses.mean()), 2)
         return loss, loss
 
@@ -213,8 +217,11 @@ def _reason(met: Met | Calibrated, aim: NoiseTarget) -> str | None:
         return "the loss grows with the noise; under more noise than that of the interval it is above the target"
     if met.status == OUTSIDE:
         if met.low == 0:
-            return f"the loss is above {aim.target:g} nats under the loudest noise searched; ask for more"
-        return f"the loss stays below {aim.target:g} nats: too many pairs of texts have the same gradient; ask for less"
+            return f"the loss is above {aim.target:g} nats at the largest noise searched; set a higher target"
+        return (
+            f"the loss stays below {aim.target:g} nats, since too many pairs of texts have the same gradient; set a "
+            "lower target"
+        )
     return f"{met.status}; raise `budget` (--budget) to allow more" if isinstance(met, Calibrated) else met.status
 
 
@@ -222,7 +229,10 @@ def _sent(params: TrainingParams, name: str) -> Gradients:
     """The gradients that clients of an entry send."""
     entry, folder = params.sent[name], sent_path(name)
     if not entry.pool:
-        raise UserError(f"--training {name} compares the texts of a pool; set sent.{name}.pool, 1024 say")
+        raise UserError(
+            f"--training {name} compares texts of a pool, but sent.{name} has none; set sent.{name}.pool, for example "
+            "to 1024"
+        )
     if not (folder / "about.json").is_file():
         raise UserError(f"--training {name} needs the gradients of stage sent; run dvc repro sent@{name} first")
     about = tables.read_json(folder / "about.json")
@@ -267,16 +277,16 @@ def _searched(params: TrainingParams, name: str) -> pl.DataFrame:
     of, path = params.reconstruction[name].sent, reconstruction_path(name, "texts")
     if not (levels := params.sent[of].levels):
         raise UserError(
-            f"--training {name}: it attacks sent.{of}, whose noise 'none' has no levels to choose from; name an entry "
-            "whose noise has levels"
+            f"--training {name}: the noise of sent.{of} is 'none', without levels to choose from; name an entry whose "
+            "noise has levels"
         )
     if name not in params.searching:
         raise UserError(
-            f"--training {name}: none of its attacks searches for the text, so that nothing has a ROUGE-L; add one, "
-            f"decepticons say, or give {of} and --measure {SAMPLED}"
+            f"--training {name}: no attack searches for the text, so there is no ROUGE-L; add an attack such as "
+            f"decepticons, or set {of} and --measure {SAMPLED}"
         )
     if not path.is_file():
-        raise UserError(f"--training {name} needs what attacks found; run dvc repro reconstruction@{name} first")
+        raise UserError(f"--training {name} needs results of its attacks; run dvc repro reconstruction@{name} first")
     table = tables.read(path, RECONSTRUCTED).filter(pl.col("attack") != BLIND)
     if missing := sorted({*levels} - {*table["level"]}):
         raise UserError(
@@ -311,8 +321,8 @@ def _why(status: str, target: float, below: float | None, above: float | None) -
 
 def _undecided(target: float, below: float | None, above: float | None) -> str:
     """Return the reason why the levels do not enclose a target."""
-    lacking = [f"below {target:g} (add louder ones)"] if below is None else []
-    lacking += [f"above {target:g} (add quieter ones, or ask for less)"] if above is None else []
+    lacking = [f"below {target:g} (add levels with more noise)"] if below is None else []
+    lacking += [f"above {target:g} (add levels with less noise, or set a lower target)"] if above is None else []
     return f"no level's mean is surely {', and none surely '.join(lacking)}; or attack more texts"
 
 

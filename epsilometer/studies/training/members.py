@@ -146,7 +146,7 @@ def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], pla
             try:
                 attack.check_model()
             except UserError as error:
-                raise UserError(f"{place}.attacks.{name}: its model {model!r} will not do: {error}") from None
+                raise UserError(f"{place}.attacks.{name}: its model {model!r} does not fit: {error}") from None
 
 
 @dataclass(frozen=True)

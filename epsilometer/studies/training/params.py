@@ -79,7 +79,9 @@ class NoiseEntry(Section):
     def _only_its_own(self) -> NoiseEntry:
         own = self.OWN[self.kind]
         if strange := sorted(self.model_fields_set - own - {"kind"}):
-            raise ValueError(f"{strange[0]} is no setting of {self.kind!r}, which has {', '.join(sorted(own))}")
+            raise ValueError(
+                f"{strange[0]} is not a setting of {self.kind!r}; its settings are {', '.join(sorted(own))}"
+            )
         return self
 
 
@@ -105,15 +107,22 @@ class Noised(Section):
             raise ValueError(f"noise {kind!r} {what}")
         least = {"vmf": "kappa", "gaussian": "sigma"}.get(kind)
         if least and 0 in (self.levels or ()):
-            remedy = "{kind: none, clip: 1} clips without noise" if kind == "gaussian" else "0 leaves nothing to learn"
+            remedy = (
+                "use {kind: none, clip: 1} to clip without noise"
+                if kind == "gaussian"
+                else "kappa 0 is noise alone, from which nothing is learnt"
+            )
             raise ValueError(f"a level of {kind!r} ({least}) must be > 0, got 0; {remedy}")
         if kind == "vmf" and (most := max(self.levels or ())) > MOST_CONCENTRATED:
             raise ValueError(
-                f"a level of 'vmf' (kappa) must be at most {MOST_CONCENTRATED:g}, got {most}; no epsilon is computed "
-                "for draws that hide as little: lower it, or take {kind: none} to train without privacy"
+                f"a level of 'vmf' (kappa) must be at most {MOST_CONCENTRATED:g}, got {most}; set a lower level, or "
+                "{kind: none} to train without privacy"
             )
         if self.levels and len({budget_name(level) for level in self.levels}) < len(self.levels):
-            raise ValueError(f"levels must differ in six digits, as files are named after them, got {[*self.levels]}")
+            raise ValueError(
+                f"levels must differ in their first six digits, which name files, got {[*self.levels]}; remove one of "
+                "two close levels"
+            )
         return self
 
     @property
@@ -175,7 +184,7 @@ class TrainingCell(Noised):
     @classmethod
     def _something(cls, value: Trains) -> Trains:
         if value == ():
-            raise ValueError("nothing is trainable: name parameters, or write `head`")
+            raise ValueError("no parameter is trainable; name parameters, or write `head`")
         return value
 
     @property
@@ -278,11 +287,15 @@ class SentEntry(Noised):
     @model_validator(mode="after")
     def _whole_batches(self) -> SentEntry:
         if most := next((size for size in self.sizes if size > self.texts), None):
-            raise ValueError(f"sizes: a batch of {most} needs as many texts, got texts: {self.texts}")
+            raise ValueError(
+                f"sizes must be at most the number of texts, {self.texts}, got {most}; set smaller sizes or more texts"
+            )
         if self.pool == 1:
-            raise ValueError("pool must be 0, or the 2 texts and more that candidates are, got 1")
+            raise ValueError("pool must be 0, or at least 2 (candidates), got 1")
         if self.pool and self.noise.parts and self.tensors != "head":
-            raise ValueError("candidates of draws by parts need tensors: head, whose parts' products are closed forms")
+            raise ValueError(
+                "candidates with draws by parts need tensors: head, whose inner products have closed forms"
+            )
         return self
 
     @property
@@ -437,9 +450,9 @@ def _check_entries(params: TrainingParams) -> None:
         )
         wanted = "states" if cell.trains == HEAD else "tokens"
         if (what := params.features[cell.features].what) != wanted:
-            trained = "a head" if cell.trains == HEAD else "what is no head"
+            trained = "a head" if cell.trains == HEAD else "more than a head"
             raise UserError(
-                f"private_training.{name}: {trained} is trained on features of {wanted}, and {cell.features!r} has "
+                f"private_training.{name}: {trained} is trained on features of {wanted}, but {cell.features!r} has "
                 f"{what}; name features with what: {wanted}"
             )
     for name, reference in params.references.items():
@@ -462,8 +475,8 @@ def _check_entries(params: TrainingParams) -> None:
             raise UserError(f"one_run.{name}.features must be those of {run.training}, {own!r}, got {run.features!r}")
         if run.noise.parts and run.kind == "gradient":
             raise UserError(
-                f"one_run.{name}: gradient canaries lie along axes of one tensor, and the noise draws for each tensor; "
-                "take kind: mislabelled"
+                f"one_run.{name}: gradient canaries lie along axes of one tensor, but the noise is drawn per tensor; "
+                "set kind: mislabelled"
             )
     for name, sent in params.sent.items():
         check_dataset(params.datasets, sent.dataset, f"sent.{name}")
@@ -481,7 +494,7 @@ def _check_named(params: TrainingParams, section: str, name: str, place: str) ->
 def _check_head(params: TrainingParams, cell: str, place: str) -> None:
     """Refuse a cell that trains more than a head: references are heads, and canaries pass through heads."""
     if params.private_training[cell].trains != HEAD:
-        raise UserError(f"{place} must be a cell with trains: head, got {cell!r}, which trains more; name one")
+        raise UserError(f"{place} must be a cell with trains: head, got {cell!r}, which trains more; name another cell")
 
 
 def _check_same_features(params: TrainingParams, cell: str, features: str, place: str) -> None:
@@ -498,6 +511,6 @@ def _check_same_texts(params: TrainingParams, target: str, imitated: str, name: 
         if getattr(target_cell, field) != getattr(other, field):
             raise UserError(
                 f"membership.{name}.references: they imitate {imitated}, whose {field} is {getattr(other, field)!r}, "
-                f"and {target} has {getattr(target_cell, field)!r}; name references of a cell with the same training "
+                f"but {target} has {getattr(target_cell, field)!r}; name references of a cell with the same training "
                 "texts"
             )

@@ -55,15 +55,16 @@ def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
     table = table.select("row", "text", label=pl.col(entry.label).replace_strict(numbers, return_dtype=pl.Int64))
     if len(table) <= entry.texts:
         raise UserError(
-            f"sent.{name}: {entry.dataset} has {len(table)} different texts with a label, of which {entry.texts} are "
-            "attacked and at least one is public; attack fewer"
+            f"sent.{name}: {entry.dataset} has {len(table)} distinct texts with a label, too few for {entry.texts} "
+            "attacked texts and a public one; attack fewer texts"
         )
-    commonest = table["label"].value_counts(sort=True)["label"][0]
-    pool = table.filter(label=commonest).head(entry.pool)
+    most_frequent = table["label"].value_counts(sort=True)["label"][0]
+    pool = table.filter(label=most_frequent).head(entry.pool)
     if len(pool) < entry.pool:
         raise UserError(
-            f"sent.{name}.pool: {entry.dataset} has {len(pool)} different texts of "
-            f"{listed([classes[commonest]], 'class')}, the commonest, got {entry.pool}; set a smaller pool"
+            f"sent.{name}.pool must be at most the {len(pool)} distinct texts of "
+            f"{listed([classes[most_frequent]], 'class')}, the most frequent class of {entry.dataset}, got "
+            f"{entry.pool}; set a smaller pool"
         )
     parts = {ATTACKED: table.head(entry.texts), PUBLIC: table[entry.texts :].head(entry.public), POOL: pool}
     used = [part.with_columns(use=pl.lit(what), row=pl.col("row").cast(pl.Int64)) for what, part in parts.items()]
@@ -107,7 +108,10 @@ def choosing(params: TrainingParams, name: str) -> Candidates:
     """The attack of an entry of `choosing`. Raises UserError for unknown settings, or if the pool is missing."""
     entry, place = params.reconstruction[name], f"reconstruction.{name}.attacks.{CANDIDATES}"
     if not params.sent[entry.sent].pool:
-        raise UserError(f"{place} chooses among the texts of a pool; set sent.{entry.sent}.pool, 1024 say")
+        raise UserError(
+            f"{place} chooses among texts of a pool, but sent.{entry.sent} has none; set sent.{entry.sent}.pool, for "
+            "example to 1024"
+        )
     return build(Candidates, entry.attacks[CANDIDATES], place)
 
 

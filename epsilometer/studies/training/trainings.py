@@ -100,7 +100,7 @@ def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
     if len(table) < cell.batch:
         raise UserError(
             f"{place}.batch must be at most the number of training texts, {len(table)} of {cell.features}, got "
-            f"{cell.batch}; take a smaller batch"
+            f"{cell.batch}; set a smaller batch"
         )
 
 
@@ -108,13 +108,13 @@ def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequenc
     """Raises UserError for no test texts, and for a class that no training text has."""
     if table.is_empty():
         raise UserError(
-            f"{place}.test: no text in the split {cell.test!r} of {cell.features} has the label {cell.label!r}; name "
+            f"{place}.test: the split {cell.test!r} of {cell.features} has no text with the label {cell.label!r}; name "
             "another split"
         )
     if strange := sorted({*table[cell.label]} - {*classes_known}):
         raise UserError(
-            f"{place}: the split {cell.test!r} has texts of {listed(strange, 'class')} of {cell.label!r}, which "
-            "no training text is of; leave them out or merge them (datasets.NAME.merge)"
+            f"{place}: the split {cell.test!r} has {listed(strange, 'class')} of {cell.label!r} without training "
+            "texts; leave these classes out, or merge them (datasets.NAME.merge)"
         )
 
 

@@ -79,10 +79,10 @@ def test_it_applies_to_mechanisms_with_latents_alone() -> None:
 
 
 def test_latents_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(UserError, match=r"shape \(2, 3\), those of the candidates 2 numbers"):
+    with pytest.raises(UserError, match=r"shape \(2, 3\), but the candidates' latents have 2 numbers"):
         guess(np.ones((2, 3)))
-    with pytest.raises(UserError, match="needs a mechanism with latents"):
+    with pytest.raises(UserError, match="needs latents"):
         guess(np.ones((2, 2)), Identity())
     context = Context(TEXTS, Compass(), 1.0, Noise.named(1, "x"))
-    with pytest.raises(UserError, match="hold no latents"):
+    with pytest.raises(UserError, match="contain no latents"):
         InternalAttack().guess(Rewrites([""]), CANDIDATES[:1], context)

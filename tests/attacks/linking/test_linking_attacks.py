@@ -71,10 +71,10 @@ class _Crowd:
 @pytest.mark.parametrize(
     ("broken", "rule"),
     [
-        (_Places(), "a score goes by facts and rewrites, not by their places"),
-        (_Places(), "where rewrites tell nothing it is right by chance"),
-        (_Backwards(), "a rewrite that is the very fact fits it best"),
-        (_Crowd(), "what is known of others changes no score"),
+        (_Places(), "scores depend on facts and rewrites, not on their order"),
+        (_Places(), "for rewrites without information, links are right by chance"),
+        (_Backwards(), "a rewrite that equals a fact has that fact's largest score"),
+        (_Crowd(), "facts about other people do not change a score"),
     ],
 )
 def test_what_breaks_a_rule_is_named(broken: object, rule: str) -> None:

@@ -156,7 +156,7 @@ def test_reference_ranks_a_loss_among_those_of_ten_models() -> None:
     assert scores[0, 1] == pytest.approx(-0.25)
     assert scores[1, 0] == pytest.approx(-0.75)
     assert scores[0, 2] == pytest.approx(-1, abs=1e-4)
-    with pytest.raises(UserError, match="reference needs 10 references that were not trained on an example"):
+    with pytest.raises(UserError, match="reference needs 10 references not trained on an example"):
         Reference().score(evidence(targets, odds, members))
 
 
@@ -177,15 +177,15 @@ def test_shadow_learns_what_each_class_looks_like() -> None:
 @pytest.mark.parametrize("name", COMPARING)
 def test_without_references_there_is_nothing_to_compare_with(name: str) -> None:
     of = replace(toy(20, 4, 1.0, 0.0).evidence, references=None, members=None)
-    with pytest.raises(UserError, match=f"{name} compares with other models, but there are none"):
+    with pytest.raises(UserError, match=f"{name} compares with reference models, but has none"):
         attack(name).score(of)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("lira", "trained on an example, and some example has fewer; .*online: false"),
-        ("shadow", "no reference has an example of class 0 in its training set"),
+        ("lira", "needs 2 references .* has fewer; .*online: false"),
+        ("shadow", "cannot learn class 0: no reference has an example of it in its training set"),
     ],
 )
 def test_references_that_saw_none_of_the_examples_teach_nothing(name: str, message: str) -> None:

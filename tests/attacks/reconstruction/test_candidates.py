@@ -173,11 +173,11 @@ def test_the_same_bytes_and_common_noise(gradients: NDArray[np.float64]) -> None
 
 def test_bad_input_is_refused(gradients: NDArray[np.float64]) -> None:
     sets, target = trials(2, 5, range(TEXTS))
-    with pytest.raises(UserError, match=r"under OnMean is not a function .* leave `candidates` out"):
+    with pytest.raises(UserError, match=r"under OnMean does not depend on inner products .* leave `candidates` out"):
         next(
             Candidates().log_likelihoods(
                 [pool(gradients)], sets, target, [OnMean(0.1, "laplace")], np.random.default_rng(0)
             )
         )
-    with pytest.raises(UserError, match="the gradient of some text is not finite"):
+    with pytest.raises(UserError, match="the gradient of a text is not finite"):
         pool(np.full((2, 3), np.nan))

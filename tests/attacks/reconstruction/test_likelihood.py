@@ -114,10 +114,10 @@ def test_what_others_found_is_fitted_to_the_lengths(model: SharedModel) -> None:
 
 def test_bad_input_is_refused(model: SharedModel, tmp_path: Path) -> None:
     laplace = OnMean(0.1, "laplace")
-    with pytest.raises(UserError, match="likelihood of 1 texts under OnMean is not known"):
+    with pytest.raises(UserError, match="likelihood of 1 texts under OnMean is not implemented"):
         prepared(model, laplace).reconstruct(sent(model, TEXTS[:1], laplace), np.random.default_rng(0))
-    with pytest.raises(UserError, match=r"another vocabulary \(\d+ tokens\) than the model under attack"):
+    with pytest.raises(UserError, match=r"\(\d+ tokens\) differs from that of the attacked model"):
         prepared(model, laplace, prior="embedded")
     causal = SharedModel(save_gpt2(tmp_path), objective="causal")
-    with pytest.raises(UserError, match="attacks classifiers, got a model for causal"):
+    with pytest.raises(UserError, match="attacks classifiers, but the objective is causal"):
         prepared(causal, laplace)

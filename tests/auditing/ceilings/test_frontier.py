@@ -190,7 +190,7 @@ def test_read_backwards() -> None:
 
 @pytest.mark.parametrize("length", [1.5, math.nan, math.inf])
 def test_a_worth_without_bounds_has_no_ceiling(length: float) -> None:
-    with pytest.raises(UserError, match="worth that has bounds"):
+    with pytest.raises(UserError, match="bounded worth"):
         TextSet.of_all_pairs(unit(np.random.default_rng(0), 4, 3) * length)
 
 

@@ -80,7 +80,7 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(UserError, match=r"in \(0, 1\], got 0"):
         exact_match(Gaussian(1.0), 0)
     for work in (lambda release: exact_match(release, 0.1), lambda release: pair_success(release, 1.0)):
-        with pytest.raises(UserError, match="not of draws by parts"):
+        with pytest.raises(UserError, match="not for draws by parts"):
             work(VonMisesFisher(1.0, (10, 20)))
 
 

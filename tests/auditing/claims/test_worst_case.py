@@ -487,7 +487,7 @@ def test_texts_of_equal_length_must_be_named() -> None:
         def guarantee(self, epsilon: float) -> Guarantee:
             return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.SAME_LENGTH)
 
-    with pytest.raises(UserError, match=r"equal length alone.*distance"):
+    with pytest.raises(UserError, match=r"equal length.*distance"):
         check_claim(EqualLength(randomised(2.0)), 2.0)
 
 

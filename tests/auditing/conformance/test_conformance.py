@@ -156,7 +156,7 @@ class OnlySeeds(OnlyRepeats):
 
 @pytest.mark.parametrize("broken", [OnlyRepeats, OnlySeeds])
 def test_what_knows_an_audit_is_caught(broken: type[OnlyRepeats]) -> None:
-    rule = "batches of distinct texts under that noise come out like repeated texts under a seed"
+    rule = "a publication's batches of distinct texts have the distribution of repeated texts under a seed"
     assert rule in failed(check_mechanism(broken(), None))
 
 
@@ -176,7 +176,7 @@ class ShowsLayout(TEM):
 
 @pytest.mark.slow
 def test_a_text_that_shows_more_than_it_says_is_caught() -> None:
-    rule = "write gives the text that is released for given units"
+    rule = "write returns the released text of given units"
     texts = ["A good day!", "a bad day", "a bad, bad night"]
     assert rule in failed(check_mechanism(ShowsLayout(resource=vectors(), layout="kept"), 5.0, texts))
     assert rule not in failed(check_mechanism(ShowsLayout(resource=vectors()), 5.0, texts))
@@ -184,14 +184,14 @@ def test_a_text_that_shows_more_than_it_says_is_caught() -> None:
 
 def test_one_noise_for_all_words_is_caught() -> None:
     rules = failed(check_mechanism(NoiseReused(), 1.0, ["yes no", "yes", "no no yes"]))
-    assert "the parts of a text have noise of their own" in rules
-    assert "a claim for parts of a text says how far texts are apart" in rules
+    assert "each part of a text has separate noise" in rules
+    assert "a claim for parts of a text has a distance between texts" in rules
 
 
 def test_a_global_generator_is_caught() -> None:
     rng = np.random.default_rng(0)
     rules = failed(check_mechanism(FunctionMechanism(lambda text, epsilon, own: f"{rng.random()}"), 1.0))
-    assert "the same noise gives the same rewrites" in rules
+    assert "equal noise gives equal rewrites" in rules
 
 
 class Leading(RandomizedResponse):
@@ -203,7 +203,7 @@ class Leading(RandomizedResponse):
 
 def test_what_depends_on_the_batch_is_caught() -> None:
     rules = failed(check_mechanism(Leading(resource=TEXTS), 1.0))
-    assert "a rewrite depends on its own text and noise alone, whatever else is in the batch" in rules
+    assert "each rewrite depends on its own text and noise alone, not on the rest of the batch" in rules
 
 
 class First:
@@ -228,12 +228,12 @@ def test_counts_of_the_batch_are_caught() -> None:
             return None
 
     assert failed(check_mechanism(Counts(), None)) == [
-        "a rewrite depends on its own text and noise alone, whatever else is in the batch"
+        "each rewrite depends on its own text and noise alone, not on the rest of the batch"
     ]
 
 
 def test_an_attack_by_position_is_caught() -> None:
-    assert failed(check_attack(First())) == ["it looks at neither the targets nor the order of the candidates"]
+    assert failed(check_attack(First())) == ["guesses use neither the targets nor the order of the candidates"]
 
 
 def test_a_metric_of_the_batch_is_caught() -> None:
@@ -241,7 +241,7 @@ def test_a_metric_of_the_batch_is_caught() -> None:
         def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> np.ndarray:
             return np.arange(len(originals), dtype=np.float64)
 
-    assert "a number depends on its own pair alone" in failed(check_metric(Ranks()))
+    assert "each number depends on its own pair alone" in failed(check_metric(Ranks()))
 
 
 class Verbatim(RandomizedResponse):
@@ -301,4 +301,4 @@ def test_an_attack_that_names_the_farthest_is_caught() -> None:
                 for of, context in zip(rewrites, contexts, strict=True)
             ]
 
-    assert failed(check_attack(Distance())) == ["it does no worse than chance on texts that are released unchanged"]
+    assert failed(check_attack(Distance())) == ["guesses are no worse than chance on texts that are released unchanged"]

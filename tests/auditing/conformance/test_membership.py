@@ -91,16 +91,16 @@ class OneThreshold(ByLoss):
 @pytest.mark.parametrize(
     ("attack", "rule"),
     [
-        (object(), "score is there"),
-        (OfAllExamples(), "score is there"),
+        (object(), "score exists"),
+        (OfAllExamples(), "score exists"),
         (Infinite(), "scores of ordinary examples are finite"),
-        (Global(), "the same stream"),
-        (ByOrder(), "a score goes by its example"),
+        (Global(), "equal streams"),
+        (ByOrder(), "scores depend on the example"),
         (ByOrder(), "membership is inferred"),
-        (Unaligned(), "a score goes by its example"),
-        (Together(), "a target's scores depend"),
-        (Reversed(), "larger scores mean trained on"),
-        (OneThreshold(), "thresholds gives"),
+        (Unaligned(), "scores depend on the example"),
+        (Together(), "each target's scores depend"),
+        (Reversed(), "larger scores mean that an example"),
+        (OneThreshold(), "thresholds returns"),
     ],
 )
 def test_what_is_broken_is_caught(attack: Any, rule: str) -> None:

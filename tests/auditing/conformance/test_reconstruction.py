@@ -93,11 +93,11 @@ class Overwrites(Guesses):
 @pytest.mark.parametrize(
     ("attack", "rule"),
     [
-        (object(), "prepare is there"),
-        (OneText(), "it finds as many texts"),
-        (Framed(), "it finds as many texts"),
-        (Endless(), "it finds as many texts"),
-        (Global(), "the same streams"),
+        (object(), "prepare exists"),
+        (OneText(), "reconstruct returns one text"),
+        (Framed(), "reconstruct returns one text"),
+        (Endless(), "reconstruct returns one text"),
+        (Global(), "equal streams"),
         (Spoils(), "the server's model"),
         (Overwrites(), "the server's model"),
     ],

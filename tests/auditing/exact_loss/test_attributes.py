@@ -56,5 +56,5 @@ def test_pairs_are_of_two_classes_each_as_likely_as_any_other() -> None:
 
 
 def test_a_label_of_one_class_is_no_attribute() -> None:
-    with pytest.raises(UserError, match="at least two classes, got 1"):
+    with pytest.raises(UserError, match="at least 2 classes, got 1"):
         drawn_pairs(["a", None, "a"], 0)

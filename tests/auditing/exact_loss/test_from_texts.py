@@ -223,7 +223,7 @@ def test_a_text_that_shows_more_than_its_words_loses_at_least_what_these_do(word
     assert set(more["verdict"]) <= {NOT_CHECKED, NO_CLAIM}, "words within the claim uphold nothing of the layout"
     assert more.select("median", "q95", "worst").row(0) == (None, None, None)
     assert set(more["relative_method"]) <= {"lower bound", None}
-    with pytest.raises(UserError, match="show more of its source"):
+    with pytest.raises(UserError, match="reveal more of its source"):
         epsilometer.exact_pairs(texts, "tem", [5.0], {**settings, "layout": "kept"})
     assert (alone["average_high"].is_finite().all(), alone["delta_at_4"][0] < 1) == (True, True)
 
@@ -266,7 +266,7 @@ def test_averages_and_quantiles_by_hand() -> None:
     ("texts", "mechanism", "epsilons", "trials", "complaint"),
     [
         (["a", "b"], "mvc", [1.0], 10, "law"),
-        (["a"], Spelled(LAW), [1.0], 10, "one text"),
+        (["a"], Spelled(LAW), [1.0], 10, "at least 2 texts, got 1"),
         (["a", "b"], Spelled(LAW), [-1.0], 10, "epsilon"),
         (["a", "b"], Spelled(LAW), [1.0], 0, "trials"),
     ],

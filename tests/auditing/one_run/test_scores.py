@@ -86,7 +86,7 @@ def test_scores_the_wrong_way_round_are_named(capsys: pytest.CaptureFixture[str]
     [
         ([1.0, np.nan], [0.0, 0.0], {}, "included must be a list of numbers"),
         ([[1.0]], [0.0], {}, "included must be a list of numbers"),
-        (np.ones(100), np.zeros(2), {}, "100 canaries were included and 2 were not"),
+        (np.ones(100), np.zeros(2), {}, "100 canaries were included and 2 excluded"),
         ([], [], {}, "no canaries"),
         (np.ones(40), np.ones(40), {}, "the same score"),
         ([1.0, 2.0], [0.0, 0.0], {"delta": 1.0}, "delta must be in"),

@@ -88,8 +88,8 @@ def test_odd_outputs_are(change: dict[str, float], words: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"unknown_words": 1.0}, "m on d: 100.0% of the words unknown, so a low loss says little"),
-        ({"cut_texts": 0.2}, "m on d: 20.0% of the texts cut, so a low loss says little"),
+        ({"unknown_words": 1.0}, "m on d: 100.0% of the words out of vocabulary, so a low loss says little"),
+        ({"cut_texts": 0.2}, "m on d: 20.0% of the texts truncated, so a low loss says little"),
         ({"unknown_words": 0.19, "cut_texts": 0.0}, None),
     ],
 )

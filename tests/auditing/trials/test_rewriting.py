@@ -159,7 +159,7 @@ def test_an_array_is_written_whole_in_any_order_or_not_at_all(tmp_path: Path) ->
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), values)
     with ArrayWriter(tmp_path / "y.npy", 6) as writer:
         writer.write(np.array([0]), values[:1])
-        with pytest.raises(UserError, match="latents of 1 numbers after some of 2"):
+        with pytest.raises(UserError, match="latents of 1 and of 2 numbers"):
             writer.write(np.array([1]), values[:1, :1])
     (tmp_path / "y.npy").unlink()
     with pytest.raises(RuntimeError), ArrayWriter(tmp_path / "broken.npy", 6) as writer:

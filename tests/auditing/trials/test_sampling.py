@@ -166,7 +166,7 @@ def test_all_texts_are_candidates_without_a_row_a_trial() -> None:
     assert variety(trials.candidates) == {"distinct": 100, "five_commonest": 0.05}
     assert matched(trials.candidates, np.full(100, 7)).all()
     assert not matched(trials.candidates, np.arange(100)).any()
-    with pytest.raises(UserError, match="there is 1 distinct text, and trials need at least 2"):
+    with pytest.raises(UserError, match="at least 2 distinct texts, got 1 distinct text"):
         of_all(1, 10)
 
 

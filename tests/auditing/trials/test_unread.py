@@ -70,6 +70,6 @@ def test_shares_are_said_once_and_by_their_size(capsys: pytest.CaptureFixture[st
     say(Unread(cut=1, texts=50) + Unread(unknown=3, words=10))
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("warning: 30.0% of the words")
-    assert second == "note: 1 of 50 texts (2.0%) are longer than the mechanism's limit and are cut"
+    assert second == "note: 1 of 50 texts (2.0%) are longer than the mechanism's limit and are truncated"
     say(unread(None, ENGLISH))
     assert capsys.readouterr().err == ""

@@ -102,7 +102,7 @@ def test_held_out_texts_by_which_no_epoch_can_be_chosen_are_refused(
     ("changes", "complaint"),
     [
         ({"tasks": ["speaker"]}, "'speaker' is named twice"),
-        ({"attributes": []}, "at least one attribute"),
+        ({"attributes": []}, "no attribute to hide"),
         ({"tasks": ["moods"]}, "unknown label 'moods'; did you mean 'mood'"),
         ({"kinds": ["forest"]}, "unknown kind of classifier 'forest'"),
     ],
@@ -114,7 +114,7 @@ def test_a_plan_that_cannot_be_meant_is_refused(tmp_path: Path, changes: dict[st
 
 
 def test_one_class_and_vectors_of_other_words_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="'mood' has 1 class among the auxiliaries' texts"):
+    with pytest.raises(UserError, match="'mood' has 1 class in the auxiliaries' texts"):
         make(tmp_path / "here", songs().filter(mood="good"), PLAN, VECTORS)
     with pytest.raises(UserError, match="cover 33% of the words"):
         make(tmp_path / "here", songs(), PLAN, WordVectors(["sang", "song"], np.eye(2)))
@@ -131,5 +131,5 @@ def test_other_labels_and_other_folders_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(UserError, match=complaint):
             auxiliaries.check(*needs)
-    with pytest.raises(UserError, match="holds no auxiliaries"):
+    with pytest.raises(UserError, match="does not contain auxiliaries"):
         _ = Auxiliaries(tmp_path).attributes

@@ -94,7 +94,7 @@ def test_a_chat_gets_one_prompt_and_is_read_whole(server: Deployed, stream: bool
 def test_a_stream_of_a_service_is_joined(server: Deployed, tmp_path: Path) -> None:
     template = 'body: {text: "{text}", stream: true}\nanswer: result.text\nstream: true\n'
     assert rewrite(service(server, tmp_path, template), "a b c d e f g h") == [masked("a b c d e f g h")]
-    with pytest.raises(UserError, match="answers with server-sent events; say stream: true in the template"):
+    with pytest.raises(UserError, match="answers with server-sent events; set stream: true in the template"):
         rewrite(service(server, tmp_path, template.replace("\nstream: true", "")), "a b")
 
 
@@ -117,7 +117,7 @@ def test_faults_of_a_moment_are_waited_out(server: Deployed, tmp_path: Path) -> 
         ("302", "status 302, a redirect, which is not followed"),
         ("503", "refused with status 503; check the server's log"),
         ("refused", "refused with status 422"),
-        ("page", "answered 3 times with no JSON, in which the template reads result.text"),
+        ("page", "answered 3 times with no JSON, from which the template reads result.text"),
         ("other path", "answered 3 times with JSON without result.text"),
         ("hangs", "did not answer in time, 3 times"),
     ],
@@ -137,7 +137,7 @@ def test_what_fails_half_way_keeps_its_answers_and_says_what_was_sent(
 ) -> None:
     texts = [f"text number {i}" for i in range(20)]
     server.faults = lambda text: {"error"} if text.endswith("15") else set()
-    with pytest.raises(UserError, match=r"status 500; .*answers so far are kept, run again to go on"):
+    with pytest.raises(UserError, match=r"status 500; .*answers so far are cached: run again to continue"):
         rewrite(service(server, tmp_path, workers=2), *texts)
     assert re.search(r"note: \d+ requests were sent, at most .*, to 127.0.0.1", capfd.readouterr().err)
     before = sum(server.answered.values())
@@ -155,8 +155,8 @@ def test_what_fails_half_way_keeps_its_answers_and_says_what_was_sent(
         ('body: {text: "{text}"}\nmethod: GET\n', "method: input should be 'POST', 'PUT' or 'PATCH'"),
         (f'body: "{{text}}"\nheaders: "Authorization: {SECRET}"\n', "headers: .* dictionary"),
         ('body: "{text}"\nanswers: a\n', "answers: extra inputs are not permitted"),
-        ("body: {text: {text}}\n: [", "is no readable YAML"),
-        ("""body: '{"text": "{text}"}'\n""", "has JSON written as a string for its body"),
+        ("body: {text: {text}}\n: [", "is not readable YAML"),
+        ("""body: '{"text": "{text}"}'\n""", "is JSON in a string"),
     ],
 )
 def test_a_template_is_checked_before_anything_is_sent(
@@ -171,10 +171,10 @@ def test_a_template_is_checked_before_anything_is_sent(
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"url": "localhost:80"}, "the endpoint's URL is no URL"),
-        ({"url": f"http://user:{SECRET}@127.0.0.1/"}, "holds a user or a password"),
-        ({}, "a chat needs the name of its model"),
-        ({"model": "m", "prompt": "Hide who wrote this"}, r"prompt must hold \{text\}"),
+        ({"url": "localhost:80"}, "the endpoint's URL is not a URL"),
+        ({"url": f"http://user:{SECRET}@127.0.0.1/"}, "contains a user name or password"),
+        ({}, "neither model nor resource"),
+        ({"model": "m", "prompt": "Hide who wrote this"}, r"prompt must contain \{text\}"),
         ({"model": "m", "max_cost": 1.0}, "max_cost needs prices"),
     ],
 )
@@ -187,7 +187,7 @@ def test_settings_are_checked_and_no_secret_is_quoted(settings: dict[str, object
 def test_a_missing_variable_and_private_texts_are_refused_before_anything_is_sent(
     server: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UserError, match=r"must not reach an endpoint: say private_texts .* if 127.0.0.1 may see them"):
+    with pytest.raises(UserError, match=r"must not reach an endpoint; set private_texts .* if 127.0.0.1 may see them"):
         rewrite(service(server, tmp_path, private_texts=False), PLANTED)
     monkeypatch.delenv("ANONYMISER_TOKEN")
     with pytest.raises(UserError, match="ANONYMISER_TOKEN is not set"):
@@ -208,7 +208,7 @@ def test_a_dry_run_counts_what_is_left_and_sends_nothing(server: Deployed, tmp_p
     with pytest.raises(Dry) as caught:
         rewrite(service(server, tmp_path, dry=True, **prices), "a" * 40, "b" * 400)
     assert str(caught.value).startswith(
-        "nothing was sent: 1 requests (1 of 2 answers are stored already), about 100 tokens read (one for 4 "
+        "nothing was sent: 1 requests (1 of 2 answers are cached), about 100 tokens read (one per 4 "
         "characters), at most 100 written; cost 0.60 to 0.80"
     )
     assert len(server.texts) == 1

@@ -430,7 +430,7 @@ def test_texts_beyond_a_window_are_counted(folder: Path, monkeypatch: pytest.Mon
         ({"attributes": ("hair",)}, "hair"),
         ({"tasks": ("hair",)}, "hair"),
         ({"kinds": ("transformer",)}, "transformer"),
-        ({"enough": 2}, "enough is 2, of 1 kind"),
+        ({"enough": 2}, "enough is 2, but there are only 1 kind"),
     ],
 )
 def test_settings_that_do_not_fit(folder: Path, texts: list[str], wrong: dict[str, Any], message: str) -> None:
@@ -478,9 +478,9 @@ def test_a_text_that_its_auxiliary_misreads_is_released_as_it_is(
 @pytest.mark.parametrize(
     ("of_text", "message"),
     [
-        ({"gender": "X"}, "'X' is no class of gender"),
-        ({"gender": 1}, "1 is no class of gender"),
-        ({"rating": "X"}, "'X' is no class of rating"),
+        ({"gender": "X"}, "'X' is not a class of gender"),
+        ({"gender": 1}, "1 is not a class of gender"),
+        ({"rating": "X"}, "'X' is not a class of rating"),
         ({"gendr": "F"}, "unknown label of the auxiliaries 'gendr'; did you mean 'gender'"),
         ({"gendr": "F", "rating": "good"}, "unknown label of the auxiliaries 'gendr'"),
         ("F", "must be given by text and label, .*, got 'F'"),

@@ -104,7 +104,7 @@ def test_the_request_names_the_true_classes_where_they_are_told(auxiliaries: Pat
     assert [body["messages"][0]["content"].split(", ")[0][-1] for _, _, body in server.requests] == ["M", "M"]
     assert rewrites.outcomes is not None
     assert rewrites.outcomes.asked.tolist() == [1, 2], "of the mood alone, and of both"
-    with pytest.raises(UserError, match="'X' is no class of gender"):
+    with pytest.raises(UserError, match="'X' is not a class of gender"):
         mechanism.with_truths({"she sang good": {"gender": "X"}})
 
 
@@ -249,5 +249,7 @@ def test_a_local_model_that_babbles_is_unusable(auxiliaries: Path, tmp_path: Pat
 
 
 def test_a_prompt_has_to_name_what_is_to_be_hidden(auxiliaries: Path) -> None:
-    with pytest.raises(ValueError, match=r"must be one of any, shakespeare, toefl11, trustpilot, or hold \{hidden\}"):
+    with pytest.raises(
+        ValueError, match=r"must be one of any, shakespeare, toefl11, trustpilot, or contain \{hidden\}"
+    ):
         LLMRewrite(**remote(auxiliaries), prompt="Rewrite this.")

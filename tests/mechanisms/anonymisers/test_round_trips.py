@@ -106,7 +106,7 @@ def test_the_round_trip_of_the_embedded_model_copies_most_words() -> None:
 
 def test_what_is_no_translation_model_is_refused(tmp_path: Path, marian: tuple[Path, Path]) -> None:
     bart = tiny_models.save_bart(tmp_path / "bart")
-    with pytest.raises(UserError, match=r"no Marian translation model"):
+    with pytest.raises(UserError, match=r"not a Marian translation model"):
         rewrite(BackTranslation(resource=marian[0], back=bart), ["a"])
 
 

@@ -239,7 +239,7 @@ def test_as_published_tags_are_read_at_the_first_of_equal_words() -> None:
 def test_a_victim_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="needs `victims`"):
         Toy(resource=tmp_path, attribute="gender", asks="victim").classifier  # noqa: B018
-    with pytest.raises(UserError, match=r"holds no victim gender-linear-\*"):
+    with pytest.raises(UserError, match=r"does not contain the victim gender-linear-\*"):
         Toy(resource=tmp_path, attribute="gender", asks="victim", victims=tmp_path, kind="linear").classifier  # noqa: B018
-    with pytest.raises(UserError, match="holds no auxiliaries"):
+    with pytest.raises(UserError, match="does not contain auxiliaries"):
         rewrites(Toy(resource=tmp_path), ["a text"])

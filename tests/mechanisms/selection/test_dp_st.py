@@ -313,9 +313,9 @@ def test_writers_of_all_kinds(name: str, tmp_path: Path) -> None:
     assert writer.write(notes, [1, 9, 4, 1])[1:3] == texts[1:3]
     assert writer.write(notes, [1, 9, 4, 1])[::3] == [" ".join(text.split()[:1]) for text in texts[::3]]
     assert writer.write([]) == []
-    with pytest.raises(UserError, match="do not fit"):
+    with pytest.raises(UserError, match="exceed the writer's window"):
         NoteWriter(model, "the {}", 4).write([" ".join(["a"] * 200)])
-    with pytest.raises(UserError, match="prompt must hold"):
+    with pytest.raises(UserError, match="prompt must contain"):
         NoteWriter(model, "the notes", 4)
 
 
@@ -331,7 +331,7 @@ def test_a_writer_must_write(tmp_path: Path) -> None:
         ({"triples": 0}, "triples"),
         ({"longest": 0}, "longest"),
         ({"published": True}, "did you mean 'as_published'"),
-        ({"resource": "nowhere"}, "nowhere is no folder of triples"),
+        ({"resource": "nowhere"}, "nowhere is not a folder of triples"),
     ],
 )
 def test_what_is_refused(folder: Path, settings: dict[str, Any], message: str) -> None:

@@ -484,7 +484,7 @@ def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
     monkeypatch.setattr(endpoints, "RETRIES", 1)
     texts, noise = ["good bad"] * 8, Noise.named(8, "lasting")
     server.fault = lambda message, attempt: "500" if sum(server.answered.values()) >= 5 else None
-    with pytest.raises(UserError, match=r"127\.0\.0\.1 refused with status 500.*answers so far are kept") as caught:
+    with pytest.raises(UserError, match=r"127\.0\.0\.1 refused with status 500.*answers so far are cached") as caught:
         remote.rewrite(texts, 3.0, noise)
     assert KEY not in str(caught.value)
     assert not any(word in str(caught.value) for word in WORDS)
@@ -499,7 +499,7 @@ def test_what_it_costs_is_said_before_anything_is_sent_and_bounded(server: Serve
     """Three candidates of one sanitised text at one a request; what is stored costs nothing."""
     texts, noise = ["good bad fine poor"], Noise.named(1, "cost")
     with pytest.raises(
-        Dry, match=r"nothing was sent: 3 requests \(0 of 3 answers are stored.* cost 3.00 to 3.00"
+        Dry, match=r"nothing was sent: 3 requests \(0 of 3 answers are cached.* cost 3.00 to 3.00"
     ) as dry:
         endpoint(dry=True, prices=(0.0, 0.0, 1.0)).rewrite(texts, 1.0, noise)
     assert not any(word in str(dry.value) for word in WORDS)
@@ -507,9 +507,9 @@ def test_what_it_costs_is_said_before_anything_is_sent_and_bounded(server: Serve
         endpoint(max_requests=2).rewrite(texts, 1.0, noise)
     assert not server.requests
     endpoint(max_requests=3).rewrite(texts, 1.0, noise)
-    with pytest.raises(Dry, match=r"nothing was sent: 1 requests \(3 of 4 answers are stored"):
+    with pytest.raises(Dry, match=r"nothing was sent: 1 requests \(3 of 4 answers are cached"):
         endpoint(k=4, dry=True).rewrite(texts, 1.0, noise)
-    with pytest.raises(ValueError, match="are for an endpoint; leave them out"):
+    with pytest.raises(ValueError, match="apply to an endpoint alone; leave them out"):
         PrivRewrite(resource="none", dry=True)
 
 
@@ -581,7 +581,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"variant": "wd"}, r"\.variant: Input should be 'full' or 'naive', got 'wd'"),
     ({"variant": "em"}, r"em is the mechanism `exponential` .*words/exponential\.py` and `resource: data/vectors/"),
     ({"variant": "wp"}, r"wp is the mechanism `mvc` .*words/mvc\.py`"),
-    ({"resource": None}, "give resource, a language model by id or folder, or endpoint"),
+    ({"resource": None}, "neither resource nor endpoint"),
     ({"kk": 3}, "unknown setting in mechanisms.p.settings 'kk'"),
 ]
 
@@ -606,9 +606,9 @@ def test_models_that_cannot_write_and_prompts_without_a_place_are_refused(tmp_pa
     with pytest.raises(UserError, match=r"candidates need a model that writes text, .* is a masked language model"):
         _ = PrivRewrite(resource=tmp_path).provider
     folder = tiny_models.save_gpt2(tmp_path / "model")
-    with pytest.raises(UserError, match=r"prompt must hold \{\}, where the text goes, got 'rewrite'"):
+    with pytest.raises(UserError, match=r"prompt must contain \{\}, .* got 'rewrite'"):
         _ = PrivRewrite(resource=folder, prompt="rewrite").provider
-    with pytest.raises(UserError, match=r"max_new_tokens must leave room for the prompt .* got 64; give fewer"):
+    with pytest.raises(UserError, match=r"max_new_tokens must leave room for the prompt .* got 64; set fewer"):
         _ = PrivRewrite(resource=folder, max_new_tokens=64).provider
 
 

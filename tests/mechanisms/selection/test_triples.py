@@ -246,9 +246,9 @@ def test_clusters_are_those_of_the_data() -> None:
 @pytest.mark.parametrize(
     ("texts", "settings", "message"),
     [
-        (["Birds sing.", "show me flights"], {"clusters": [1]}, "none of the 2 texts holds a triple"),
-        ([], {"clusters": [1]}, "none of the 0 texts"),
-        (SENTENCES, {"clusters": [2, 8]}, "at most the number of triples, 7 after near-duplicates, got 8"),
+        (["Birds sing.", "show me flights"], {"clusters": [1]}, "the 2 texts contain no triple"),
+        ([], {"clusters": [1]}, "the 0 texts contain no triple"),
+        (SENTENCES, {"clusters": [2, 8]}, "at most the number of triples, 7 without near-duplicates, got 8"),
         (SENTENCES, {"clusters": [2], "dimensions": 999}, "dimensions must be at most .* 384, got 999"),
     ],
 )
@@ -259,7 +259,7 @@ def test_what_cannot_become_a_corpus(tmp_path: Path, texts: list[str], settings:
 
 
 def test_a_folder_that_holds_no_corpus(tmp_path: Path, corpus: Path) -> None:
-    with pytest.raises(UserError, match="no folder of triples"):
+    with pytest.raises(UserError, match="not a folder of triples"):
         TripleCorpus.load(tmp_path)
     for path in corpus.iterdir():
         if path.is_file():

@@ -83,7 +83,7 @@ def test_wrong_input_is_refused(tmp_path: Path) -> None:
     vectors = WordVectors([f"w{i}" for i in range(30)], clustered(30, 4, 2))
     with pytest.raises(UserError, match=r"from 1 to .*30.*got 0"):
         WordLists.build([vectors], lists=0)
-    with pytest.raises(UserError, match="there is no file"):
+    with pytest.raises(UserError, match="not found"):
         WordLists.load(tmp_path / "none.npz")
     np.savez(tmp_path / "bad.npz", words=np.array(["a", "b", "c"]), order=np.array([[0, 1, 1]], np.int32))
     with pytest.raises(UserError, match="each of its 3 words once"):
@@ -108,5 +108,5 @@ def test_some_of_the_lists_may_be_taken() -> None:
 @pytest.mark.parametrize("numbers", [[], [0, 0], [3]])
 def test_lists_that_are_not_there_cannot_be_taken(numbers: list[int]) -> None:
     lists = WordLists([*"abc"], np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]], np.int32))
-    with pytest.raises(UserError, match="some of the 3 lists, each once, by numbers from 0 to 2"):
+    with pytest.raises(UserError, match="some of the 3 lists, each once, by number from 0 to 2"):
         lists.take(numbers)

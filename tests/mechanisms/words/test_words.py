@@ -626,7 +626,7 @@ def test_sensitive_words_of_a_file(tmp_path: Path) -> None:
     assert mechanism.outputs.tolist() == [3, 7, 9]
     assert set(mechanism.rewrite(["w3 w150"] * 50, 0.1, Noise.named(50, 0)).units.values.tolist()) == {3, 7, 9}
     (tmp_path / "s.txt").write_text("nowhere")
-    for path, complaint in ((tmp_path / "s.txt", "no word of the vocabulary"), (tmp_path / "none", "there is no file")):
+    for path, complaint in ((tmp_path / "s.txt", "no word of the vocabulary"), (tmp_path / "none", "not found")):
         with pytest.raises(UserError, match=complaint):
             make("santext_plus", tmp_path / "v.npz", sensitive=path).rewrite(["w3"], 1, Noise.named(1, 0))
 
@@ -711,7 +711,7 @@ def test_settings_are_checked_and_files_read_late(tmp_path: Path) -> None:
     for name in ("tem", "santext", "mvc", "diffractor"):
         mechanism = make(name, tmp_path / "none.npz")
         assert mechanism.guarantee(1).epsilon == 1
-        with pytest.raises(UserError, match="there is no file"):
+        with pytest.raises(UserError, match="not found"):
             mechanism.rewrite(["a"], 1, Noise.named(1, 0))
 
 

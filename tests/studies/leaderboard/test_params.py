@@ -68,7 +68,7 @@ def test_what_stands_spelt_out_is_what_was_spelt_out(tmp_path) -> None:
         (("datasets.songs.task", "tempo"), "unknown label in leaderboard.datasets.songs.task 'tempo'"),
         (("datasets.films", {"task": "mood"}), "unknown data set in leaderboard.datasets.films"),
         (("datasets.songs.attribute", "age"), "unknown label in leaderboard.datasets.songs.attribute 'age'"),
-        (("mechanisms", {}), "needs data sets and mechanisms"),
+        (("mechanisms", {}), "data sets or mechanisms are missing"),
     ],
 )
 def test_a_mistake_is_named_before_any_work(tmp_path, change: tuple[str, Any], said: str) -> None:
@@ -81,7 +81,7 @@ def test_a_data_set_without_a_public_part_is_refused(tmp_path) -> None:
     params = copy.deepcopy(PARAMS)
     del params["datasets"]["songs"]["public_part"]
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
-    with pytest.raises(UserError, match=r"give the data set a public part \(datasets.songs.public_part\)"):
+    with pytest.raises(UserError, match=r"set a public part of the data set \(datasets.songs.public_part\)"):
         read(tmp_path / "params.yaml")
 
 

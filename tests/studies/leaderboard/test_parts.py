@@ -41,7 +41,7 @@ def test_the_order_of_rows_moves_no_text() -> None:
 
 
 def test_too_few_texts_are_refused_with_their_number() -> None:
-    with pytest.raises(UserError, match=r"200 texts of songs with the label 'label' .* there are 140"):
+    with pytest.raises(UserError, match=r"200 texts of songs with the label 'label' .* got 140"):
         divided(TABLE.head(240), "label", None, COUNTS, name="songs")
 
 

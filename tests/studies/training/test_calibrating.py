@@ -194,10 +194,10 @@ def test_scores_of_attacks_give_levels(project: None, capsys: pytest.CaptureFixt
         (["--training", "toy", "--target", "0"], "> 0, got 0"),
         (["--training", "toy", "--target", "-1", "--measure", "average"], "> 0, got -1"),
         (["--training", "toy", "--target", "nan"], "> 0, got nan"),
-        (["--training", "toy", "--target", "90"], "ask for less"),
-        (["--training", "toy", "--target", "12"], "20,000 trials show no loss of 12 nats"),
+        (["--training", "toy", "--target", "90"], "set a lower target"),
+        (["--training", "toy", "--target", "12"], "20,000 trials cannot show a loss of 12 nats"),
         (["--training", "toy", "--budget", "0"], "must be >= 1, got 0"),
-        (["--training", "toy", "--budget", "9"], "9 trials show no loss of 0.5 nats at alpha 0.01"),
+        (["--training", "toy", "--budget", "9"], "9 trials cannot show a loss of 0.5 nats at alpha 0.01"),
         (["--training", "toy", "--width", "1"], "must be > 1, got 1"),
     ],
 )
@@ -257,8 +257,8 @@ def test_a_training_without_noise_is_searched_like_others(project: None, capsys:
 @pytest.mark.parametrize(
     ("entry", "attacks", "said"),
     [
-        ({"noise": "none", "levels": None}, {"likelihood": {}}, "sent.toy, whose noise 'none' has no levels"),
-        ({}, {"candidates": {}}, "none of its attacks searches for the text"),
+        ({"noise": "none", "levels": None}, {"likelihood": {}}, "the noise of sent.toy is 'none'"),
+        ({}, {"candidates": {}}, "no attack searches for the text"),
         ({"levels": [0.1, 0.5, 1]}, {"likelihood": {}}, "no results at the level 0.5; run dvc repro"),
     ],
 )
@@ -273,7 +273,7 @@ def test_what_gives_no_rouge_l_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("target", "said"), [(0.99, "surely above 0.99 (add quieter"), (0.01, "surely below 0.01 (add")]
+    ("target", "said"), [(0.99, "surely above 0.99 (add levels with less noise"), (0.01, "surely below 0.01 (add")]
 )
 def test_a_score_beyond_all_levels_says_on_which_side_they_lack(
     project: None, capsys: pytest.CaptureFixture[str], target: float, said: str

@@ -79,8 +79,8 @@ class JudgeModel:
         self._model, report = loaded
         if report["missing_keys"]:
             raise UserError(
-                f"{folder} is no causal language model: its weights lack {min(report['missing_keys'])}; give a "
-                "checkpoint with its language model head"
+                f"{folder} is not a causal language model: its weights lack {min(report['missing_keys'])}; give a "
+                "checkpoint with a language model head"
             )
         if not hasattr(self._tokenizer, "backend_tokenizer"):
             raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
@@ -132,7 +132,7 @@ class JudgeModel:
         """
         if not self.chat:
             raise UserError(
-                f"the tokeniser in {self._folder} has no chat template, so the model cannot be asked to answer; use "
+                f"the tokeniser in {self._folder} has no chat template, so the model cannot generate an answer; use "
                 "reading: score, or a chat model"
             )
         import torch
@@ -202,8 +202,8 @@ class JudgeModel:
         while len(ids) > room:
             if not longest:
                 raise UserError(
-                    f"the window of {self._folder}, {self.window} tokens, has no room for a question with "
-                    f"{len(labels)} options; use a smaller trials.candidates, or another model"
+                    f"a question with {len(labels)} options exceeds the window of {self._folder}, {self.window} "
+                    "tokens; set a smaller trials.candidates, or use another model"
                 )
             longest = min(longest - 1, longest * max(room, 0) // len(ids))
             rewrite, *candidates = (" ".join(words[:longest]) for words in texts)
@@ -218,7 +218,7 @@ class JudgeModel:
         tokens = [ids[-1] for ids in after]
         if any(ids[:-1] != before for ids in after) or len(set(tokens)) < len(tokens):
             raise UserError(
-                f"the tokeniser in {self._folder} does not make one token of each of the labels {', '.join(labels)}; "
+                f"the tokeniser in {self._folder} splits one of the labels {', '.join(labels)} into several tokens; "
                 "use reading: generate, or another model"
             )
         return tokens

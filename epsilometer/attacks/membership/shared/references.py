@@ -17,7 +17,7 @@ def references(evidence: Evidence, attack: str) -> Answers:
     Raises UserError without references.
     """
     if evidence.references is None or evidence.members is None:
-        raise UserError(f"{attack} compares with other models, but there are none; name `references` for it")
+        raise UserError(f"{attack} compares with reference models, but has none; name `references` for it")
     return evidence.references, evidence.members
 
 
@@ -29,6 +29,6 @@ def check_outside(members: NDArray[np.bool_], least: int, attack: str) -> None:
     fewest = int((~members).sum(axis=0).min())
     if fewest < least:
         raise UserError(
-            f"{attack} needs {least} references that were not trained on an example, but some example has {fewest}; "
-            "train more references (count)"
+            f"{attack} needs {least} references not trained on an example, but an example has {fewest}; train more "
+            "references (count)"
         )

@@ -105,13 +105,13 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     tags = _tags(model, weights, batch)
     if (name := weights.name("up.weight")) not in model.names:
         raise UserError(
-            f"the attack reads the gradient of {name}, which is not sent; set tensors: all or without_embeddings"
+            f"the attack needs the gradient of {name}, which is not sent; set tensors: all or without_embeddings"
         )
     dimensions = (weights.width - TAGS - tags) // 2 * 2
     if dimensions < 8:
         raise UserError(
-            f"a model of width {weights.width} has no room for {tags} tags, a position and words; take a wider model, "
-            "or set batch lower"
+            f"a width of {weights.width} is too small for {tags} tags, a position and words; use a wider model, or a "
+            "smaller batch"
         )
     codes = _codes(len(model.words), dimensions, knowledge.generator)
     weights.neutral()
@@ -129,14 +129,14 @@ def _tags(model: SharedModel, weights: ModelWeights, batch: int) -> int:
     """Returns the number of gates of a position: three for each text of a batch if there is room; one for one text."""
     if weights.blocks < 2:
         raise UserError(
-            "this attack needs a block whose attention follows the feed-forward layers that it reads, but the model "
-            "has only one block; take a model of two or more"
+            "the attack needs a block after the feed-forward layers that it reads, but the model has one block; use a "
+            "model with at least 2 blocks"
         )
     rows = (weights.blocks - 1) * weights.units
     if rows < model.longest:
         raise UserError(
             f"texts of {model.longest} tokens need as many feed-forward units before the last block, but the model has "
-            f"{rows}; cut texts (longest), or take a larger model"
+            f"{rows}; truncate texts (longest), or use a larger model"
         )
     return 1 if batch == 1 else min(3 * batch, rows // model.longest)
 
@@ -188,7 +188,7 @@ def _tagging(
     early = EARLY if model.architecture == "gpt2" else None
     texts = list(knowledge.public[:PUBLIC])
     if not texts:
-        raise UserError("tags are set by public texts, but there are none; give some texts like the client's")
+        raise UserError("tags are set by public texts, but none were given; give texts like the client's")
     means = np.stack([codes[ids[:early]].mean(0) for ids in model.encode(texts)])
     values = means @ projection.T
     scale = TAG / values.std()

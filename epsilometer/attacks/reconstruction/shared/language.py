@@ -33,7 +33,7 @@ class LanguageModel:
             except (OSError, ValueError) as error:
                 raise UserError(
                     f"model {str(model)!r} cannot be loaded as a causal language model ({type(error).__name__}: "
-                    f"{error}); give one, or `language: null` for none"
+                    f"{error}); give another model, or set `language: null` for none"
                 ) from error
         self._network.eval().to(resolved())
         config = self._network.config

@@ -94,6 +94,6 @@ def law_of(sent: Sent) -> ConditionalLaw:
             cosine = mean_cosine(noise.kappa, sent.model.size)
             return ConditionalLaw(texts / cosine, math.sqrt(texts / (noise.kappa * cosine)), gamma=0.0, exact=False)
     raise UserError(
-        f"the likelihood of {texts} texts under {type(noise).__name__} is not known here; take batches of one text, or "
+        f"the likelihood of {texts} texts under {type(noise).__name__} is not implemented; use batches of one text, or "
         "gaussian, scaled or directional noise on the whole gradient"
     )

@@ -27,8 +27,9 @@ class Prior(FillMask):
         own, other = self._tokenizer.get_vocab(), model.tokenizer.get_vocab()
         if own != other:
             raise UserError(
-                f"the masked language model in {self._folder} has another vocabulary ({len(own)} tokens) than the "
-                f"model under attack ({len(other)}); set `prior` to one with the same tokeniser, or to null for none"
+                f"the vocabulary of the masked language model in {self._folder} ({len(own)} tokens) differs from that "
+                f"of the attacked model ({len(other)}); set `prior` to a model with the same tokeniser, or to null for "
+                "none"
             )
 
     def laws(self, ids: Sequence[int], vocabulary: int) -> NDArray[np.float64]:

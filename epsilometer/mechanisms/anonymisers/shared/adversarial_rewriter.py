@@ -71,7 +71,9 @@ class AdversarialTraining:
     @model_validator(mode="after")
     def _changes_the_model(self) -> AdversarialTraining:
         if not self.rewriter_epochs + self.joint_epochs:
-            raise ValueError("rewriter_epochs and joint_epochs must not both be 0, since then nothing is learnt")
+            raise ValueError(
+                "rewriter_epochs and joint_epochs are both 0, so nothing is learnt; set one of them to 1 or more"
+            )
         return self
 
     @property
@@ -101,11 +103,13 @@ def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, ou
     held = min(HELD_OUT, len(parallel.texts) // 5)
     if len(parallel.texts) - held < how.batch or not held:
         raise UserError(
-            f"training needs more than {how.batch} texts (a batch, and the fifth that is held out), got "
-            f"{len(parallel.texts)}; give more texts, or a smaller batch"
+            f"training needs more than {how.batch} texts (one batch, and a fifth held out), got {len(parallel.texts)}; "
+            "give more texts, or a smaller batch"
         )
     if len({*parallel.classes}) < 2:
-        raise UserError("an adversary needs texts of at least two classes; give more texts, or another attribute")
+        raise UserError(
+            "the texts have a single class, and an adversary needs two; give more texts, or another attribute"
+        )
     model = Seq2Seq(resource)
     if how.length > model.window:
         raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
@@ -123,8 +127,8 @@ def trained(folder: str | Path) -> Seq2Seq:
     """Return the trained model in a folder. Raises UserError if the folder holds none."""
     if not (Path(folder) / RECORD).is_file():
         raise UserError(
-            f"{folder} holds no trained rewriter ({RECORD} is missing); give as `resource` the folder that stage "
-            "rewriters makes, data/rewriters/NAME"
+            f"{folder} does not contain a trained rewriter ({RECORD} is missing); set `resource` to a folder written "
+            "by stage rewriters, data/rewriters/NAME"
         )
     return Seq2Seq(folder)
 
@@ -243,9 +247,9 @@ class _Training:
             self.measured["distinct"].append(distinct)
             if distinct < LEAST_DISTINCT:
                 raise UserError(
-                    f"the rewriter collapsed: after epoch {self.done + 1} it writes only {distinct:.0f} distinct texts "
-                    f"per hundred that it was not trained on, fewer than {LEAST_DISTINCT}; lower alpha or rate, train "
-                    "for fewer joint epochs, or give more texts"
+                    f"the rewriter collapsed: after epoch {self.done + 1} it writes {distinct:.0f} distinct texts per "
+                    f"100 held-out texts, fewer than {LEAST_DISTINCT}; lower alpha or rate, train for fewer joint "
+                    "epochs, or give more texts"
                 )
 
     def _keep(self, state: Path) -> None:

@@ -49,7 +49,7 @@ class Attribution:
             raise unknown("attribution", self.method, METHODS)
         if not 1 <= self.steps <= MOST_STEPS or self.samples < 2 or not self.tolerance > 0:
             raise UserError(
-                f"an attribution takes 1 to {MOST_STEPS} steps, at least 2 samples and a tolerance above 0, got "
+                f"attribution needs 1 to {MOST_STEPS} steps, at least 2 samples and a tolerance above 0, got "
                 f"{self.steps}, {self.samples} and {self.tolerance}"
             )
 
@@ -86,7 +86,8 @@ def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribu
         scores, incomplete = integrated_gradients(classifier, cut, steps=settings.steps, tolerance=settings.tolerance)
     else:
         raise UserError(
-            f"a classifier of kind {classifier.kind!r} has no attribution {settings.method!r}; use occlusion or lime"
+            f"a classifier of kind {classifier.kind!r} does not support the attribution {settings.method!r}; use "
+            "occlusion or lime"
         )
     return Attributions(scores, incomplete)
 

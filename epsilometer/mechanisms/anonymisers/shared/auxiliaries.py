@@ -56,9 +56,11 @@ class Plan:
         """All labels. Raises UserError for a label that is named twice, and for no attribute."""
         labels = [*self.attributes, *self.tasks]
         if twice := next((label for label in labels if labels.count(label) > 1), None):
-            raise UserError(f"label {twice!r} is named twice; a label is either hidden (attribute) or kept (task)")
+            raise UserError(
+                f"label {twice!r} is named twice; name it either under attributes (hidden) or under tasks (kept)"
+            )
         if not self.attributes:
-            raise UserError("auxiliaries need at least one attribute to hide; name a label under attributes")
+            raise UserError("auxiliaries have no attribute to hide; name a label under attributes")
         return labels
 
 
@@ -85,8 +87,8 @@ class Auxiliaries:
         except (OSError, ValueError):
             pass
         raise UserError(
-            f"{self.folder} holds no auxiliaries (about.json is missing or damaged); give as `resource` the folder "
-            "that stage auxiliaries makes, data/auxiliaries/NAME"
+            f"{self.folder} does not contain auxiliaries (about.json is missing or damaged); set `resource` to a "
+            "folder written by stage auxiliaries, data/auxiliaries/NAME"
         )
 
     @property
@@ -146,8 +148,8 @@ class Auxiliaries:
         path = self.folder / "counter_fitted.npz"
         if not path.exists():
             raise UserError(
-                f"{self.folder} holds no counter-fitted vectors, which need word relations; name a file of them in the "
-                "entry under `auxiliaries` (`relations`)"
+                f"{self.folder} does not contain counter-fitted vectors, which need word relations; name a file of "
+                "relations in the entry under `auxiliaries` (`relations`)"
             )
         return WordVectors.load(path)
 
@@ -246,9 +248,7 @@ def read_relations(path: Path | str) -> pl.DataFrame:
     try:
         table = files.read(Path(path)).select(*RELATIONS).drop_nulls()
     except pl.exceptions.ColumnNotFoundError:
-        raise UserError(
-            f"{path} must have the columns {', '.join(RELATIONS)}: two words, and how they relate"
-        ) from None
+        raise UserError(f"{path} must have the columns {', '.join(RELATIONS)}: two words and their relation") from None
     return table.select(pl.all().cast(pl.String)).unique(maintain_order=True)
 
 
@@ -262,8 +262,8 @@ def check_covers(vectors: WordVectors, texts: Sequence[str]) -> float:
     covered = float(np.mean(occurrences)) if occurrences else 0.0
     if covered < LEAST_COVERED:
         raise UserError(
-            f"the word vectors cover {covered:.0%} of the words of the texts, too few to choose replacements from; "
-            f"give vectors that cover at least {LEAST_COVERED:.0%}, of the texts' language and in lower case"
+            f"the word vectors cover {covered:.0%} of the words of the texts, fewer than the {LEAST_COVERED:.0%} "
+            "needed to choose replacements; give lower-case vectors of the texts' language"
         )
     return covered
 
@@ -273,7 +273,7 @@ def _check_classes(table: pl.DataFrame, label: str) -> None:
         raise unknown("label", label, table.columns)
     if (classes := table[label].drop_nulls().n_unique()) < 2:
         raise UserError(
-            f"label {label!r} has {classes} class among the auxiliaries' texts, and needs 2; give more texts, or leave "
+            f"label {label!r} has {classes} class in the auxiliaries' texts, fewer than 2; give more texts, or leave "
             "the label out"
         )
 
@@ -284,8 +284,8 @@ def _divided(texts: pl.DataFrame, held_out: pl.DataFrame | None, label: str) -> 
     if not chosen_by or (strange := {*chosen_by.labels} - {*learned.labels}):
         what = f"all texts of {listed(sorted(strange), 'class')} are" if chosen_by else "no text is"
         raise UserError(
-            f"label {label!r}: {what} held out of the auxiliaries' part to choose among epochs by; give more texts of "
-            "every class, in smaller groups, or train for 1 epoch"
+            f"label {label!r}: {what} held out of the auxiliaries' part, so epochs cannot be compared; give more texts "
+            "of every class, in smaller groups, or train for 1 epoch"
         )
     return learned, chosen_by
 

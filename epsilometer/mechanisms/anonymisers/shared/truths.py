@@ -43,8 +43,9 @@ class WithTruths(ABC):
         for label, name in sorted(pairs, key=repr):
             if name not in known_classes[label]:
                 raise UserError(
-                    f"{name!r} is no class of {label} that the classifiers know, which are "
-                    f"{', '.join(map(repr, known_classes[label]))}; correct the label, or train them with it"
+                    f"{name!r} is not a class of {label} that the classifiers were trained on "
+                    f"({', '.join(map(repr, known_classes[label]))}); correct the label, or train the classifiers with "
+                    "it"
                 )
         other = copy.copy(self)
         object.__setattr__(other, "truths", truths)

@@ -128,14 +128,18 @@ class WordSearch(WithTruths):
             return self.attribute
         if len(auxiliaries.attributes) > 1:
             names = ", ".join(auxiliaries.attributes)
-            raise UserError(f"the auxiliaries hide {names}, but this search hides one; name it as `attribute`")
+            raise UserError(
+                f"the auxiliaries hide {names}, but this search hides a single attribute; name it as `attribute`"
+            )
         return auxiliaries.attributes[0]
 
     def _victim(self, victims: Path, label: str) -> Classifier:
         wanted = f"{label}-{self.kind or '*'}-*"
         folders = sorted(victims.glob(wanted))
         if not folders:
-            raise UserError(f"{victims} holds no victim {wanted}; run stage classifiers, or name another kind")
+            raise UserError(
+                f"{victims} does not contain the victim {wanted}; run stage classifiers, or name another kind"
+            )
         return load(folders[0])
 
     @cached_property

@@ -31,8 +31,8 @@ class PublicList:
                 texts = pl.read_parquet(resource, columns=["text"])["text"].unique(maintain_order=True).to_list()
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise UserError(
-                    f"resource must be a Parquet file with a column `text`, the public list of texts, and "
-                    f"{str(resource)!r} cannot be read as one; an audit without a resource takes its own texts"
+                    f"{str(resource)!r} cannot be read as a list of public texts; give a Parquet file with a column "
+                    "`text`, or leave resource out to use the audited texts"
                 ) from error
         if len(texts) < 2:
             raise UserError(f"the public list must hold at least 2 distinct texts, got {len(texts)}")

@@ -114,8 +114,8 @@ class Autoencoder(nn.Module):
         missing = [name for name in _FILES if not (folder / name).is_file()]
         if missing:
             raise UserError(
-                f"{str(folder)!r} is no autoencoder: it has no {missing[0]}; give a folder that the stage "
-                "`build` wrote (epsilometer stage build autoencoders-NAME)"
+                f"{str(folder)!r} is not an autoencoder: {missing[0]} is missing; give a folder written by stage "
+                "`build` (epsilometer stage build autoencoders-NAME)"
             )
         try:
             shape = Shape(**json.loads((folder / "config.json").read_text()))
@@ -123,8 +123,8 @@ class Autoencoder(nn.Module):
             model.load_state_dict(load_file(folder / "model.safetensors"))
         except (TypeError, ValueError, RuntimeError) as error:
             raise UserError(
-                f"{str(folder)!r} is no autoencoder of epsilometer's, or a damaged one; train it anew "
-                f"(epsilometer stage build autoencoders-NAME): {str(error)[:200]}"
+                f"{str(folder)!r} cannot be read as an autoencoder of epsilometer ({str(error)[:200]}); train it again "
+                "(epsilometer stage build autoencoders-NAME)"
             ) from error
         return model.eval().placed(resolved())
 
@@ -267,14 +267,14 @@ def train(
     """
     if vectors is not None and vectors.vectors.shape[1] != shape.dimensions:
         raise UserError(
-            f"dimensions must be that of the word vectors, which are of {vectors.vectors.shape[1]} numbers, got "
+            f"dimensions must equal the {vectors.vectors.shape[1]} dimensions of the word vectors, got "
             f"{shape.dimensions}"
         )
     random = np.random.default_rng(how.seed)
     order = random.permutation(len(texts))
     apart = min(500, len(texts) // _HELD_OUT)
     if not apart:
-        raise UserError(f"an autoencoder needs at least {_HELD_OUT} texts, got {len(texts)}; give more")
+        raise UserError(f"an autoencoder needs at least {_HELD_OUT} texts, got {len(texts)}; give more texts")
     held, training = [texts[i] for i in order[:apart]], [texts[i] for i in order[apart:]]
     vocabulary, start = _vocabulary(training, how.words, vectors)
     with torch.random.fork_rng(devices=[]):
@@ -319,7 +319,10 @@ def _vocabulary(
     row = {word: i for i, word in enumerate(vectors.words)}
     chosen = [word for word, _ in counts.most_common() if word in row][:size]
     if not chosen:
-        raise UserError("the word vectors hold no word of the training text; give vectors of its language")
+        raise UserError(
+            "all words of the training text are outside the vocabulary of the word vectors; give vectors of its "
+            "language"
+        )
     return chosen, vectors.vectors[[row[word] for word in chosen]]
 
 

@@ -91,7 +91,7 @@ def classical_gaussian_scale(epsilon: float, delta: float, as_published: bool = 
     _check(epsilon, delta)
     if epsilon > 1 and not as_published:
         raise UserError(
-            f"the classical Gaussian formula holds for epsilon <= 1, got {epsilon:g}; use the analytic Gaussian"
+            f"the classical Gaussian mechanism is valid for epsilon <= 1, got {epsilon:g}; use the analytic Gaussian"
         )
     return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 

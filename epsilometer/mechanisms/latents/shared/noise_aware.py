@@ -64,7 +64,7 @@ def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path
     held-out texts under the starting and the trained model, each with its own dimensions.
     """
     if len(texts) < 2 * _HELD_OUT:
-        raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more")
+        raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more texts")
     model = Seq2Seq(resource)
     if how.length > model.window:
         raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")

@@ -54,9 +54,11 @@ class Pruning:
             record = json.loads(path.read_text())
             pruning = cls(**{**record, "pruned": tuple(record["pruned"])})
         except (ValueError, TypeError, KeyError) as error:
-            raise UserError(f"{path} is no record of pruning ({error}); train the model anew") from error
+            raise UserError(f"{path} cannot be read as a record of pruning ({error}); train the model again") from error
         if not set(pruning.pruned) < set(range(pruning.width)):
-            raise UserError(f"{path} names dimensions outside 0 to {pruning.width - 1}, or all; train the model anew")
+            raise UserError(
+                f"{path} prunes dimensions outside 0 to {pruning.width - 1}, or all of them; train the model again"
+            )
         return pruning
 
     def write(self, folder: Path) -> None:
@@ -81,8 +83,8 @@ def key_projection(network: Any, width: int) -> Tensor:
                 break
             return weight
     raise UserError(
-        f"{type(network).__name__} has no projection of its encoder's {width} dimensions to the keys of a "
-        "cross-attention that is known here (BART, T5, a pair of BERTs of one width); use variant: clv"
+        f"{type(network).__name__} has no supported cross-attention over its encoder's {width} dimensions (supported: "
+        "BART, T5, a pair of BERTs of one width); use variant: clv"
     )
 
 

@@ -112,13 +112,13 @@ class TripleCorpus:
             members = {size: np.load(folder / f"members-{size}.npy", allow_pickle=False) for size in sizes}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(
-                f"{folder} is no folder of triples ({type(error).__name__}); stage `build` makes one from public "
-                "text (epsilometer stage build triples-NAME)"
+                f"{folder} is not a folder of triples ({type(error).__name__}); make one from public text by stage "
+                "`build` (epsilometer stage build triples-NAME)"
             ) from error
         table = tables.read(folder / "triples.parquet", SCHEMA)
         shapes = {len(table), len(vectors), *(len(member) for member in members.values())}
         if len(shapes) > 1 or not sizes or not len(table):
-            raise UserError(f"{folder}: its files do not belong together; make it anew by stage `build`")
+            raise UserError(f"the files in {folder} do not belong together; make the folder again by stage `build`")
         triples = [Triple(*row) for row in table.select(list(SCHEMA)[:3]).iter_rows()]
         return cls(triples, vectors, centroids, members, encoder=encoder, tagger=name, heads=folder / HEADS.name)
 
@@ -155,15 +155,14 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
         counted.update(Triple(*row) for row in part.drop("text").iter_rows())
         with_triple += part["text"].n_unique()
     if not counted:
-        raise UserError(
-            f"none of the {len(texts)} texts holds a triple; give English sentences with subject and object"
-        )
+        raise UserError(f"the {len(texts)} texts contain no triple; give English sentences with subject and object")
     ranked = sorted(counted, key=lambda triple: (-counted[triple], len(triple.text), triple.text))
     stand_in = stand_ins([triple.text for triple in ranked], settings.threshold, seed, unfinished / "index")
     unique = np.unique(stand_in)
     if max(clusters) > len(unique):
         raise UserError(
-            f"clusters must be at most the number of triples, {len(unique)} after near-duplicates, got {max(clusters)}"
+            f"clusters must be at most the number of triples, {len(unique)} without near-duplicates, got "
+            f"{max(clusters)}"
         )
     total = np.bincount(stand_in, [counted[triple] for triple in ranked]).astype(int)[unique]
     chosen = [ranked[i] for i in unique]

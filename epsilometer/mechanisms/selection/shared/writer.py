@@ -33,10 +33,10 @@ class NoteWriter:
 
         kind = architecture(model)
         if kind not in ("seq2seq", "causal"):
-            raise UserError(f"writer must be a model that writes text, {str(model)!r} is {KINDS[kind]}")
+            raise UserError(f"writer must be a model that writes text, but {str(model)!r} is {KINDS[kind]}")
         self._prompt = prompt or ("{}" if kind == "seq2seq" else INSTRUCTION)
         if "{}" not in self._prompt:
-            raise UserError(f"prompt must hold {{}}, where the released triples go, got {prompt!r}")
+            raise UserError(f"prompt must contain {{}}, which is replaced by the released triples, got {prompt!r}")
         self._model = Seq2Seq(model) if kind == "seq2seq" else CausalLM(model)
         self._longest = longest
 
@@ -61,8 +61,8 @@ class NoteWriter:
         room, most = self._model.room(self._longest), max(map(len, prompts), default=0)
         if most > room:
             raise UserError(
-                f"notes of {most} tokens and a text of {self._longest} do not fit into the writer, which has room for "
-                f"{room}; release fewer triples, lower longest, or give a model of a wider window"
+                f"notes of {most} tokens and a text of {self._longest} exceed the writer's window of {room}; release "
+                "fewer triples, lower longest, or give a model with a larger window"
             )
         law = TokenLaw(-1e4, 1e4, top_k=1)  # nothing to clip: the likeliest token
         count = len(prompts)

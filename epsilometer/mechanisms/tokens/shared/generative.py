@@ -92,8 +92,8 @@ class GenerativeMechanism(OneOfGrid):
         room = self.model.room(self.max_new_tokens)
         if room < max(len(ids) for ids in self.framed(["", "a"])):
             raise UserError(
-                f"max_new_tokens must leave room for the prompt within what {self.resource} can read and write "
-                f"({self.model.window} and {self.model.longest(0)} tokens), got {self.max_new_tokens}; give fewer"
+                f"max_new_tokens must leave room for the prompt in the window of {self.resource} ({self.model.window} "
+                f"tokens to read, {self.model.longest(0)} to write), got {self.max_new_tokens}; set fewer"
             )
         rows = self.framed(texts)
         for i, text in enumerate(texts):

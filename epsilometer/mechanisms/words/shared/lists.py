@@ -47,7 +47,7 @@ class WordLists:
         words = [word for word in sources[0].whole_words().words if word in shared]
         if len(words) < 2:
             raise UserError(
-                f"the {len(sources)} sources of word vectors share {len(words)} words, a list needs two; "
+                f"the {len(sources)} sources of word vectors share {len(words)} words, fewer than the 2 a list needs; "
                 "give vectors of one language and one spelling"
             )
         if not 1 <= lists <= len(words):
@@ -66,18 +66,20 @@ class WordLists:
     def load(cls, path: Path | str) -> WordLists:
         """Read a file that `save` wrote. Raises UserError for another or a damaged file."""
         if not Path(path).is_file():
-            raise UserError(f"there is no file {str(path)!r}; give the path of an npz archive of word lists")
+            raise UserError(f"file {str(path)!r} not found; give the path of an npz archive of word lists")
         words, order = read_arrays(Path(path), "words", "order")
         if order.ndim != 2 or not len(order) or (np.sort(order, axis=1) != np.arange(len(words))).any():
-            raise UserError(f"{path} is damaged: each of its lists must hold each of its {len(words)} words once")
+            raise UserError(
+                f"{path} is damaged: each list must contain each of its {len(words)} words once; make it again"
+            )
         return cls(words.tolist(), order)
 
     def take(self, numbers: Sequence[int]) -> WordLists:
         """Return these lists alone. Raises UserError for none, a repeated number, or a list that does not exist."""
         if not numbers or len({*numbers}) < len(numbers) or max(numbers) >= len(self.order):
             raise UserError(
-                f"lists_used must name some of the {len(self.order)} lists, each once, by numbers from 0 to "
-                f"{len(self.order) - 1}; got {listed(numbers, 'list')}"
+                f"lists_used must name some of the {len(self.order)} lists, each once, by number from 0 to "
+                f"{len(self.order) - 1}, got {listed(numbers, 'list')}"
             )
         return WordLists(self.words, self.order[list(numbers)])
 

@@ -27,8 +27,7 @@ def main(name: str) -> None:
     for split in splits:
         if not NAME.fullmatch(split):
             raise UserError(
-                f"files are named after splits, and {listed([split], 'split')} of {entry.dataset} cannot be one; "
-                "rename it"
+                f"{listed([split], 'split')} of {entry.dataset} cannot be part of a file name; rename the split"
             )
     by_split = {split: table.filter(split=split) for split in splits}
     texts = {split: part["text"].to_list() for split, part in by_split.items()}

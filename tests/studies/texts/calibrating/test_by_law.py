@@ -99,7 +99,7 @@ def test_where_there_is_no_epsilon() -> None:
         TEXTS, lambda text, epsilon, rng: text, target=1.0, search=Search(measure="worst"), design=UNIFORM
     ).to_dicts()
     assert (row["status"], row["epsilon"]) == ("not searched", None)
-    assert "needs a mechanism whose law can be computed" in row["reason"]
+    assert "states no output distribution" in row["reason"]
 
 
 def test_where_no_epsilon_meets_the_target_no_other_range_is_advised(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""The record of a question in a project: its figures, their outcomes, and the status of a limit.
+
+Each budget is observed once; figures and statuses come from the same trials. Bounds of figures are those of `ask`, and
+statuses those of `decide`, whose errors all figures of a question share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.decisions.decide import ALL
+from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Hits, Means
+from epsilometer.auditing.evidence.limit import Scale
+from epsilometer.auditing.evidence.status import heaviest
+from epsilometer.auditing.limits.accepted import chosen_settings
+from epsilometer.auditing.question import Gives, Observed, Question, check
+from epsilometer.auditing.subject import Subject
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import stored
+from epsilometer.core.tables import Schema
+from epsilometer.doors.ask import ANSWERS, answers
+from epsilometer.doors.decide import in_sequence, shown_by_law, statuses
+from epsilometer.reaudit.hashes import DIGITS
+
+RECORD: Schema = {
+    **ANSWERS,  # `all` in the last row of a budget with a limit
+    "limit": pl.Float64,  # null without one, and of figures that it does not limit
+    "at_least": pl.Boolean,  # whether a limit is the smallest value allowed
+    "status": pl.String,  # `evidence.status.Status`, of a limit
+    "needed": pl.Int64,  # trials that could show an open limit kept
+    "outcomes": pl.List(pl.Float64),  # of each trial, in [0, 1]; empty where there are none
+    "drawn": pl.String,  # a hash of all that decides which trials are drawn
+    "data": pl.String,  # how outcomes are counted: "Hits" or "Means" (`evidence.Data`)
+    "scale": pl.String,  # `evidence.limit.Scale` as JSON
+}
+_ANY = 0.5  # lies in the range of every figure: shares, probabilities and nats
+
+
+def record(
+    question: Question,
+    of: Subject,
+    epsilons: Sequence[float] | None = None,
+    trials: int | None = None,
+    allowed: float | None = None,
+) -> pl.DataFrame:
+    """Observe a question once at each budget; return a row per budget and figure, schema RECORD.
+
+    epsilons, trials: as in `ask`. allowed: a limit on every figure; then the last row of a budget has the status of
+    all of them, and budgets ascend: after one that does not pass, none does. Raises UserError where the subject lacks
+    what the question needs.
+    """
+    check(question, of)
+    count = question.usual if trials is None else trials
+    subjects = [of] if epsilons is None else [of.at(epsilon) for epsilon in sorted(epsilons)]
+    by_budget = [_rows(question, subject, count, allowed) for subject in subjects]
+    if allowed is not None:
+        words = in_sequence([heaviest(row["status"] for row in rows if row.get("status")) for rows in by_budget])
+        for subject, rows, word in zip(subjects, by_budget, words, strict=True):
+            rows.append({"epsilon": stored(subject.epsilon), "figure": ALL, "limit": allowed, "status": word})
+    return pl.DataFrame([row for rows in by_budget for row in rows], schema=dict(RECORD), orient="row")
+
+
+def observed_in(row: Mapping[str, Any]) -> Observed:
+    """Return the evidence of a row with outcomes. Its hash of the trials stands for their texts.
+
+    Raises UserError for evidence that is more than its outcomes.
+    """
+    values, scale = np.array(row["outcomes"]), Scale(**json.loads(row["scale"]))
+    data: Hits | Means
+    if row["data"] == Hits.__name__:
+        data = Hits(int(values.sum()), len(values))
+    elif row["data"] == Means.__name__:
+        data = Means(values.tolist(), row["trials"] // len(values))
+    else:
+        raise UserError(f"the outcomes of {row['figure']} do not give its figure again; compare on a FILE of texts")
+    evidence = Evidence(row["figure"], By(row["by"]), scale, data, covers=Covers(row["covers"]))
+    return Observed(evidence, values, [(row["drawn"], True)])
+
+
+def _rows(question: Question, of: Subject, count: int, allowed: float | None) -> list[dict[str, Any]]:
+    """Return the rows of one budget."""
+    observed = list(question.observe(of, count))
+    limited = allowed is not None or Gives.OUTCOMES in question.gives
+    limit = question.limit(of, _ANY if allowed is None else allowed) if limited else None
+    decided = {}
+    if allowed is not None and limit is not None:
+        law = shown_by_law(question, limit, of, count)
+        decided = {each.evidence.of: each for each in statuses(question, limit, of, observed if law is None else [law])}
+        observed += [law] if law is not None else []
+    of.tally.say()
+    rows = []
+    for row, each in zip_longest(answers(observed, of.epsilon, of.design.alpha), observed):
+        row |= {"at_least": limit is not None and limit.at_least, "outcomes": []}
+        if each is not None:  # the strongest of several attacks has no evidence of its own
+            evidence = each.evidence
+            row |= {"outcomes": each.values.tolist(), "drawn": _trials_hash(question, of, count, each)}
+            row |= {"data": type(evidence.data).__name__, "scale": json.dumps(asdict(evidence.scale))}
+        if (status := decided.get(row["figure"])) is not None:
+            row |= {"limit": allowed, "status": status.status, "needed": status.needed}
+        rows.append(row)
+    return rows
+
+
+def _trials_hash(question: Question, of: Subject, count: int, observed: Observed) -> str:
+    """Return a hash of the texts, the design and the question, which name the trials, and of the trials' texts."""
+    inputs = [of.digest, repr(of.design), type(question).__name__, json.dumps(chosen_settings(question), default=str)]
+    every = "\n".join([*inputs, str(count), *(text for text, _ in observed.of_texts)])
+    return hashlib.sha256(every.encode()).hexdigest()[:DIGITS]

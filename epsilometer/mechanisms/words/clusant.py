@@ -1,0 +1,253 @@
+"""CluSanT: a cluster of words is drawn first, then a word of that cluster (Awon, Lu, Potka and Thomo, NAACL 2025).
+
+    P(c | x) ~ exp(-epsilon_1 / 2 ||K m_c - K m_c(x)|| / s),   m_c the mean vector of cluster c, c(x) that of x,
+    P(y | x, c) ~ exp(-epsilon_2 / 2 ||x - y|| / D_c),         D_c the largest distance within cluster c.
+
+`privacy: standard` has s = the largest distance of two of the K m_c, `metric` has s = 1. As published
+epsilon_1 = epsilon_2 = epsilon.
+
+Standard. Both scores have a range of at most 1: within c the distances from any x differ by at most D_c. So the first
+step loses at most epsilon_1 and the second epsilon_2, together 2 epsilon as published, and epsilon inside a cluster,
+where the first step's law is the same. The published claim is epsilon for any two words. It fails where one pair meets
+the worst case of both steps (a test builds one) and holds on many vectors. The corrected form (default) spends
+epsilon_1 = epsilon_2 = epsilon / 2.
+
+Metric. The first step loses at most epsilon K ||m_c(x) - m_c(x')||, the second epsilon ||x - x'|| / D_c, so the
+claim is stated for the sum of both distances, the second without D_c. The published form exceeds it in a cluster with
+D_c < 1, as clusters of vectors of length 1 often are; the corrected one leaves D_c out, and holds by the triangle
+inequality.
+
+Clusters are as in the reference code: a random word takes the nearest words without a cluster, V / `clusters` of them,
+until none is left; the last cluster may be smaller. `file` has clusters of one's own, as the code's JSON does: lists of
+words by name. D_c is 0 in a cluster of one word, or of equal vectors: their words are then equally probable.
+
+Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; the vocabulary, its
+vectors and its clusters are public; every word can replace every word.
+
+Departures. The reference code (AwonSomeSauce/CluSanT 07c73be) draws clusters without a seed, and reads them from a file
+named by their number and the file of vectors, whatever else has changed; here `seed` decides. With D_c = 0 it divides 0
+by 0, and fails when the cluster is drawn. It lower-cases words and replaces annotated places and organisations alone;
+here every word is replaced, and one in no cluster becomes a fixed word first (`shared/vocabulary.py`). The code returns
+nothing for it, and its script writes XXXXX: `released_code: true` does so, and discloses which words are in no cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.laws import Laws, log_softmax, sample
+from epsilometer.core.mechanism import OneOfGrid, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
+from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
+from epsilometer.text.vectors import WordVectors
+from epsilometer.text.words import words as words_of
+
+MARK = "xxxxx"  # what the reference code's script writes for a word in no cluster
+_ROWS = 64  # words whose distances to a cluster are in memory at a time
+
+
+@component
+class CluSanT(WordVectorMechanism, OneOfGrid):
+    """The CluSanT mechanism.
+
+    clusters: about how many; file: a JSON file of clusters, in their place; seed: of the clusters; stretch: K.
+
+    as_published: the whole epsilon in each step, and D_c in both forms; released_code: with it, a word in no cluster
+    becomes a mark.
+    """
+
+    privacy: Literal["standard", "metric"] = "standard"
+    clusters: Annotated[int, Field(ge=1)] = 40
+    file: Path | None = None
+    seed: int = 0
+    stretch: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    as_published: bool = False
+    released_code: bool = False
+
+    @model_validator(mode="after")
+    def _only_released(self) -> CluSanT:
+        if self.released_code and not (
+            self.as_published and self.privacy == "standard" and self.layout == "normalised"
+        ):
+            raise ValueError(
+                "released_code: true marks words in no cluster; give as_published: true, and leave privacy: standard "
+                "and layout: normalised"
+            )
+        return self
+
+    @cached_property
+    def vectors(self) -> WordVectors:
+        """The vectors of the words that have a cluster."""
+        everything = super().vectors
+        if self.file is None:
+            return everything
+        index = {word: number for number, word in enumerate(everything.words)}
+        numbers = [index[word] for word in self._listed if word in index]
+        if len(numbers) < 2:
+            raise UserError(f"{self.file} names {len(numbers)} words of {self.resource}; name at least two")
+        return WordVectors([everything.words[i] for i in numbers], everything.vectors[numbers])
+
+    @cached_property
+    def _listed(self) -> dict[str, int]:
+        """The words that the file lists, and the number of each one's cluster."""
+        assert self.file is not None
+        if not self.file.is_file():
+            raise UserError(f"there is no file {str(self.file)!r}; give a JSON file of lists of words by name")
+        try:
+            lists = json.loads(self.file.read_text("utf-8"))
+            named = [(word.lower(), number) for number, words in enumerate(lists.values()) for word in words]
+        except (ValueError, AttributeError, TypeError) as error:
+            raise UserError(
+                f"{self.file} is no JSON object of lists of words; write one, such as {{'a': ['b']}}"
+            ) from error
+        listed = dict(named)
+        if len(listed) < len(named):
+            raise UserError(f"{self.file} lists {len(named) - len(listed)} words twice; a word has one cluster")
+        return listed
+
+    @cached_property
+    def _layout(self) -> _Clusters:
+        vectors = self.vectors
+        if self.file is not None:
+            _, group = np.unique([self._listed[word] for word in vectors.words], return_inverse=True)
+        else:
+            group = drawn_clusters(vectors, self.clusters, self.seed)
+        return _Clusters.of(vectors, group)
+
+    @cached_property
+    def output_texts(self) -> Sequence[str]:
+        """The words that have a cluster; with the released code also the mark."""
+        return [*self.vocabulary.words, MARK] if self.released_code else self.vocabulary.words
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """Return the words that have a cluster; with the released code also one that has none."""
+        return self.output_texts
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon a word, in the metric form times the sum of two distances; the number of words is not protected."""
+        return self.claim(epsilon, None if self.privacy == "standard" else "distance of words and of clusters")
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """Return the number of differing words, or the sum of their distances; infinite for different lengths."""
+        if self.released_code:
+            every = Vocabulary(list(dict.fromkeys(word for text in texts for word in words_of(text))))
+            return every.distance(texts, pairs, np.not_equal)
+        if self.privacy == "standard":
+            return self.vocabulary.distance(texts, pairs, np.not_equal)
+        layout = self._layout
+
+        def between(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
+            apart = layout.apart[layout.group[left], layout.group[right]]
+            return self.stretch * apart + self.vectors.between(left, right)
+
+        return self.vocabulary.distance(texts, pairs, between)
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """Return the laws, with a row for each word that has a cluster, and one for all others as released."""
+        size = len(self.vocabulary)
+
+        def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            word = rows < size
+            distances = self.vectors.distances(rows[word])
+            for epsilon in epsilons:
+                law = np.full((len(rows), len(self.output_texts)), -np.inf)
+                law[np.ix_(word, np.arange(size))] = self._word_laws(rows[word], distances, epsilon)
+                law[~word, -1] = 0
+                yield law
+
+        return Laws(self._encode(texts), len(self.output_texts), log_probabilities, table=self._release_table)
+
+    def _word_laws(
+        self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
+    ) -> NDArray[np.float64]:
+        """Return the log-probabilities of all words for words [n] at these distances [n, V], [n, V]."""
+        layout, standard = self._layout, self.privacy == "standard"
+        budget = epsilon / 2 if standard and not self.as_published else epsilon
+        largest = layout.apart.max() if standard else 1 / self.stretch
+        of_cluster = log_softmax(-budget / 2 * layout.apart / (largest or 1))[layout.group[words]]
+        scores = -budget / 2 * distances[:, layout.order]
+        if standard or self.as_published:
+            wide = layout.diameters > 0
+            scores *= np.repeat(np.where(wide, 1 / np.where(wide, layout.diameters, 1), 0), layout.sizes)
+        total = np.logaddexp.reduceat(scores, layout.starts, axis=1)
+        law = np.empty_like(scores)
+        law[:, layout.order] = scores + np.repeat(of_cluster - total, layout.sizes, axis=1)
+        return law
+
+    def _encode(self, texts: Sequence[str]) -> Ragged:
+        """Return the law rows of each text's words."""
+        private = self.vocabulary.encode(texts)
+        if not self.released_code:
+            return private
+        listed = [word in self.vocabulary.index for text in texts for word in words_of(text)]
+        return Ragged(np.where(listed, private.values, len(self.vocabulary)), private.offsets)
+
+    @cached_property
+    def _outputs(self) -> Vocabulary:
+        return Vocabulary(self.output_texts)
+
+    def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        """Return the drawn words with single spaces, or in the source's layout."""
+        return self._outputs.decode(units) if self.released_code else super().write(texts, units)
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """Draw each word from its law, by inverse CDF; a publication exactly."""
+        outputs = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
+        return [self.written(texts, units) for units in outputs]
+
+
+class _Clusters(NamedTuple):
+    """Clusters of words.
+
+    group: the cluster of each word [V]; order: the words, cluster after cluster [V]; starts, sizes: of the clusters in
+    that order [C]; apart: the distances of their mean vectors [C, C]; diameters: their largest distances [C].
+    """
+
+    group: NDArray[np.int64]
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    apart: NDArray[np.float64]
+    diameters: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, vectors: WordVectors, group: NDArray[np.int64]) -> _Clusters:
+        """Return the clusters that words are in, numbered from 0 without gaps."""
+        order, sizes = np.argsort(group, kind="stable"), np.bincount(group)
+        starts = np.cumsum(sizes) - sizes
+        means = np.add.reduceat(vectors.exact[order], starts, axis=0) / sizes[:, None]
+        apart = np.array([np.linalg.norm(means - mean, axis=1) for mean in means])
+        diameters = np.zeros(len(sizes))
+        for number, members in enumerate(np.split(order, starts[1:])):
+            for first in range(0, len(members), _ROWS):
+                farthest = vectors.distances(members[first : first + _ROWS], members).max()
+                diameters[number] = max(diameters[number], farthest)
+        return cls(group, order, starts, sizes, apart=apart, diameters=diameters)
+
+
+def drawn_clusters(vectors: WordVectors, clusters: int, seed: int) -> NDArray[np.int64]:
+    """Return the cluster of each word [V]: a random word and those nearest to it among the words without one."""
+    size = len(vectors) // min(clusters, len(vectors))
+    group, number = np.full(len(vectors), -1), 0
+    for word in np.argsort(Noise.named(len(vectors), "clusant", seed).uniforms()[:, 0], kind="stable").tolist():
+        if group[word] >= 0:
+            continue
+        left = np.flatnonzero(group < 0)
+        distance = vectors.distances(np.array([word]), left)[0]
+        group[left[np.argsort(distance, kind="stable")[:size]]] = number
+        number += 1
+    return group

@@ -1,0 +1,134 @@
+"""The law of the Euclidean length of a vector of independent Laplace numbers, by quadrature.
+
+The length is sqrt(sum_i (s_i E_i)^2), E_i ~ Exp(1), of scales s_i. Coordinates join one at a time, in polar form:
+
+    f(rho) = rho int_0^(pi/2) f_before(rho cos t) e^(-rho sin t / s) / s dt,
+
+by the double-exponential rule in t, on an even grid of ln rho. All terms are positive, so both tails keep their
+relative accuracy for any number of coordinates. Inverting a characteristic function would lose the upper tail, which
+decides how probable distant words are.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+from scipy.special import logsumexp, ndtri_exp
+
+from epsilometer.core.errors import UserError
+
+_STEP = 0.02  # of ln rho between points of the grid
+_BELOW = 10.0  # the grid begins this far, in ln, below the length of the vector of scales
+_LONGEST = 750.0  # the grid's end in units of the largest scale: a longer vector has a probability below e^-650
+_LEAST = 1e-9  # scales below this part of the largest count as 0: they add 1e-18 to a squared length
+_ANGLES, _ANGLE_STEP = 3.3, 0.04  # the double-exponential rule's range and step
+_NEIGHBOURS = np.arange(-2, 4)  # points of the grid that one between the middle two is interpolated from
+
+
+class LaplaceNorm:
+    """The law of the length of a vector of Laplace numbers of these scales [d]; UserError if all of them are 0."""
+
+    def __init__(self, scales: NDArray[np.float64]) -> None:
+        if not np.any(scales):
+            raise UserError("all word vectors are equal, so their noise has no scale; give vectors that differ")
+        used = np.sort(scales)[::-1]
+        self.scales = used[used > _LEAST * used[0]]
+
+    @cached_property
+    def _grid(self) -> NDArray[np.float64]:
+        """The values of ln rho, evenly spaced."""
+        return np.arange(np.log(np.linalg.norm(self.scales)) - _BELOW, np.log(_LONGEST * self.scales[0]), _STEP)
+
+    @cached_property
+    def _tails(self) -> tuple[CubicSpline, CubicSpline]:
+        """The logarithms of P(length <= rho) and P(length > rho), as functions of ln rho on the grid."""
+        grid, rule = self._grid, _Rule.of(_ANGLE_STEP)
+        rho = np.exp(grid)
+        log_density = -rho / self.scales[0] - np.log(self.scales[0])
+        for number, scale in enumerate(self.scales[1:].tolist()):
+            terms = rule.shifted(log_density, slope=number) + rule.log_weights - rule.sines * (rho / scale)
+            log_density = grid - np.log(scale) + logsumexp(terms, axis=0)
+        smooth = CubicSpline(grid, log_density + grid)  # the density of ln rho
+        place, weight = np.polynomial.legendre.leggauss(4)
+        inside = smooth(grid[:-1, None] + _STEP * (place + 1) / 2) + np.log(_STEP / 2 * weight)
+        cells = logsumexp(inside, axis=1)
+        below = smooth(grid[0]) - np.log(len(self.scales))  # the density is a power of rho there
+        beyond = smooth(grid[-1]) - np.log(-smooth(grid[-1], 1))
+        lower = np.logaddexp.accumulate(np.append(below, cells))
+        upper = np.logaddexp.accumulate(np.append(beyond, cells[::-1]))[::-1]
+        total = np.logaddexp(lower[-1], beyond)
+        return CubicSpline(grid, lower - total), CubicSpline(grid, upper - total)
+
+    def log_cdf(self, rho: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ln P(length <= rho), elementwise."""
+        with np.errstate(divide="ignore"):
+            place = np.log(rho)
+        start = self._grid[0]
+        inside = self._tails[0](np.clip(place, start, self._grid[-1]))
+        return np.minimum(inside + len(self.scales) * np.minimum(place - start, 0), 0.0)
+
+    def log_sf(self, rho: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ln P(length > rho), elementwise, for rho up to the grid's end."""
+        with np.errstate(divide="ignore"):
+            place = np.log(rho)
+        return np.minimum(self._tails[1](np.clip(place, self._grid[0], self._grid[-1])), 0.0)
+
+    def at(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return lengths of about these normal scores, ascending and distinct; not below the grid's start."""
+        lower, upper = (tail(self._grid) for tail in self._tails)
+        least = np.finfo(float).smallest_normal
+        score = np.where(lower < upper, ndtri_exp(np.minimum(lower, -least)), -ndtri_exp(np.minimum(upper, -least)))
+        return np.unique(np.exp(np.interp(scores, score, self._grid)))
+
+    def masses(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities [n + 1] of lengths below, between and above ascending edges [n]."""
+        lower = np.exp(np.append(self.log_cdf(edges), 0.0))
+        upper = np.exp(np.append(0.0, self.log_sf(edges)))
+        from_below = np.diff(lower, prepend=0.0)
+        from_above = -np.diff(upper, append=0.0)
+        masses = np.where(lower < 0.5, from_below, from_above)
+        return masses / masses.sum()
+
+
+class _Rule(NamedTuple):
+    """The double-exponential rule for an angle t from 0 to pi / 2, with nodes [n, 1].
+
+    whole, parts: ln cos t in steps of the grid, its floor [n] and the weights [n, 6] of the points around it.
+    """
+
+    sines: NDArray[np.float64]
+    log_weights: NDArray[np.float64]
+    whole: NDArray[np.int64]
+    parts: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, step: float) -> _Rule:
+        """Return the rule of a step."""
+        t = np.arange(-_ANGLES, _ANGLES + step / 2, step)
+        inner = np.pi / 2 * np.sinh(t)
+        angle, complement = (np.pi / 2 / (1 + np.exp(sign * 2 * inner)) for sign in (-1, 1))
+        weights = step * np.pi**2 / 8 * np.cosh(t) / np.cosh(inner) ** 2
+        moved = np.log(np.sin(complement)) / _STEP
+        whole = np.floor(moved).astype(np.int64)
+        parts = np.ones((len(t), len(_NEIGHBOURS)))
+        for i, here in enumerate(_NEIGHBOURS.tolist()):
+            for other in _NEIGHBOURS.tolist():
+                if other != here:
+                    parts[:, i] *= (moved - whole - other) / (here - other)
+        return cls(np.sin(angle)[:, None], np.log(weights)[:, None], whole, parts)
+
+    def shifted(self, values: NDArray[np.float64], slope: int) -> NDArray[np.float64]:
+        """Return a function on the grid [points], moved by ln cos t: [n, points]; below the grid it has this slope."""
+        more = int(-self.whole.min()) + len(_NEIGHBOURS)
+        before = values[0] - slope * _STEP * np.arange(more, 0, -1)
+        after = values[-1] + (values[-1] - values[-2]) * np.arange(1, len(_NEIGHBOURS))
+        windows = sliding_window_view(np.concatenate([before, values, after]), len(values))
+        out = np.zeros((len(self.whole), len(values)))
+        for part, neighbour in zip(self.parts.T, _NEIGHBOURS.tolist(), strict=True):
+            out += part[:, None] * windows[more + self.whole + neighbour]
+        return out

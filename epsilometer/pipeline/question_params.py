@@ -1,0 +1,119 @@
+"""The section `questions` of params.yaml: any question, of a mechanism on a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, PositiveInt, model_validator
+
+from epsilometer.core.component import QUESTIONS
+from epsilometer.core.component import file as component_file
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.guarantees import check_epsilons
+from epsilometer.project import params
+from epsilometer.project.confinement import strings
+from epsilometer.project.references import check_dataset
+from epsilometer.project.sections import Cell, Number, Section
+from epsilometer.studies.texts.params import TextsParams
+
+
+class QuestionEntry(Section):
+    """A question about a mechanism on a data set."""
+
+    question: str = Field(
+        description="The question: one of `epsilometer list questions`, or a Python file from the project's folder."
+    )
+    settings: Mapping[str, Any] = Field({}, description="Settings of the question, by name.")
+    dataset: str = Field(description="The data set whose texts are rewritten. Questions read its labels as columns.")
+    mechanism: str = Field(description="The mechanism: a key of `mechanisms`.")
+    epsilon: Number | None = Field(None, description="A single privacy budget, in place of `epsilons`.")
+    epsilons: tuple[Number, ...] | None = Field(
+        None, description="The privacy budgets; null takes those of the mechanism's entry."
+    )
+    trials: PositiveInt | None = Field(
+        None,
+        description="The number of trials at each budget; null is the question's usual number. `audit.seed` names the "
+        "trials and their noise, so a higher `audit.round` does not change them.",
+    )
+    limit: Number | None = Field(
+        None,
+        description="The largest value allowed of each figure; of `similarity` the smallest. null: without a limit "
+        "the entry has figures and no status.",
+    )
+
+    @model_validator(mode="after")
+    def _budgets_once(self) -> QuestionEntry:
+        if self.epsilon is not None and self.epsilons is not None:
+            raise ValueError("epsilon and epsilons stand both; give one of them")
+        return self
+
+    @property
+    def budgets(self) -> tuple[float, ...] | None:
+        """Its own privacy budgets; None where it has those of the mechanism."""
+        return self.epsilons if self.epsilon is None else (self.epsilon,)
+
+
+class QuestionParams(TextsParams):
+    """The sections of params.yaml that questions read: also trials, attacks and the encoder of the study of texts."""
+
+    questions: Mapping[str, QuestionEntry] = Field(
+        {}, description="Questions about mechanisms, beside `cells`. DVC reruns an entry when what it reads changes."
+    )
+
+    def check(self) -> None:
+        """As `TextsParams.check`; also for a question's unknown name, data set or mechanism."""
+        super().check()
+        for name, entry in self.questions.items():
+            place = f"questions.{name}"
+            check_dataset(self.datasets, entry.dataset, place)
+            if entry.mechanism not in self.mechanisms:
+                raise unknown(f"mechanism in {place}", entry.mechanism, self.mechanisms)
+            if entry.budgets is not None:
+                check_epsilons(entry.budgets, f"{place}.epsilons")
+            if not entry.question.endswith(".py"):
+                try:
+                    component_file(QUESTIONS, entry.question)
+                except UserError as error:
+                    raise UserError(f"{place}.question: {error}") from error
+
+    def cell(self, entry: QuestionEntry) -> Cell:
+        """Return the mechanism of a question on its data set, at the question's budgets."""
+        mechanism = self.mechanisms[entry.mechanism].model_dump()
+        if entry.budgets is not None:
+            mechanism["epsilons"] = entry.budgets
+        return Cell(dataset=entry.dataset, **mechanism)
+
+    def question_name(self, entry: QuestionEntry) -> str:
+        """Return a question's name, or the path of its file from the run's folder."""
+        return self.path(entry.question) if entry.question.endswith(".py") else entry.question
+
+    def sections_of_cells(self) -> Iterator[tuple[str, Mapping[str, Cell]]]:
+        """As `ProjectParams.sections_of_cells`; also the mechanisms of questions."""
+        yield from super().sections_of_cells()
+        if self.questions:
+            yield "questions", {name: self.cell(entry) for name, entry in self.questions.items()}
+
+    def code_paths(self) -> Iterator[tuple[str, str]]:
+        """As `TextsParams.code_paths`; also the files of questions."""
+        yield from super().code_paths()
+        for name, entry in self.questions.items():
+            if entry.question.endswith(".py"):
+                yield f"questions.{name}.question", entry.question
+
+    def read_paths(self) -> Iterator[tuple[str, str]]:
+        """As `TextsParams.read_paths`; also settings of questions."""
+        yield from super().read_paths()
+        for name, entry in self.questions.items():
+            yield from strings(entry.settings, f"questions.{name}.settings")
+
+
+def recorded_path(name: str) -> Path:
+    """The figures of a question (schema `answers.ASKED`)."""
+    return Path(f"data/asked/{name}.parquet")
+
+
+def read(path: Path | str = "params.yaml") -> QuestionParams:
+    """The parameters that questions read, as `project.params.read` reads them."""
+    return params.read(QuestionParams, path)
