@@ -73,7 +73,7 @@ def _questions(params: Params) -> list[dict[str, str]]:
 
 
 def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
-    """Print what is read from packages and the hub, what of it is missing, and what its models are expected to take."""
+    """Print the packages and repositories of an audit, their missing files, and the expected cost of its models."""
     from epsilometer.pipeline import downloads, expected
     from epsilometer.runtime.hub import amount
 
@@ -119,7 +119,7 @@ def _on_the_hub(download: Download) -> dict[str, Any]:
 
 
 def _in_a_package(packaged: Packaged) -> dict[str, Any]:
-    """A row of what is read from a package."""
+    """A row about a package's file."""
     from epsilometer.runtime.hub import amount
 
     licence = "known once fetched" if packaged.content is None else packaged.content.licence or "not stated"

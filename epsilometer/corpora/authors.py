@@ -30,7 +30,7 @@ def of_own_words(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def at_most(table: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Return at most so many rows of each author, those whose ids come first, in their order.
+    """Return the first `most` rows of each author by id, in the order of the table.
 
     table: columns `id` and `GROUP`, the author's number. An id is a hash of the text.
     """
@@ -47,7 +47,7 @@ def chosen(table: pl.DataFrame, split: str, least: int, texts: int, seed: int) -
     if counts["len"].sum() < texts:
         raise UserError(
             f"{len(counts)} authors have at least {least} texts in the split {split!r}, {counts['len'].sum():,} in "
-            f"all, and {texts:,} are to be audited; give fewer (texts), or take authors with fewer (least)"
+            f"all, fewer than the {texts:,} to audit; give a smaller number (texts), or take authors with fewer (least)"
         )
     order = np.argsort(Noise.named(len(counts), "authors", seed).uniforms()[:, 0], kind="stable")
     before = np.cumsum(counts["len"].to_numpy()[order]) - counts["len"].to_numpy()[order]

@@ -1,4 +1,4 @@
-"""What an audit's parameters name on the hub and in packages, with sizes and local state."""
+"""The models and data sets of the hub and of packages that an audit's parameters name, with sizes and local state."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _without(raw: pl.DataFrame, column: str, values: Sequence[str], place: str) 
 
 
 def _of_length(table: pl.DataFrame, fewest: int, most: int, place: str) -> pl.DataFrame:
-    """The texts of so many words. Raises UserError if none is left."""
+    """The texts with a number of words between these bounds. Raises UserError if none is left."""
     left = table.filter(pl.col("words").is_between(fewest, most))
     if left.is_empty():
         raise UserError(f"{place}: none of {len(table):,} texts has from {fewest} to {most} words; give other bounds")

@@ -108,7 +108,7 @@ class Chunks(Section):
 
 
 class _Bounds(Section):
-    """A range of numbers of which `least` is at most `most`."""
+    """Lower and upper bound of a number."""
 
     least: PositiveInt
     most: PositiveInt
@@ -128,7 +128,7 @@ class Length(_Bounds):
 
 
 class Authors(_Bounds):
-    """How authors, and then texts of each, are chosen from a data set whose `group` names authors."""
+    """The choice of authors, and then of texts of each, from a data set whose `group` names authors."""
 
     least: PositiveInt = Field(
         40, description="The fewest texts of an author whose texts are audited; those of others are left out."
@@ -137,7 +137,8 @@ class Authors(_Bounds):
         60, description="The most texts of an author, in every split, chosen by a hash of each text."
     )
     texts: PositiveInt = Field(
-        1500, description="Authors are chosen, in an order drawn by the seed, until they have so many audited texts."
+        1500,
+        description="Authors are chosen, in an order drawn by the seed, until their audited texts reach this number.",
     )
 
 

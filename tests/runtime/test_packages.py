@@ -129,7 +129,7 @@ def test_what_becomes_large_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 def test_bytes_that_are_no_zip_are_refused(tmp_path: Path) -> None:
     wheel = tmp_path / "bytes"
     wheel.write_bytes(b"PK no zip")
-    with pytest.raises(UserError, match="no readable zip file"):
+    with pytest.raises(UserError, match="not a readable zip file"):
         packages._unpack(Pin(**pin("0" * 64)), wheel, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
