@@ -254,6 +254,9 @@ PUBLISHED = {
     "santext_plus": ("santext_plus", "vectors.npz", {}, 3.0),
     "custext": ("custext", "vectors.npz", {"size": 8}, 3.0),
     "exponential": ("exponential", "vectors.npz", {}, 8.0),
+    "rantext": ("rantext", "vectors.npz", {}, 8.0),
+    "rantext_published": ("rantext", "vectors.npz", {"as_published": True}, 8.0),
+    "clusant": ("clusant", "vectors.npz", {"clusters": 6}, 8.0),
     "diffractor": ("diffractor", "lists.npz", {}, 0.2),
     "diffractor_tem": ("diffractor", "lists.npz", {"noise": "tem", "gamma": 5}, 1.5),
     "diffractor_tem_auto": ("diffractor", "lists.npz", {"noise": "tem"}, 1.5),
@@ -308,7 +311,7 @@ def test_a_publication_draws_from_the_operating_system(folder: Path, monkeypatch
     assert system_words(3).dtype == np.uint64
 
 
-@pytest.mark.parametrize("key", ["tem", "santext", "santext_plus", "custext", "exponential"])
+@pytest.mark.parametrize("key", ["tem", "santext", "santext_plus", "custext", "exponential", "rantext", "clusant"])
 def test_weights_that_were_kept_give_the_draws_of_weights_computed_anew(folder: Path, key: str) -> None:
     """From the same bits: at two epsilons in turn, so that neither is drawn from the other's weights."""
     texts = [" ".join(f"w{(i * j) % 40}" for j in range(1, 30)) for i in range(10)]

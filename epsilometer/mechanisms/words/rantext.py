@@ -212,7 +212,7 @@ class _Split(NamedTuple):
     counts: [points], the words at each point, each split between its two.
     """
 
-    lower: NDArray[np.int64]
+    lower: NDArray[np.integer]
     part: NDArray[np.float64]
     counts: NDArray[np.float64]
 
@@ -261,8 +261,10 @@ class _Table(NamedTuple):
         inside = np.minimum(distances, self.grid[-1])
         lower = np.minimum(np.searchsorted(self.grid, inside, side="right") - 1, len(self.grid) - 2)
         part = (inside - self.grid[lower]) / (self.grid[lower + 1] - self.grid[lower])
-        counts = np.bincount(lower, 1 - part, len(self.grid)) + np.bincount(lower + 1, part, len(self.grid))
-        return _Split(lower, part, counts.astype(np.float64))
+        counts = np.zeros(len(self.grid))
+        counts += np.bincount(lower, weights=1 - part, minlength=len(counts))
+        counts += np.bincount(lower + 1, weights=part, minlength=len(counts))
+        return _Split(lower, part, counts)
 
 
 def tau(epsilon: float) -> float:

@@ -171,6 +171,8 @@ CORRECT = [
     ("santext", "vectors", {}),
     ("exponential", "vectors", {}),
     ("custext", "vectors", {"size": 300}),
+    ("rantext", "vectors", {}),
+    ("clusant", "vectors", {"clusters": 8}),
     ("diffractor", "lists", {}),
     ("diffractor", "lists", {"noise": "tem"}),
 ]

@@ -121,7 +121,9 @@ def test_the_law_and_its_worst_case_are_those_of_brute_force(folder: Path, epsil
     assert check_claim(mechanism, epsilon).largest == pytest.approx(worst, abs=3e-3)
 
 
-def process(vectors: NDArray[np.float64], x: int, epsilon: float, as_published: bool, count: int) -> NDArray[np.int64]:
+def process(
+    vectors: NDArray[np.float64], x: int, epsilon: float, *, as_published: bool, count: int
+) -> NDArray[np.int64]:
     """Draw words as the equations say: noise, its length, the words within it, one of these by its score."""
     rng = np.random.default_rng(5)
     scales = np.ptp(vectors, axis=0) / tau(epsilon)
@@ -151,7 +153,10 @@ def test_the_process_and_the_sampler_follow_the_law(
     mechanism, x, count = make(folder / f"{data}.npz", as_published=as_published), 3, 40_000
     rewrites = mechanism.rewrite([mechanism.vocabulary.words[x]] * count, epsilon, Noise.named(count, 0, "rantext"))
     assert rewrites.units is not None
-    for sample in (process(mechanism.vectors.exact, x, epsilon, as_published, count), rewrites.units.values):
+    for sample in (
+        process(mechanism.vectors.exact, x, epsilon, as_published=as_published, count=count),
+        rewrites.units.values,
+    ):
         assert fit(sample, law(mechanism, epsilon)[x]) > ALPHA
         assert fit(sample, law(mechanism, 1.5 * epsilon)[x]) < ALPHA
 

@@ -1,0 +1,149 @@
+"""Cape: words drawn by a score of context and distance, in buckets of equal scores (Wu et al., ICML 2025).
+
+    u(x, y) = (clip(L_y, low, high) - low)^(1/2) exp(-d(x, y)),   Delta = (high - low)^(1/2),
+
+L the logits of a masked language model at the word, d the distance of the word vectors, scaled to [0, 1] for each x. As
+published, the range of u is divided into 50 buckets of equal width, from the least u of x to the largest:
+
+    P(b | x) ~ exp(epsilon mean_b(u) / (2 Delta)) over the buckets that hold words;   P(y | x, b) = 1 / |b|.
+
+The paper claims epsilon + epsilon', epsilon' = ln max |b_i| / |b_j|. A claim must not depend on the text, and the
+largest epsilon' of any text is ln(V - 1) for V words: as published, epsilon + ln(V - 1) is claimed here. Neither covers
+that some x have words in all 50 buckets and others in two, so that the normalisers differ by up to a factor of 25 more
+(a test builds such scores). What does hold is epsilon + ln 50 + ln V.
+
+The corrected form (default) is the exponential mechanism on u without buckets: u lies in [0, Delta], so
+P(y | x) ~ exp(epsilon u / (2 Delta)) loses at most epsilon between any two words in any two contexts.
+
+Assumptions: epsilon belongs to a word; every word's law reads the whole private text, so for texts of n words the claim
+is n epsilon, and between texts of different lengths there is none (as in `dp_mlm`); vocabulary, vectors and clip are
+public.
+
+Departures: no code of the authors is known. The paper does not say how negative logits enter the root; here they are
+clipped to the model's public range and counted from its lower end. The logits are DP-MLM's, of the text and the text
+with the word masked (`models/masked_lm.py`); outputs are the model's whole words, the first piece spelled so. The paper
+lets stop-words and marks pass; here every word is replaced, and one outside the vocabulary has the distances of a fixed
+word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws, log_softmax, sample
+from epsilometer.core.mechanism import OneOfGrid, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.tokens.shared.masked import MaskMechanism, word_rows
+from epsilometer.models.locate import locate
+from epsilometer.text.vectors import WordVectors
+from epsilometer.text.words import words, write
+
+
+@component
+class Cape(MaskMechanism, OneOfGrid):
+    """resource, clip, precision: of the masked language model (`MaskMechanism`).
+
+    as_published: draw a bucket of scores first, and make the claim of the paper; buckets: how many.
+    """
+
+    as_published: bool = False
+    buckets: Annotated[int, Field(ge=1)] = 50
+
+    @cached_property
+    def _vectors(self) -> WordVectors:
+        """The vectors of the words among the model's pieces."""
+        pieces = set(self._model.outputs)
+        every = WordVectors.from_transformer(locate(self.resource))
+        kept = np.array([word in pieces for word in every.words])
+        return WordVectors([word for word in every.words if word in pieces], every.vectors[kept])
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self._vectors.words)}
+
+    @cached_property
+    def _pieces(self) -> NDArray[np.int64]:
+        """The model's output of each word."""
+        first = {piece: number for number, piece in reversed(list(enumerate(self._model.outputs)))}
+        return np.array([first[word] for word in self._vectors.words], np.int64)
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """Return the words among the model's pieces."""
+        return self._vectors.words
+
+    @property
+    def output_texts(self) -> Sequence[str]:
+        """Return the words among the model's pieces."""
+        return self._vectors.words
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon for each word; as published, ln(V - 1) more, which is the largest epsilon' of any text."""
+        more = math.log(len(self._vectors) - 1) if self.as_published else 0.0
+        return Guarantee(epsilon + more, Granularity.TOKEN, Neighbours.SAME_LENGTH)
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """Return the laws, with a row for each (text, word)."""
+        split = [words(text) for text in texts]
+        rows, places = word_rows(split)
+
+        def log_probabilities(wanted: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            utility, largest = self._utility(split, places[wanted])
+            for epsilon in epsilons:
+                scaled = epsilon / 2 / largest
+                if self.as_published:
+                    yield np.array([bucket_law(row, scaled, self.buckets) for row in utility]).reshape(utility.shape)
+                else:
+                    yield log_softmax(utility * scaled)
+
+        return Laws(rows, len(self._vectors), log_probabilities)
+
+    def _utility(
+        self, split: Sequence[Sequence[str]], places: NDArray[np.integer]
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return u of all words at these places [n, V], and Delta."""
+        low, high = self._clip
+        logits = self._model.mask_logits(split, places)[:, self._pieces].astype(np.float64)
+        unknown = self._index.get("unknown", 0)
+        private = np.array([self._index.get(split[text][word], unknown) for text, word in places], np.int64)
+        distances = self._vectors.distances(private)
+        distances /= np.maximum(distances.max(axis=1, keepdims=True), np.finfo(float).tiny)  # the least is 0, its own
+        return np.sqrt(logits.clip(low, high) - low) * np.exp(-distances), math.sqrt(high - low)
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """Rewrite with one forward pass for each word of each distinct text, for any number of trials and epsilons."""
+        distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        source = np.array([distinct[text] for text in texts])
+        outputs = sample(self.laws(list(distinct)), source, epsilons, noises)
+        return [Rewrites(self.write(texts, units), units) for units in outputs]
+
+    @property
+    def text_is_units(self) -> bool:
+        """True: the drawn words alone determine the text, as in `Writes`."""
+        return True
+
+    def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        """Return the drawn words with single spaces."""
+        return [write([self._vectors.words[unit] for unit in units.row(i)]) for i in range(len(texts))]
+
+
+def bucket_law(utility: NDArray[np.float64], scale: float, buckets: int) -> NDArray[np.float64]:
+    """Return the log-probabilities of words with these scores [V]: exp(scale mean) of a bucket, uniform within it."""
+    low, high = utility.min(), utility.max()
+    place = np.minimum((utility - low) / ((high - low) or 1) * buckets, buckets - 1).astype(np.int64)
+    sizes = np.bincount(place, minlength=buckets)
+    used = np.flatnonzero(sizes)
+    means = np.bincount(place, weights=utility, minlength=buckets)[used] / sizes[used]
+    law = np.full(buckets, -np.inf)
+    law[used] = log_softmax(scale * means[None])[0] - np.log(sizes[used])
+    return law[place]
