@@ -76,3 +76,15 @@ def test_the_score_is_that_of_the_equation(folder: Path) -> None:
     expected = np.sqrt(np.clip(logits.astype(float), low, high) - low) * np.exp(-apart / apart.max())
     np.testing.assert_allclose(utility, expected, rtol=1e-9)
     assert 0 <= utility.min() <= utility.max() <= largest == pytest.approx(np.sqrt(high - low))
+
+
+def test_two_words_of_the_embedded_model_exceed_the_published_claim(folder: Path) -> None:
+    """At a small epsilon, where one word's scores use fewer buckets than the other's."""
+    mechanism, epsilon = Cape(resource=folder, as_published=True), 0.01
+    laws = mechanism.laws(["screen", "barack"])
+    (log_p,) = laws.log_probabilities(np.arange(2), [epsilon])
+    claim = mechanism.guarantee(epsilon)
+    assert claim is not None
+    assert np.abs(log_p[0] - log_p[1]).max() > claim.epsilon + 0.1
+    (log_p,) = Cape(resource=folder).laws(["screen", "barack"]).log_probabilities(np.arange(2), [epsilon])
+    assert np.abs(log_p[0] - log_p[1]).max() <= epsilon

@@ -19,6 +19,7 @@ from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.clusant import CluSanT, drawn_clusters
+from epsilometer.mechanisms.words.shared.embedded import vectors
 from epsilometer.text.vectors import WordVectors
 
 ALPHA = 1e-9  # a test of a distribution fails by chance once in 10^9 seeds, and wrong laws must be below it
@@ -135,6 +136,16 @@ def test_two_steps_of_the_whole_epsilon_lose_almost_twice(tmp_path: Path) -> Non
     assert (finding.witness[0], finding.witness[2]) == ("a0", "a0")
     assert 1.9 * 4 < finding.largest <= 2 * 4  # type: ignore[operator]
     assert check_claim(make(resource, file=file), 4.0).verdict == NOT_REFUTED
+
+
+def test_two_words_of_the_embedded_vectors_exceed_the_published_claim(tmp_path: Path) -> None:
+    """The pair that `epsilometer claims` finds among the first 1,000 words; half of epsilon a step keeps the claim."""
+    WordVectors.load(vectors()).whole_words().first(1000).save(tmp_path / "embedded.npz")
+    for as_published, most in ((True, 4.44862), (False, 2.27578)):
+        mechanism = make(tmp_path / "embedded.npz", as_published=as_published)
+        laws = mechanism.laws(["2014 25"])
+        (log_p,) = laws.log_probabilities(laws.rows.values, [4.0])
+        assert np.abs(log_p[0] - log_p[1]).max() == pytest.approx(most, abs=1e-4)
 
 
 def test_within_a_cluster_the_published_form_keeps_epsilon(folder: Path) -> None:

@@ -19,6 +19,7 @@ from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.rantext import RanText, tau
+from epsilometer.mechanisms.words.shared.embedded import vectors
 from epsilometer.mechanisms.words.shared.laplace_norm import LaplaceNorm
 from epsilometer.text.vectors import WordVectors
 
@@ -179,6 +180,19 @@ def test_the_published_form_breaks_its_claim_from_two_on(folder: Path) -> None:
     losses = [check_claim(mechanism, epsilon) for epsilon in (2.0, 4.0, 10.0)]
     assert [finding.verdict for finding in losses] == [VIOLATED] * 3
     assert min(finding.largest for finding in losses if finding.largest) > 15
+
+
+@pytest.mark.parametrize(("epsilon", "least", "most"), [(1.0, 0, 0), (1.99, 0, 0), (2.0001, 0.99, 1), (10.0, 0.9, 1)])
+def test_pairs_of_the_embedded_vectors_exceed_the_published_claim(
+    tmp_path: Path, epsilon: float, least: float, most: float
+) -> None:
+    """Of the ordered pairs of 100 words, from outputs that have a probability of 1e-4 or more under the first word."""
+    WordVectors.load(vectors()).whole_words().first(1000).save(tmp_path / "embedded.npz")
+    mechanism = make(tmp_path / "embedded.npz", as_published=True)
+    (log_p,) = mechanism.laws(["the"]).log_probabilities(np.arange(0, 1000, 10), [epsilon])
+    loss = np.where(log_p[:, None] >= np.log(1e-4), log_p[:, None] - log_p, -np.inf).max(axis=-1)
+    share = (loss > epsilon)[~np.eye(100, dtype=bool)].mean()
+    assert least <= share <= most
 
 
 @pytest.mark.parametrize("as_published", [True, False])
