@@ -135,7 +135,12 @@ def _rows(question: Question, allowed: float, of: Subject, trials: int | None) -
     for each in statuses(question, limit, of, question.observe(of, count) if shown is None else [shown]):
         evidence = each.evidence
         row = {"figure": evidence.of, "measure": evidence.scale.measure, "allowed": allowed, "trials": evidence.data.n}
-        row |= {"point": point(evidence), "low": each.low, "high": each.high, "by": str(evidence.by)}
+        row |= {
+            "point": max(point(evidence), evidence.scale.figure(0.0)),
+            "low": each.low,
+            "high": each.high,
+            "by": str(evidence.by),
+        }
         rows.append(row | {"decision": each.status, "needed": each.needed})
     return rows
 

@@ -155,6 +155,7 @@ def test_bounds_contain_what_is_known_of_randomised_response(name: str) -> None:
         "worst_pair": math.log((1 + apart) / (1 - apart)),
     }.get(name)
     assert (rows["low"] <= rows["high"]).all()
+    assert (rows["point"] >= 0).all(), "no figure here has negative values"
     if true is not None:
         assert (rows["low"] <= true + 1e-9).all()
     if name in ("which_text", "identifiers"):
