@@ -146,11 +146,8 @@ def _cells(target: float, search: Search, mechanisms: Sequence[str], datasets: S
     """The rows of the cells of params.yaml."""
     from epsilometer.pipeline.calibrating import calibrate_cells
     from epsilometer.pipeline.params import read
-    from epsilometer.questions.which_text import WhichText
     from epsilometer.studies.texts.calibrating.losses import progress
 
-    if not isinstance(search.question, WhichText):
-        raise UserError("params.yaml is searched by which_text; give a FILE to search by another question")
     watch = partial(progress, search=search)
     with withheld():
         return list(calibrate_cells(read(), target, search, mechanisms=mechanisms, datasets=datasets, watch=watch))

@@ -234,7 +234,7 @@ def _download(pin: Pin, folder: Path) -> Path:
         )
     say(f"{pin}: downloading its wheel" + (f", {amount(pin.size)}" if pin.size else ""))
     requirement = folder / "requirement.txt"
-    requirement.write_text(f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256}\n", encoding="utf-8")
+    atomic.write_text(f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256}\n", requirement)
     # -P: a pip.py of the current folder is not run. TMPDIR: so that only the disk of the cache needs space.
     ran = subprocess.run(
         [sys.executable, "-P", "-m", "pip", *_DOWNLOAD, "--dest", str(folder), "--requirement", str(requirement)],

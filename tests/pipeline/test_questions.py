@@ -220,7 +220,7 @@ def test_a_wrong_entry_is_refused_before_anything_runs(project: Path, entry: dic
 def test_a_budget_of_a_mechanism_that_takes_none_is_refused(project: Path) -> None:
     params = changed() | {"mechanisms": {"keeps": {"mechanism": "identity"}}}
     write(project, params)
-    with pytest.raises(UserError, match=r"questions.names.epsilons must be left out"):
+    with pytest.raises(UserError, match=r"questions.names.epsilons is 4, but this mechanism takes no"):
         check(read())
 
 

@@ -138,7 +138,9 @@ def test_a_folder_that_others_can_fill_is_refused(tmp_path, monkeypatch, others)
     else:
         folder.symlink_to(target)
         os.lchown(folder, 65534, 65534)
-    with pytest.raises(UserError, match="every user may write" if others == "open" else "another user, number 65534"):
+    with pytest.raises(
+        UserError, match="can be written by every user" if others == "open" else "another user, number 65534"
+    ):
         start(folder, None, "text", "identity")
     assert not list(folder.iterdir())
 
