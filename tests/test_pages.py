@@ -298,8 +298,8 @@ def test_the_workflow_of_the_gate_gives_inputs_that_the_action_has() -> None:
 
 
 SERVED = {"deployed"}  # tests/cli/test_deployed.py has a service for it
-PASTED = {"leaderboard": "profiles/leaderboard.yaml", "one-run": "profiles/training.yaml", "scale": "params.yaml",
-          "security": "params.yaml", "training-sigma": "profiles/training.yaml"}  # fmt: skip
+PASTED = {"leaderboard": "profiles/leaderboard.yaml", "one-run": "profiles/training.yaml", "questions": "params.yaml",
+          "scale": "params.yaml", "security": "params.yaml", "training-sigma": "profiles/training.yaml"}  # fmt: skip
 OF_THEIR_OWN = {"gate", "your-own-mechanism", "your-own-texts", *SERVED}  # tests, above and below
 
 
