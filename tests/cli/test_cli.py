@@ -30,7 +30,7 @@ from epsilometer.pipeline.checking import AbsentError
 from epsilometer.runtime.progress import parse
 from tests.support.commands import call
 from tests.support.places import ROOT
-from tests.support.waiting import LAST_RESORT, finished
+from tests.support.waiting import LAST_RESORT, finished, wait_for
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 RUN = f"{shlex.quote(sys.executable)} -m epsilometer.cli"
