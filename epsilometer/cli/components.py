@@ -1,4 +1,4 @@
-"""What is shipped, and what a model needs: `epsilometer list` and `bounds`."""
+"""Lists of shipped components, and the clip bounds of a model: `epsilometer list` and `bounds`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which question can be asked in which way: all that its evidence allows."""
+"""The combinations of questions and ways to ask: all that a question's evidence allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of two mechanisms leaks less, or keeps more, by any question that has an outcome for each trial.
+"""A comparison of two mechanisms, by any question that has an outcome for each trial: which leaks less, or keeps more.
 
 Both are observed in the same trials. The sign test counts the trials in which their outcomes differ: where both leak
 alike, each of these is as likely to favour either. For outcomes of 0 or 1 it is McNemar's exact test. The test of the

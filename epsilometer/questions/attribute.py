@@ -1,4 +1,4 @@
-"""Which attribute shows: what attackers who learn from rewrites infer of a label, such as an author's age.
+"""The attribute that shows: attackers who learn from rewrites infer a label, such as an author's age.
 
 One half of the texts, drawn by author, is rewritten for attackers to learn from; the other half is for tests. One test
 text per author is kept, so that inferences are independent, and each class has equally many test texts. Attackers are
@@ -147,7 +147,7 @@ class Attribute:
         return None, why
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
-        """Return the evidence of each attacker, by this number of texts at most, of which one half is for tests."""
+        """Return the evidence of each attacker, by this number of texts at most. One half is for tests."""
         learned_from, test = self._parts(of, count)
         (rewrites,) = rewrite_all(of.mechanism, _job([*learned_from.originals, *test.originals], of), paced=True)
         learned_from = _released(learned_from, rewrites.texts[: len(learned_from)])

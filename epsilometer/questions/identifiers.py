@@ -1,8 +1,8 @@
-"""Which identifiers survive: the share that a rewrite still holds, by kind and, for planted ones, by shape.
+"""The identifiers that survive: the share that a rewrite still holds, by kind and, for planted ones, by shape.
 
 A trial is a text with one identifier of a kind. The identifiers are those that the texts' file records or, if it
-records none, planted ones (`auditing/identifiers`). The count covers every reader: an identifier that stands in a
-rewrite needs no attack.
+records none, planted ones (`auditing/identifiers`). The count covers every reader: an identifier that a rewrite
+holds needs no attack.
 """
 
 from __future__ import annotations

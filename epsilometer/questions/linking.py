@@ -1,6 +1,6 @@
-"""Who can be linked: whether an adversary who knows facts about people finds their rewrites (`auditing/linking/loss`).
+"""Linking: an adversary who knows facts about people looks for their rewrites (`auditing/linking/loss`).
 
-A trial is a set of people, of which an attack links a share rightly; sets are independent.
+A trial is a set of people. Its value is the share of them whom an attack links rightly. Sets are independent.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _AMPLE = 2  # multiple of the sets that could show a limit kept, since the numbe
 
 @component
 class Linking:
-    """facts: the column of what is known of each person; or author: the column that says whose each text is, where a
-    person is known by all other texts. among: the number of rewrites in a set. attacks: None for all.
+    """facts: the column with known facts about each person. author: instead, the column with the author of each text; a
+    person is then known by all other texts. among: the number of rewrites in a set. attacks: None for all.
     """
 
     facts: str | None = None

@@ -1,4 +1,4 @@
-"""What shows in the tail: delta at 4 nats by an attack's most confident guesses, which an average loss hides.
+"""The tail: delta at 4 nats by an attack's most confident guesses, which an average loss hides.
 
 A trial is one of `which_text`. Thresholds of the attack's score are learnt on separate trials (`estimation/tail.py`).
 """
@@ -52,7 +52,7 @@ class Tail:
         return min(2 * fewest_without(limit.allowed, min(1.0, errors.beta)), budget)
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
-        """Return the evidence of each attack in this number of trials, of which at most one half teaches thresholds."""
+        """Return the evidence of each attack in this number of trials. At most one half of them teaches thresholds."""
         learning = min(LEARNING, count // 2)
         guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="tail", tally=of.tally)
         learnt = self.learn(of, guesses(of.epsilon, 0, learning, range(len(of.attacks))))

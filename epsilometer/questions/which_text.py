@@ -1,4 +1,4 @@
-"""Which text was it: whether an attack names the source of a rewrite among k candidate texts (TeDA, arXiv:2603.22968).
+"""The source of a rewrite: an attack names one of k candidate texts (TeDA, arXiv:2603.22968).
 
 A trial is a candidate set and a fresh rewrite of one of its texts. The loss, in nats, follows from the rate of right
 guesses (TeDA eq. 10). An upper bound covers the attacks that ran.

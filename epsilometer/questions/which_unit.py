@@ -1,4 +1,4 @@
-"""Which word was it: a coin chooses every word of a text, and the adversary guesses all coins of a rewrite.
+"""The words of a text: a coin chooses each of them, and the adversary guesses all coins of a rewrite.
 
 Each word of a text gets a partner, another word of the texts; a fair coin chooses which of the two takes its place,
 and the resulting text is rewritten once. So n words give n guesses where a trial between whole texts gives one, and

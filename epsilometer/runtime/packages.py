@@ -189,7 +189,7 @@ def _place(pin: Pin) -> Path:
 
 
 def _remains() -> str:
-    """How the names of unfinished downloads of this machine begin; machines may share a home."""
+    """Return the first part of the names of unfinished downloads of this machine; machines may share a home."""
     return f"partial-{platform.node()}-"
 
 
