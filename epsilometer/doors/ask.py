@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from epsilometer.auditing.estimation.betting import interval
+from epsilometer.auditing.estimation.successes import below_chance
 from epsilometer.auditing.evidence.bounds import bounds
-from epsilometer.auditing.evidence.evidence import By
+from epsilometer.auditing.evidence.evidence import By, Hits
 from epsilometer.auditing.gate_statistics import point
 from epsilometer.auditing.question import Observed, Question, check
 from epsilometer.auditing.question import question as by_name
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.subject import Subject
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.core.guarantees import stored
+from epsilometer.runtime.progress import note
 
+_BELOW = 1e-6  # error at which an attack is called worse than blind guessing
 ANSWERS = {
     "epsilon": pl.Float64,
     "figure": pl.String,
@@ -54,12 +60,12 @@ def ask(
     """
     question = by_name(question)
     check(question, subject)
-    subjects = [subject] if epsilons is None else [subject.at(epsilon) for epsilon in epsilons]
+    subjects = [replace(subject, tally=Tally())] if epsilons is None else [subject.at(epsilon) for epsilon in epsilons]
     rows = []
     for of in subjects:
         observed = question.observe(of, question.usual if trials is None else trials)
         rows += answers(observed, of.epsilon, of.design.alpha)
-        of.tally.say()
+        say_answers(of)
     return Answers(rows, schema=ANSWERS, orient="row")
 
 
@@ -73,6 +79,27 @@ def answers(observed: Sequence[Observed], epsilon: float, alpha: float) -> list[
     best = max(shared, key=lambda row: (row["low"], row["point"]))
     most = max(row["high"] for row in shared)
     return [*rows, best | {"figure": f"{STRONGEST}: {best['figure']}", "high": most}]
+
+
+def turned_round(observed: Observed) -> bool:
+    """Return True if an attack is right significantly less often than blind guessing, so that it tells options apart.
+
+    Inverted, its guesses name the source: its outcomes neither show a limit kept, nor that a mechanism leaks less.
+    """
+    data, options = observed.evidence.data, observed.evidence.scale.options
+    if options is None or not len(observed.values):
+        return False
+    if isinstance(data, Hits):
+        return below_chance(data.right, data.n, options)
+    return interval(observed.values, 2 * _BELOW, fixed=True)[1] < 1 / options
+
+
+def say_answers(of: Subject) -> None:
+    """Print the faults of a subject's rewrites, and what repeated answers mean for the figures."""
+    of.tally.say()
+    memory = of.tally.memory(of.epsilon)
+    if memory is not None and (said := memory.said()):
+        note(said)
 
 
 def _row(observed: Observed, epsilon: float, alpha: float) -> dict[str, Any]:

@@ -15,9 +15,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing import text_audit as api
-from epsilometer.auditing.estimation.betting import interval
-from epsilometer.auditing.estimation.successes import below_chance
-from epsilometer.auditing.evidence.evidence import Covers, Hits
+from epsilometer.auditing.evidence.evidence import Covers
 from epsilometer.auditing.question import Gives, Observed, Question, check
 from epsilometer.auditing.results.comparison import Comparison, compare_strongest, holm
 from epsilometer.auditing.results.comparison import compare as by_sign
@@ -30,7 +28,7 @@ from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
 from epsilometer.auditing.trials.unread import say_language
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET, stored
-from epsilometer.doors.ask import answers
+from epsilometer.doors.ask import answers, turned_round
 from epsilometer.questions.which_text import WhichText
 from epsilometer.studies.texts import comparing
 
@@ -49,7 +47,6 @@ COMPARED = {
     "finding": pl.String,
 }
 SIDES = ("first", "second")
-_BELOW = 1e-6  # error at which an attack is called worse than blind guessing
 _ANY = 0.5  # lies in the range of every figure: shares, probabilities and nats
 
 Side = tuple[Named, float | None]
@@ -168,7 +165,7 @@ def _tested(sides: Sequence[Figures], alpha: float) -> list[_Tested]:
         pairs = {
             STRONGEST: compare_strongest(*({name: side[name].values for name in attacks} for side in sides))
         } | pairs
-    turned = {name for name in attacks if any(_below_chance(side[name]) for side in sides)}
+    turned = {name for name in attacks if any(turned_round(side[name]) for side in sides)}
     bounds = [_bounds(side, attacks, alpha) for side in sides]
     tests = []
     for name, pair in pairs.items():
@@ -230,16 +227,3 @@ def _same(first: Observed, second: Observed) -> bool:
     """Return True if both have an outcome for each of the same trials, as far as their texts tell."""
     texts = [[text for text, _ in each.of_texts] for each in (first, second)]
     return 0 < len(first.values) == len(second.values) and texts[0] == texts[1]
-
-
-def _below_chance(observed: Observed) -> bool:
-    """Return True if an attack is right significantly less often than blind guessing, so that it tells options apart.
-
-    Its outcomes do not show that either mechanism leaks less.
-    """
-    data, options = observed.evidence.data, observed.evidence.scale.options
-    if options is None:
-        return False
-    if isinstance(data, Hits):
-        return below_chance(data.right, data.n, options)
-    return interval(observed.values, 2 * _BELOW, fixed=True)[1] < 1 / options

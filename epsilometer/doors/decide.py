@@ -4,13 +4,14 @@ Every limit must be kept. Budgets are taken from the smallest up, and the first 
 larger one is called within. So any budget that is beyond a limit is called within with probability at most alpha / 2,
 however many budgets and limits there are (`auditing/decisions/decide.py` has the proof). A lower bound is wrong with
 probability at most alpha / 2 for each question. The number of trials is fixed beforehand. Where the stated law shows a
-limit kept for every adversary, and rewrites do not refute that law, no attack runs.
+limit kept for every adversary, and rewrites do not refute that law, no attack runs. With missing answers of a service,
+or by an attack that is right less often than by chance, nothing passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -24,9 +25,11 @@ from epsilometer.auditing.gate_statistics import Errors, point
 from epsilometer.auditing.question import Observed, Question, ShownByLaw, by_figure, check
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.subject import Subject
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.core.sizes import MOST_TRIALS
+from epsilometer.doors.ask import say_answers, turned_round
 
 COLUMNS = {
     "epsilon": pl.Float64,
@@ -67,11 +70,11 @@ def decide(
         raise UserError("nothing is limited; give a limit on a question (--limit which_text=1)")
     for question, _ in limits:
         check(question, of)
-    subjects = [of] if epsilons is None else [of.at(epsilon) for epsilon in sorted(epsilons)]
+    subjects = [replace(of, tally=Tally())] if epsilons is None else [of.at(epsilon) for epsilon in sorted(epsilons)]
     by_budget = []
     for subject in subjects:
         by_budget.append([row for question, allowed in limits for row in _rows(question, allowed, subject, trials)])
-        subject.tally.say()
+        say_answers(subject)
     words = in_sequence([heaviest(row["decision"] for row in rows) for rows in by_budget])
     every = [
         {"epsilon": stored(subject.epsilon)} | row
@@ -113,7 +116,11 @@ def shown_by_law(question: Question, limit: Limit, of: Subject, count: int) -> O
 
 
 def statuses(question: Question, limit: Limit, of: Subject, observed: Sequence[Observed]) -> list[Decided]:
-    """Return the status of a limit on each figure that was observed at one budget."""
+    """Return the status of a limit on each figure that was observed at one budget.
+
+    Nothing passes where answers of a service are missing, since a missing answer looks private, or by an attack that is
+    right less often than by chance.
+    """
     errors, groups, every = _errors(of), by_figure(observed), []
     below, above = errors.alpha / len(groups), errors.beta
     for group in groups:
@@ -123,6 +130,8 @@ def statuses(question: Question, limit: Limit, of: Subject, observed: Sequence[O
         needed = _needed(question, limit, of, len(groups), errors=errors) if word is Status.OPEN else None
         few = needed is not None and needed > evidence.data.n
         word = Status.NOT_TESTABLE if few else word
+        if word.passes and (of.tally.total.missing or any(turned_round(each) for each in group)):
+            word = Status.OPEN
         every.append(Decided(evidence, word, low, high, needed=needed if few else None))
     return every
 

@@ -31,6 +31,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.core.likelihood import has_law
 from epsilometer.core.sizes import MOST_TRIALS
+from epsilometer.doors.ask import turned_round
 from epsilometer.game.play import queried
 from epsilometer.models.spending import Dry
 from epsilometer.questions.tail import LEARNING
@@ -130,6 +131,8 @@ def judged_once(
     for group in by_figure(question.observe(of, count)):
         of_figure = judge([each.evidence for each in group], limit, tests=tests, errors=errors)
         shown = next(each for each in group if each.evidence is of_figure.evidence)
+        if of_figure.status.passes and any(turned_round(each) for each in group):
+            of_figure = replace(of_figure, status=Status.OPEN, turned=True)
         judged.append(replace(of_figure, row=shown.row, of_texts=shown.of_texts))
     return judged
 
@@ -203,7 +206,9 @@ class _Played:
         of, questions = self.of, self.counted
         everyone, learning = range(len(of.attacks)), 0
         learnt: list[Sequence[Any]] = [[None] * len(of.attacks)] * len(questions)
-        if any(question.learns for question in questions) and (learning := min(LEARNING, budget // 2)):
+        if any(question.learns for question in questions):
+            if not (learning := min(LEARNING, budget // 2)):
+                raise UserError(f"a tail takes trials to learn from and others to judge; {budget} rewrites are left")
             separate = _guesses(of, "gate thresholds")(of.epsilon, 0, learning, everyone)
             learnt = [question.learn(of, separate) for question in questions]
         guesses, of_texts = _guesses(of, "gate"), {name: list[tuple[str, bool]]() for name in of.attacks}

@@ -112,8 +112,9 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
         if (then := getattr(before, what)) != value:
             raise UserError(f"the baseline has other {what} ({then}, now {value}); accept a new one")
     of = of.seeded(before.seed)
-    date = datetime.now(UTC)
-    earlier = sum(text.startswith(f"{date.year:04}-") for text in before.reaudits)
+    # A clock that was set back must not find an earlier year's alpha unspent.
+    date = max([*before.reaudits, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"])
+    earlier = sum(text[:4] == date[:4] for text in before.reaudits)
     measured = {
         _row(of, entry.question, name): _measured(figure, before.alpha)
         for entry in before.questions
@@ -125,8 +126,7 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
         for name, figure in _figures(asked_for, of, entry.count).items()
     }
     drifts = judge(measured, again, level(before.alpha, earlier))
-    stamp = [*before.reaudits, max([*before.reaudits, f"{date:%Y-%m-%dT%H:%M:%SZ}"])]
-    return before.model_copy(update={"reaudits": stamp}), drifts
+    return before.model_copy(update={"reaudits": [*before.reaudits, date]}), drifts
 
 
 def exit_code(drifts: Sequence[Drift]) -> int:

@@ -26,7 +26,7 @@ from epsilometer.auditing.subject import Subject
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.core.tables import Schema
-from epsilometer.doors.ask import ANSWERS, answers
+from epsilometer.doors.ask import ANSWERS, answers, say_answers
 from epsilometer.doors.decide import in_sequence, shown_by_law, statuses
 from epsilometer.reaudit.hashes import DIGITS
 
@@ -95,7 +95,7 @@ def _rows(question: Question, of: Subject, count: int, allowed: float | None) ->
         law = shown_by_law(question, limit, of, count)
         decided = {each.evidence.of: each for each in statuses(question, limit, of, observed if law is None else [law])}
         observed += [law] if law is not None else []
-    of.tally.say()
+    say_answers(of)
     rows = []
     for row, each in zip_longest(answers(observed, of.epsilon, of.design.alpha), observed):
         row |= {"at_least": limit is not None and limit.at_least, "outcomes": []}

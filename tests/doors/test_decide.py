@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -9,6 +10,7 @@ from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.question import question
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.core.errors import UserError
+from epsilometer.core.flaws import Flaw
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.doors.decide import decide
@@ -67,6 +69,38 @@ def test_too_few_trials_test_nothing_and_say_how_many_would() -> None:
     needed = table.filter(figure="lexical").item(0, "needed")
     again = decide([LOSS], of(lambda text, rng: "nothing", None), trials=needed)
     assert words(again) == [(None, Status.NOT_EXCEEDED)]
+
+
+class Inverted:
+    """An attack that names the other candidate wherever it knows the source."""
+
+    def guess(self, rewrites, candidates, context):
+        texts = [context.texts[i] for i in candidates[:, 0]]
+        return np.array([int(text == rewrite) for text, rewrite in zip(texts, rewrites.texts, strict=True)])
+
+
+def test_an_attack_that_is_always_wrong_lets_nothing_pass() -> None:
+    """It tells the candidates of the identity apart in each of 500 trials: inverted, it names the source."""
+    inverted = subject(TEXTS, "identity", None, [Inverted()])
+    assert words(decide([LOSS], inverted, trials=500)) == [(None, "open")]
+
+
+class Withholding:
+    """A service that refuses one answer in ten, and says nothing of any text."""
+
+    has_budget = False
+
+    def rewrite(self, texts, epsilon, noise):
+        flaws = np.where(noise.uniforms()[:, 0] < 0.1, Flaw.WITHHELD, Flaw.NONE).astype(np.uint8)
+        return Rewrites(["sorry"] * len(texts), flaws=flaws)
+
+    def guarantee(self, epsilon):
+        return None
+
+
+@pytest.mark.parametrize("limit", [LOSS, (question("identifiers", {"kinds": ["date"]}), 0.1)])
+def test_a_missing_answer_is_not_private(limit) -> None:
+    assert words(decide([limit], of(Withholding(), None), trials=400)) == [(None, "open")]
 
 
 def test_bad_input() -> None:

@@ -11,7 +11,9 @@ from epsilometer.auditing.evidence.status import Change
 from epsilometer.auditing.question import question
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.core.errors import UserError
+from epsilometer.doors import reaudit as reauditing
 from epsilometer.doors.reaudit import accept, read, reaudit, write
+from epsilometer.reaudit import drift
 
 TEXTS = [f"{who} wants {what} at {when}" for who in "abcd" for what in ("tea", "milk", "rum") for when in "12345"]
 TABLE = pl.DataFrame({"text": TEXTS, "author": [text[0] for text in TEXTS]})
@@ -64,6 +66,21 @@ def test_a_leaner_level_for_each_further_audit_of_a_year(tmp_path: Path) -> None
         assert len(baseline.reaudits) == count
         baseline, _ = reaudit(baseline, of(0.2))
     assert baseline.reaudits == sorted(baseline.reaudits)
+
+
+def test_a_clock_that_is_set_back_spends_no_alpha_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels: list[int] = []
+
+    def spied(alpha: float, earlier: int) -> float:
+        levels.append(earlier)
+        return drift.level(alpha, earlier)
+
+    monkeypatch.setattr(reauditing, "level", spied)
+    baseline = accept({"which_text": question("which_text")}, of(0.2), trials=50)
+    baseline = baseline.model_copy(update={"reaudits": ["2199-01-01T00:00:00Z", "2199-01-02T00:00:00Z"]})
+    after, _ = reaudit(baseline, of(0.2))
+    assert levels == [2]
+    assert after.reaudits[-1].startswith("2199-")
 
 
 def test_other_texts_and_questions_without_outcomes_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,7 +42,8 @@ def average_by_law(
     low, high = (row[name] for name in columns)
     if high is None or high > limit.allowed:
         return None, None
-    p = law_p_value(of, of.pool.texts, pairs.numbers[_drawn_places(pairs, rewrites, of)], row["all_high"])
+    loss = math.inf if row["all_high"] is None else row["all_high"]
+    p = law_p_value(of, of.pool.texts, pairs.numbers[_drawn_places(pairs, rewrites, of)], loss)
     if p is not None and p > errors.alpha:
         by = By.LAW if row["released"] else By.LATENTS
         bounds = Computed(low if row["released"] and low is not None else 0.0, high, ALPHA / 2, row["compared"])

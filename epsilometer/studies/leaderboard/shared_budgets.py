@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
-from epsilometer.runtime import checksums
-from epsilometer.runtime.progress import note
+from epsilometer.runtime.resuming import Parts
 from epsilometer.studies.leaderboard.tables import parts_folder
 
 FOLDER = Path("data/leaderboard_budgets")
@@ -56,16 +53,13 @@ def shared(folder: Path | None, epsilons: Sequence[float], measure: Measure) -> 
     """
     if folder is None:
         return dict(measure(epsilons)) if epsilons else {}
-    held = {epsilon: each for epsilon in epsilons if (each := _read(folder / f"{epsilon!r}")) is not None}
-    new = [epsilon for epsilon in epsilons if epsilon not in held]
+    finished = Parts(folder)
+    new = [epsilon for epsilon in epsilons if repr(epsilon) not in finished]
     for epsilon, each in (measure(new) if new else {}).items():
-        place = folder / f"{epsilon!r}"
-        place.mkdir(parents=True, exist_ok=True)
-        tables.write_array(each.cosines, place / "cosines.npy")
-        tables.write_json({"figures": [dict(row) for row in each.figures]}, place / "figures.json")
-        checksums.write(place)
-        held[epsilon] = each
-    return {epsilon: held[epsilon] for epsilon in epsilons}
+        with finished.part(repr(epsilon)) as place:
+            tables.write_array(each.cosines, place / "cosines.npy")
+            tables.write_json({"figures": [dict(row) for row in each.figures]}, place / "figures.json")
+    return {epsilon: _read(folder / repr(epsilon)) for epsilon in epsilons}
 
 
 def folder_of(cell: str, dataset: str, *settings: object) -> Path | None:
@@ -93,15 +87,6 @@ def _without_loss(record: bytes) -> bytes:
     return json.dumps(content, sort_keys=True).encode()
 
 
-def _read(place: Path) -> Measured | None:
-    """Return a whole measurement; None where there is none. Removes a damaged one, with a note."""
-    if not (place / checksums.NAME).is_file():
-        return None
-    try:
-        checksums.check(place)
-    except UserError:
-        note(f"{place}, measured by another cell, is damaged since; it is measured again")
-        shutil.rmtree(place)
-        return None
+def _read(place: Path) -> Measured:
     figures = json.loads((place / "figures.json").read_bytes())["figures"]
     return Measured(np.load(place / "cosines.npy", allow_pickle=False), figures)
