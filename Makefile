@@ -31,7 +31,7 @@ export PREFECT_HOME := $(CURDIR)/.prefect
 .PHONY: audit utility anonymize training leaderboard test lint test-slow flow reaudit ui ui-stop bench docs setup setup-test install profile
 
 audit: setup profile
-	@cd $(FOLDER) && exec epsilometer repro
+	@cd $(FOLDER) && exec epsilometer pipeline repro
 
 utility anonymize training leaderboard:
 	@$(MAKE) --no-print-directory audit PROFILE=$@

@@ -16,9 +16,9 @@ from epsilometer.project.sections import Section
 PAGE = Path(__file__).parent / "settings.md"
 HEAD = """# Settings
 
-For whoever writes or edits `params.yaml`: every setting, its values, its default and what it does. `epsilometer check`
-says whether a file is valid before anything runs. Settings of mechanisms, attacks and metrics stand in their own files
-([list](mechanisms.md)).
+For whoever writes or edits `params.yaml`: every setting, its values, its default and what it does.
+`epsilometer check params` says whether a file is valid before anything runs. Settings of mechanisms, attacks and
+metrics stand in their own files ([list](mechanisms.md)).
 
 Written by `python docs/settings.py` from the code that reads the file; do not edit. `{name: …}` stands for entries that
 you name.

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import typer
 import yaml
 
 import epsilometer
@@ -31,12 +30,11 @@ from epsilometer.auditing.claims.verdicts import NOT_CHECKED, VIOLATED, p_value
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.trials.design import Design
-from epsilometer.cli import app as cli
 from epsilometer.cli import main
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
 from epsilometer.pipeline import params
-from tests.support.commands import app
+from tests.support.commands import app, leaves
 from tests.support.page_project import write_project
 from tests.support.places import ROOT
 from tests.support.processes import OUTSIDE
@@ -111,14 +109,16 @@ def queries(count: int = 400) -> list[str]:
 @pytest.mark.parametrize("call", calls())
 def test_every_command_has_the_options_that_it_is_shown_with(call: str) -> None:
     _, name, *arguments = shlex.split(call)
-    group: Any = typer.main.get_command(cli.app)
-    command = group.commands[name]
+    command: Any = leaves().get(name)
+    if command is None:
+        name = f"{name} {arguments.pop(0)}"
+        command = leaves()[name]
     command.make_context(name, arguments)
 
 
 def test_every_command_is_in_the_table() -> None:
-    group: Any = typer.main.get_command(cli.app)
-    assert {call.split()[1] for call in calls("commands")} == set(group.commands)
+    shown = [call.split()[1:3] for call in calls("commands")]
+    assert {" ".join(words) if " ".join(words) in leaves() else words[0] for words in shown} == set(leaves())
 
 
 def test_every_target_and_module_that_is_called_exists() -> None:
@@ -483,16 +483,16 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "tests/mechanisms/selection/test_privrewrite.py has a server",
     "epsilometer ask linking reviews.csv --mechanism": "needs authors; tests/cli/test_ask.py has some",
     "epsilometer ask linking reviews.csv --rewrites": "likewise; tests/auditing/linking has some",
-    "epsilometer bench": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
+    "epsilometer check estimators": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
     "epsilometer claims": "above, with what it prints",
-    "epsilometer dossier": "a finished audit: tests/studies/texts/report/test_dossier.py",
-    "epsilometer fetch": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
+    "epsilometer results dossier": "a finished audit: tests/studies/texts/report/test_dossier.py",
+    "epsilometer check params --fetch": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
     "epsilometer gate reviews.csv --mechanism mine.py --limit attribute": "needs labels of authors; as the next",
     "epsilometer gate reviews.txt --mechanism masker.py": "tests/cli/test_gate.py has the masker",
     "epsilometer ask identifiers reviews.txt --mechanism masker.py": "as the last",
     "epsilometer gate reviews.jsonl": "needs facts about people; tests/cli/test_gate.py has some",
-    "epsilometer repro leaderboard_cells": "minutes; tests/pipeline/test_leaderboard_stages.py has a small one",
-    "epsilometer why": "after an edit: tests/pipeline/test_code.py",
+    "epsilometer pipeline repro leaderboard_cells": "minutes; a small one: tests/pipeline/test_leaderboard_stages.py",
+    "epsilometer pipeline why": "after an edit: tests/pipeline/test_code.py",
     "export RAY": "needs several machines; tests/runtime/test_scaling.py has two processes",
     "git ": "changes the repository; tests/pipeline/test_profiles.py keeps results in one of its own",
     "make leaderboard": "hours, as its cells",

@@ -58,7 +58,8 @@ def _run(words: Sequence[str]) -> int:
 
 def _own(words: Sequence[str]) -> bool:
     """Whether a command runs stages: those end with the run that started them, and say themselves what went wrong."""
-    return next((word for word in words if not word.startswith("-")), None) in ("stage", "repro")
+    first, *others = [word for word in words if not word.startswith("-")] or [""]
+    return (others[:1] if first == "pipeline" else [first]) in (["stage"], ["repro"])
 
 
 def _call(words: Sequence[str]) -> int:

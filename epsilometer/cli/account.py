@@ -1,4 +1,4 @@
-"""`epsilometer account`: what a private training may claim, by every accountant, and the noise for a target."""
+"""`epsilometer training account`: what a private training may claim, and the noise for a target."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ def account(
     target: Annotated[float | None, typer.Option(help="Target epsilon, whose noise is printed, too.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Count what a private training loses: the exact epsilon's bracket, Renyi, and what is published.
+    """Count the epsilon that a private training may claim.
 
-    Nothing is trained. Prints a row for every statement: its accountant, neighbours, sampling, delta, and the ends of
-    the epsilon in nats; `-` where an accountant knows no lower end. The row `approximation` is about what an average of
-    draws loses, not an end that is proved. With --target, also the sigma or kappa that meets it.
+    It states the exact epsilon's bracket, that of Renyi, and what is published; nothing is trained. Prints a row for
+    every statement: its accountant, neighbours, sampling, delta, and the ends of the epsilon in nats; `-` where an
+    accountant knows no lower end. The row `approximation` is about what an average of draws loses, not an end that is
+    proved. With --target, also the sigma or kappa that meets it.
     """
     if noise not in _NOISES:
         raise unknown("--noise", noise, _NOISES)

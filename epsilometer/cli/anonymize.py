@@ -14,9 +14,12 @@ from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
     DrawnSeed,
+    Epsilon,
     Json,
     Settings,
     TextOptions,
+    Vectors,
+    out_option,
     read_settings,
     writable,
 )
@@ -58,17 +61,13 @@ def anonymize(
     ] = [],  # noqa: B006
     keep: Annotated[list[str], typer.Option(help="Label to keep, a column of --labelled; repeatable.")] = [],  # noqa: B006
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)] = "idt",
-    epsilon: Annotated[float | None, typer.Option(help="Privacy budget of a mechanism that takes one.")] = None,
+    epsilon: Epsilon = None,
     kind: Annotated[list[str], typer.Option(help="linear, encoder or transformer; repeatable.")] = ["linear"],  # noqa: B006
     auxiliaries: Annotated[
         Path | None, typer.Option(help="Folder of auxiliaries; if it has none, they are trained and stored there.")
     ] = None,
-    vectors: Annotated[
-        Path | None, typer.Option(help="File of word vectors for training (default: the bundled vectors).")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Table to write (.csv, .parquet, .jsonl) instead of lines.", callback=_table)
-    ] = None,
+    vectors: Vectors = None,
+    out: Annotated[Path | None, out_option(_table)] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print what revealed an attribute, and how certain each reason is.")
     ] = False,
@@ -78,10 +77,12 @@ def anonymize(
     settings: Settings = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
-    """Change texts so that a classifier of an attribute errs and one of a useful label does not.
+    """Change texts until a classifier misses an attribute.
 
-    This guarantees no epsilon: who trains a classifier on such rewrites may infer the attribute again, and who has the
-    texts can tell which of them was rewritten. `epsilometer ask attribute --rewrites` measures both.
+    A classifier of a useful label (--keep) should still be right. With --out a table is written (.csv, .parquet,
+    .jsonl) instead of lines. This guarantees no epsilon: who trains a classifier on such rewrites may infer the
+    attribute again, and who has the texts can tell which of them was rewritten. `epsilometer ask attribute --rewrites`
+    measures both.
     """
     from epsilometer.auditing.trials.unread import unread
     from epsilometer.core.mechanism import budgets

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from epsilometer.cli import (
     account,
     anonymize,
     ask,
     audit,
-    bench,
     calibrate,
     canaries,
+    check,
     claims,
     components,
     decide,
-    dossier,
     exact,
-    export,
     failures,
     gate,
     init,
     pipeline,
-    project,
+    results,
     rewrite,
 )
 from epsilometer.cli.command import Command, Group
@@ -34,12 +34,9 @@ from epsilometer.cli.output import tell
 from epsilometer.core.file_names import SHOW, names_shown
 from epsilometer.core.version import VERSION
 
-app = typer.Typer(
-    cls=Group,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+_PLAIN: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
+
+app = typer.Typer(cls=Group, **_PLAIN)
 
 
 def _say_version(wanted: bool) -> None:
@@ -64,41 +61,72 @@ def options(
         context.with_resource(names_shown(True))
 
 
-for command in (
-    audit.audit,
-    ask.ask,
-    failures.probe,
-    exact.exact,
-    rewrite.rewrite,
-    anonymize.anonymize,
-    calibrate.calibrate,
-    calibrate.compare,
-    canaries.canaries,
-    canaries.one_run,
-    claims.claims,
-    claims.plan,
-    account.account,
-    components.bounds,
-    gate.gate,
-    gate.schema,
-    decide.decide,
-    decide.reaudit,
-    dossier.dossier,
-    bench.bench,
-    init.init,
-    project.check,
-    project.fetch,
-    project.doctor,
-    project.report,
-    project.accept,
-    project.history,
-    export.export,
-    export.results,
-    export.diff,
-):
-    app.command(cls=Command)(flat(command))
-app.command("list", cls=Command)(flat(components.listed))
-app.command()(pipeline.stage)
-app.command(context_settings=pipeline.PASSED_ON)(pipeline.repro)
-app.command()(pipeline.compose)
-app.command()(pipeline.why)
+def _group(name: str, about: str) -> typer.Typer:
+    """A command that has commands of its own."""
+    group = typer.Typer(cls=TyperGroup, help=about, no_args_is_help=True, **_PLAIN)
+    app.add_typer(group, name=name)
+    return group
+
+
+def _add(commands: Mapping[str, Callable[..., None]], group: typer.Typer) -> None:
+    for name, command in commands.items():
+        group.command(name, cls=Command)(flat(command))
+
+
+_add(
+    {
+        "audit": audit.audit,
+        "ask": ask.ask,
+        "gate": gate.gate,
+        "decide": decide.decide,
+        "rewrite": rewrite.rewrite,
+        "anonymize": anonymize.anonymize,
+        "list": components.listed,
+        "init": init.init,
+    },
+    app,
+)
+checks = _group("check", "Check a project, a component, or this machine.")
+_add(
+    {
+        "params": check.params,
+        "mechanism": check.mechanism,
+        "attack": check.attack,
+        "metric": check.metric,
+        "machine": check.machine,
+        "estimators": check.estimators,
+    },
+    checks,
+)
+stages = _group("pipeline", "Run the stages of a project, or say why they are stale.")
+stages.command(context_settings=pipeline.PASSED_ON)(pipeline.repro)
+for command in (pipeline.why, pipeline.compose, pipeline.stage):
+    stages.command()(command)
+shown = _group("results", "Show, export and compare the results of a project.")
+_add(
+    {
+        "show": results.report,
+        "export": results.export,
+        "dossier": results.dossier,
+        "diff": results.diff,
+        "history": results.history,
+        "accept": results.accept,
+        "tables": results.tables,
+    },
+    shown,
+)
+_add(
+    {
+        "compare": calibrate.compare,
+        "calibrate": calibrate.calibrate,
+        "reaudit": decide.reaudit,
+        "claims": claims.claims,
+        "plan": claims.plan,
+        "exact": exact.exact,
+        "probe": failures.probe,
+    },
+    app,
+)
+training = _group("training", "Account for, and audit, a private training.")
+_add({"account": account.account, "canaries": canaries.canaries, "one-run": canaries.one_run}, training)
+_add({"bounds": components.bounds}, app)

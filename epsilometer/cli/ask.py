@@ -11,19 +11,16 @@ import typer
 
 from epsilometer.cli.asking import With, of_one
 from epsilometer.cli.options import (
+    Alpha,
+    Attacks,
     Columns,
-    EndpointOptions,
     Epsilons,
     Json,
-    MechanismName,
-    Program,
-    Public,
     Rewriting,
     Seed,
-    Settings,
-    TextFile,
+    Temperature,
     TextOptions,
-    Workers,
+    Trials,
     numbers,
     read_settings,
     shipped,
@@ -45,18 +42,11 @@ if TYPE_CHECKING:
 class RewriteSource(Rewriting):
     """The rewrites' source: a mechanism, program or service on a file's texts, or a file of recorded rewrites."""
 
-    file: TextFile = None
-    mechanism: MechanismName = None
-    command: Program = None
-    workers: Workers = 1
     rewrites: Annotated[
         Path | None,
         typer.Option(help="File of recorded rewrites: columns original, rewrite and, if there are budgets, epsilon."),
     ] = None
     epsilons: Epsilons = None
-    settings: Settings = field(default_factory=list)
-    public: Public = None
-    service: EndpointOptions = field(default_factory=EndpointOptions)
 
     def check(self, question: Question) -> None:
         """Refuse two sources, none, a missing FILE, and options without effect beside the source."""
@@ -95,21 +85,10 @@ class RewriteSource(Rewriting):
 class Drawing:
     """The number of trials, and how they are drawn and judged."""
 
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            help="Trials of each epsilon, by default the question's usual number: 2000 of which_text, or all that "
-            "recorded rewrites allow."
-        ),
-    ] = None
+    trials: Trials = None
     candidates: Annotated[str, typer.Option(help="Size k of each candidate set; all: every text is a candidate.")] = "2"
-    temperature: Annotated[
-        float,
-        typer.Option(
-            help="Temperature of candidate sampling: below 0 distant candidates, above 0 similar ones, 0 uniform."
-        ),
-    ] = -10_000
-    alpha: Annotated[float, typer.Option(help="Error probability of each interval.")] = 0.01
+    temperature: Temperature = -10_000
+    alpha: Alpha = 0.01
     seed: Seed = 0
 
     @property
@@ -117,6 +96,7 @@ class Drawing:
         """The same for questions."""
         from epsilometer.auditing.trials.design import Design
 
+        assert self.temperature is not None, "it has a default"
         return Design(_size(self.candidates), self.temperature, self.alpha, self.seed)
 
 
@@ -124,13 +104,7 @@ class Drawing:
 class Guessing:
     """The attacks, and the columns that are printed of them."""
 
-    attacks: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Attacks, separated by commas: shipped ones ({shipped('attacks/identification')}) and paths of "
-            ".py files. All that need no large model by default.",
-        ),
-    ] = None
+    attacks: Attacks = None
     attack_settings: Annotated[
         list[str], typer.Option("--attack-set", metavar="ATTACK.KEY=VALUE", help="A setting of an attack.")
     ] = field(default_factory=list)
@@ -170,7 +144,7 @@ def ask(
     with_settings: With = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
-    """Measure the figures of a question about a mechanism's rewrites.
+    """Answer a question about a mechanism's rewrites.
 
     `epsilometer list questions` describes each question and its settings. Prints a row for each epsilon and figure,
     with bounds that are each wrong with probability alpha / 2. With --columns all, or --json, all that was measured.

@@ -15,8 +15,10 @@ from epsilometer.cli.options import (
     TEXTS,
     Json,
     Public,
+    Rewritings,
     Settings,
     TextOptions,
+    Trials,
     mechanism_at,
     settings_of,
 )
@@ -69,7 +71,7 @@ class SearchOptions:
         float | None,
         typer.Option(help="Stop when high / low is at most this: 1.25 by default, 1.01 for exact measures."),
     ] = None
-    budget: Annotated[int, typer.Option(help="Most rewrites a mechanism and data set.")] = BUDGET
+    budget: Rewritings = BUDGET
     measure: Annotated[
         str,
         typer.Option(
@@ -107,11 +109,11 @@ def calibrate(
     public: Public = None,
     as_json: Json = False,
 ) -> None:
-    """Find the nominal epsilon at which each mechanism's loss meets a target, a row a mechanism and data set.
+    """Find the epsilon at which a mechanism's loss meets a target.
 
-    Without a FILE it needs the data sets as `make audit` prepared them, and keeps what was measured in
-    data/calibrating: a search that was stopped goes on, and one for another target uses what it can. Rewrites and
-    attacks fresh trials.
+    Prints a row for each mechanism and data set, each of which may take --budget rewrites. Without a FILE it needs the
+    data sets as `make audit` prepared them, and keeps what was measured in data/calibrating: a search that was stopped
+    goes on, and one for another target uses what it can. Rewrites and attacks fresh trials.
 
     With --question it searches by the figure of another question: the largest of its attacks or kinds. Nothing of that
     is kept.
@@ -203,18 +205,17 @@ def compare(
     first: Annotated[str, typer.Argument(help="A mechanism and its epsilon, tem=11; presidio, which takes none.")],
     second: Annotated[str, typer.Argument(help="Another, attacked on the same trials: mvc=70.")],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The last audit's trials else.")] = None,
-    trials: Annotated[
-        int | None, typer.Option(help="On texts of your own: 2,000 of which_text by default, else the usual number.")
-    ] = None,
+    trials: Trials = None,
     *,
     asked_for: QuestionOptions,
     reading: TextOptions,
     as_json: Json = False,
 ) -> None:
-    """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction.
+    """Test which of two mechanisms leaks less.
 
-    With --question by another question: the sign test on the trials in which their outcomes differ. Without a FILE it
-    reads two entries of `questions` in params.yaml with the same settings, data set and trials.
+    Both are attacked on the same trials, and McNemar's exact test, with Holm's correction, compares the outcomes. With
+    --question by another question: the sign test on the trials in which their outcomes differ. Without a FILE it reads
+    two entries of `questions` in params.yaml with the same settings, data set and trials.
     """
     from epsilometer.doors.compare import compare_on
     from epsilometer.pipeline.comparing import compare_entries

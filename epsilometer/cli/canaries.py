@@ -1,4 +1,4 @@
-"""`epsilometer canaries` and `epsilometer one-run`: an audit of a training of one's own, before and after it."""
+"""`epsilometer training canaries` and `one-run`: an audit of a training of one's own, before and after it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epsilometer.cli.options import DrawnSeed, FileOptions, Json, number
+from epsilometer.cli.options import Alpha, DrawnSeed, FileOptions, Json, TextColumn, number
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import no_column
@@ -28,7 +28,7 @@ def canaries(
     replaced: Annotated[
         bool, typer.Option("--replaced", help="A coin chooses between two labels, for neighbours by replacement.")
     ] = False,
-    text: Annotated[str, typer.Option(help="The column of the texts.")] = "text",
+    text: TextColumn = None,
     out: Annotated[
         Path | None, typer.Option(help="File to train on (default: FILE.planted, in the format of FILE).")
     ] = None,
@@ -37,11 +37,12 @@ def canaries(
     laid_out: FileOptions,
     seed: DrawnSeed = None,
 ) -> None:
-    """Plant canaries in a training set, and write a key that says which of them took part.
+    """Plant canaries in a training set, and write their key.
 
-    Train on what is written. Then score every canary of the key, in or not, by minus the trained model's loss at its
-    label (with --replaced by its loss at other_label less that at label), and give the scores to `epsilometer one-run`.
-    Both files are private: the key undoes the canaries' privacy, and both hold texts.
+    The key says which of them took part. Train on what is written. Then score every canary of the key, in or not, by
+    minus the trained model's loss at its label (with --replaced by its loss at other_label less that at label), and
+    give the scores to `epsilometer training one-run`. Both files are private: the key undoes the canaries' privacy, and
+    both hold texts.
     """
     from epsilometer.core.randomness import Noise
     from epsilometer.corpora import files
@@ -59,6 +60,7 @@ def canaries(
         raise UserError(f"{out} exists; name another file (--out), or delete it")
     if key.exists():
         raise UserError(f"{key} exists, and a key that is lost cannot be drawn again; name another file (--key)")
+    text = text or "text"
     request = CanaryRequest(text, label, count, kind=kind, replaced=replaced)  # type: ignore[arg-type]  # it checks the kind
     table = files.read(file, layout)
     for column in (text, label):
@@ -76,7 +78,7 @@ def canaries(
 
 def one_run(
     scores: Annotated[Path, typer.Argument(help="A table with the columns canary and score; larger: rather in.")],
-    key: Annotated[Path, typer.Option(help="Key written by `epsilometer canaries`.")],
+    key: Annotated[Path, typer.Option(help="Key written by `epsilometer training canaries`.")],
     delta: Annotated[float, typer.Option(help="Delta of the proved epsilon; below 1/n.")],
     guesses: Annotated[
         int | None,
@@ -85,13 +87,14 @@ def one_run(
     claim: Annotated[
         list[str], typer.Option(metavar="EPSILON,DELTA", help="Claim as EPSILON,DELTA; several pairs are one claim.")
     ] = [],  # noqa: B006
-    alpha: Annotated[float, typer.Option(help="Lower bounds hold with probability 1 - alpha / 2.")] = 0.01,
+    alpha: Alpha = 0.01,
     as_json: Json = False,
 ) -> None:
-    """Bound epsilon from below by the scores of canaries, after one training run.
+    """Bound epsilon from below by the scores of canaries.
 
-    By two methods whatever the training is, and by a third if its trade-off curve is a Gaussian's. 0 is no evidence.
-    Ends with 1 where the claim is violated, with 3 where so many canaries could not refute it.
+    By two methods whatever the training is, and by a third if its trade-off curve is a Gaussian's. Each bound holds
+    with probability 1 - alpha / 2, and 0 is no evidence. Ends with 1 where the claim is violated, with 3 where so many
+    canaries could not refute it.
     """
     from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
     from epsilometer.auditing.one_run.scores import one_run as prove

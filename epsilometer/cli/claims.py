@@ -7,7 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from epsilometer.cli.options import A_MECHANISM, Json, Public, Settings, Vectors, number, settings_of
+from epsilometer.cli.options import (
+    A_MECHANISM,
+    Alpha,
+    Epsilon,
+    Json,
+    Public,
+    Seed,
+    Settings,
+    Vectors,
+    number,
+    settings_of,
+)
 from epsilometer.cli.output import show, shown, tell
 from epsilometer.core.errors import UserError, printable
 from epsilometer.core.guarantees import stored
@@ -17,19 +28,20 @@ from epsilometer.runtime.withholding import withheld
 
 def claims(
     mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
-    epsilon: Annotated[float | None, typer.Option(help="Privacy budget (default: the worst of eight).")] = None,
+    epsilon: Epsilon = None,
     vectors: Vectors = None,
     vocabulary: Annotated[int, typer.Option(help="Number of words; of up to 5,000, all pairs are compared.")] = 1000,
     as_published: Annotated[bool, typer.Option("--as-published", help="Check the form as published.")] = False,
     settings: Settings = [],  # noqa: B006 - typer copies it
     public: Public = None,
-    alpha: Annotated[float, typer.Option(help="Error probability of a sampled check.")] = 0.01,
-    seed: Annotated[int, typer.Option(help="Seed of a sampled check.")] = 0,
+    alpha: Alpha = 0.01,
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Check a claim against its worst case: all pairs of inputs, all outputs.
+    """Check a privacy claim against its worst case.
 
-    Ends with 1 where a claim is violated, with 3 where it could not be checked at any budget that you named.
+    The worst case is over all pairs of inputs and all outputs; without --epsilon that of eight budgets is shown. Ends
+    with 1 where a claim is violated, with 3 where it could not be checked at any budget that you named.
     """
     from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
     from epsilometer.auditing.one_claim import check
@@ -84,13 +96,14 @@ def plan(
     width: Annotated[float | None, typer.Option(help="Largest width of its interval, in nats.")] = None,
     power: Annotated[float, typer.Option(help="Probability that the trials suffice.")] = 0.9,
     candidates: Annotated[str, typer.Option(help="Sizes k of candidate sets.")] = "2,4,8,16",
-    alpha: Annotated[float, typer.Option(help="Error probability of the test, or of the interval.")] = 0.01,
+    alpha: Alpha = 0.01,
     tests: Annotated[int, typer.Option(help="Number of tests that share alpha.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Say how many trials refute a claim, or measure a loss within a width, were the best adversary at work.
+    """Say how many trials refute a claim or measure a loss.
 
-    A leak of `inf`: every guess is right. A weaker adversary needs more trials.
+    They suffice where the best adversary is at work. A leak of `inf`: every guess is right. A weaker adversary needs
+    more trials.
     """
     from epsilometer.auditing.planning import trials_for_width, trials_to_refute
 

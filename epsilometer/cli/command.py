@@ -2,45 +2,56 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from epsilometer.cli.translated import is_empty, translated
+from epsilometer.cli.translated import translated
 from epsilometer.core.errors import UserError
 from epsilometer.core.readable import check_name, check_readable
+from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import report, withhold
 
-_WRITTEN = ("out", "json_file", "markdown", "junit", "sarif", "html")  # parameters whose files are written
+_FIRST = ("audit", "ask", "gate", "decide", "rewrite", "anonymize", "init", "check", "list", "results", "pipeline")
+_EMPTY = re.compile(r"(--[\w-]+=)?")
+_WRITTEN = ("out", "report")  # parameters whose files are written
 
 
 class Group(TyperGroup):
     """The commands, which are found by the names of earlier versions, too."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As `TyperGroup`, with old commands and options translated."""
-        return super().resolve_command(ctx, translated(args))
+        """As `TyperGroup`, with old commands and options translated.
+
+        Raises UserError for an empty word, which as a path would mean the current folder.
+        """
+        command, *words = args
+        for number, word in enumerate(words, start=1):
+            if _EMPTY.fullmatch(word):
+                raise UserError(
+                    f"argument {number} of {command} is empty ({word!r}); give a value (an unset variable of the shell "
+                    "is an empty word)"
+                )
+        call = translated(args)
+        if notice := call.notice():
+            note(notice)
+        return super().resolve_command(ctx, call.words)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, those first that are used first."""
+        return sorted(super().list_commands(ctx), key=lambda name: (*_FIRST, name).index(name))
 
 
 class Command(TyperCommand):
     """Withholds what mechanisms and libraries print from its start until the process ends."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As `TyperCommand`. Raises UserError for an empty word, which as a path would mean the current folder."""
-        for number, word in enumerate(args, start=1):
-            if is_empty(word):
-                raise UserError(
-                    f"argument {number} of {ctx.info_name} is empty ({word!r}); give a value (an unset variable of the "
-                    "shell is an empty word)"
-                )
-        return list(super().parse_args(ctx, args))
-
     def invoke(self, ctx: Any) -> Any:
         """As `TyperCommand`. Raises UserError, before any work, for a path that is refused."""
         for name, value in ctx.params.items():
-            for path in value if isinstance(value, (list, tuple)) else [value]:
+            for path in _each(value):
                 if isinstance(path, Path):
                     (check_name if name in _WRITTEN else check_readable)(path)
         read = {path for name, value in ctx.params.items() if name not in _WRITTEN for path in _files(value)}
@@ -59,12 +70,21 @@ class Command(TyperCommand):
 def _written(values: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
     for name in _WRITTEN:
         for path in _files(values.get(name)):
-            yield "--" + name.removesuffix("_file"), path
+            yield f"--{name}", path
+
+
+def _each(value: Any) -> Iterator[Any]:
+    """The parts of an argument's value, where it is a list, or a list of pairs."""
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _each(part)
+    else:
+        yield value
 
 
 def _files(value: Any) -> Iterator[Path]:
     """The existing files that an argument's value, or a list of them, names."""
-    for each in value if isinstance(value, (list, tuple)) else [value]:
+    for each in _each(value):
         try:
             if isinstance(each, (str, Path)) and Path(each).is_file():
                 yield Path(each).resolve()

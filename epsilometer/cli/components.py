@@ -18,7 +18,10 @@ def listed(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"{' or '.join(_KINDS)}.")] = "mechanisms",
     as_json: Json = False,
 ) -> None:
-    """List the mechanisms with their claims and sources, or the questions with their settings."""
+    """List the mechanisms, or the questions.
+
+    Of a mechanism it prints the claim and the source, of a question the settings.
+    """
     from epsilometer.core.component import find, module, names
     from epsilometer.core.errors import unknown
 
@@ -45,7 +48,7 @@ def _first(doc: str | None) -> str:
 
 def bounds(
     model: Annotated[str, typer.Argument(help="Language model: a folder, a hub id, or a file that pins one.")],
-    text: Annotated[
+    texts: Annotated[
         Path | None, typer.Option(help="File of public texts (default: a sample of the bundled corpora).")
     ] = None,
     mechanism: Annotated[
@@ -57,15 +60,18 @@ def bounds(
     replace: Annotated[bool, typer.Option("--replace", help="Replace existing bounds.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure the clip bounds of a model's logits on public text, and keep them with the model."""
+    """Measure the clip bounds of a language model's logits.
+
+    They are measured on public text, and kept with the model.
+    """
     from epsilometer.mechanisms.tokens.shared.measuring import measure_bounds, public_texts
     from epsilometer.models.bounds import destination, store
 
     destination(model, out, replace)  # refused before any work
-    if text is not None:
-        texts, source = TextOptions().distinct(text), text.name
+    if texts is not None:
+        public, source = TextOptions().distinct(texts), texts.name
     else:
-        texts, source = public_texts(), "the embedded corpora"
-    measured = measure_bounds(model, texts, source, mechanism)
+        public, source = public_texts(), "the embedded corpora"
+    measured = measure_bounds(model, public, source, mechanism)
     file = store(model, measured, out, replace)
     show([{key: measured[key] for key in ("low", "high", "positions", "rule")} | {"kept in": str(file)}], as_json)

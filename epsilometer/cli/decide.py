@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from epsilometer.cli.asking import LimitOptions, With, columns, questions
 from epsilometer.cli.gate import Texts
-from epsilometer.cli.options import Epsilon, Epsilons, Json, numbers, shipped, told_if_dry
+from epsilometer.cli.options import (
+    Accept,
+    Baseline,
+    Epsilon,
+    Epsilons,
+    Json,
+    Trials,
+    numbers,
+    shipped,
+    told_if_dry,
+)
 from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
@@ -20,17 +29,16 @@ from epsilometer.runtime.withholding import withheld
 if TYPE_CHECKING:
     from epsilometer.auditing.subject import Subject
 
-Trials = Annotated[int | None, typer.Option(help="Trials of each question; by default its usual number.")]
-
 
 def decide(
     texts: Texts, limits: LimitOptions, epsilons: Epsilons = None, trials: Trials = None, as_json: Json = False
 ) -> None:
-    """Decide at which budgets a mechanism keeps limits on the figures of any questions.
+    """Decide at which budgets a mechanism keeps its limits.
 
-    Prints a row for each budget and figure, and `all` limits together. A limit is *within* only by an upper bound that
-    covers every adversary, as of a stated law that the rewrites do not refute. No budget passes that is larger than the
-    first that does not. Ends with 0 if every budget passes, 1 if one is beyond a limit, else 3.
+    The limits are on the figures of any questions. Prints a row for each budget and figure, and `all` limits together.
+    A limit is *within* only by an upper bound that covers every adversary, as of a stated law that the rewrites do not
+    refute. No budget passes that is larger than the first that does not. Ends with 0 if every budget passes, 1 if one
+    is beyond a limit, else 3.
     """
     from epsilometer.doors.decide import Decisions
     from epsilometer.doors.decide import decide as decide_at
@@ -68,19 +76,22 @@ class Asked:
 def reaudit(
     texts: Texts,
     asked_for: Asked,
-    baseline: Annotated[Path, typer.Option(help="The file of the accepted figures.")],
     epsilon: Epsilon = None,
     trials: Trials = None,
-    accept: Annotated[bool, typer.Option("--accept", help="Measure, and write --baseline.")] = False,
+    baseline: Baseline = None,
+    accept: Accept = False,
     as_json: Json = False,
 ) -> None:
-    """Measure whether the figures of any questions have changed since they were accepted.
+    """Measure whether figures have changed since a baseline.
 
-    The same trials are drawn again; the sign test of each figure is corrected for their number, and the re-audits of a
-    year share alpha. Ends with 0 if no figure is worse, 1 if one is, 3 if no figure could be tested.
+    They are the figures of any questions, which --accept measured. The same trials are drawn again; the sign test of
+    each figure is corrected for their number, and the re-audits of a year share alpha. Ends with 0 if no figure is
+    worse, 1 if one is, 3 if no figure could be tested.
     """
     from epsilometer.doors import reaudit as door
 
+    if baseline is None:
+        raise UserError("reaudit compares with accepted figures, or writes them with --accept; give --baseline FILE")
     if accept != bool(asked_for.question):
         raise UserError("--question names what --accept measures; later re-audits ask what the baseline holds")
     if accept:

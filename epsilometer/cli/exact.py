@@ -14,7 +14,9 @@ from epsilometer.cli.options import (
     Epsilons,
     Json,
     Public,
+    Seed,
     Settings,
+    Temperature,
     TextOptions,
     Vectors,
     numbers,
@@ -37,30 +39,28 @@ def exact(
     trials: Annotated[
         int, typer.Option(help="Number of trials whose pairs are compared where there are more pairs of texts.")
     ] = 2000,
-    temperature: Annotated[
-        float,
-        typer.Option(help="Temperature of pair sampling: below 0 distant pairs, above 0 similar ones, 0 uniform."),
-    ] = -10_000,
-    seed: Annotated[int, typer.Option(help="Seed of the trials.")] = 0,
+    temperature: Temperature = -10_000,
+    seed: Seed = 0,
     *,
     reading: TextOptions,
     settings: Settings = [],  # noqa: B006
     public: Public = None,
     as_json: Json = False,
 ) -> None:
-    """Compute a mechanism's privacy loss from its law: nothing is rewritten, and there is no ceiling.
+    """Compute a mechanism's privacy loss from its law.
 
-    Prints two rows an epsilon, for all pairs of texts and for those of equal length: in nats the loss of guessing which
-    of two texts it was, on average over the pairs, in the median and at worst; the largest loss of any output between
-    any two texts (relative_epsilon); and delta at the claimed loss. Of more pairs than --trials some are compared, as
-    the method says, and all_low to all_high is a 99 % interval of the average over all. With --json all that was
-    computed.
+    Nothing is rewritten, and there is no ceiling. Prints two rows an epsilon, for all pairs of texts and for those of
+    equal length: in nats the loss of guessing which of two texts it was, on average over the pairs, in the median and
+    at worst; the largest loss of any output between any two texts (relative_epsilon); and delta at the claimed loss. Of
+    more pairs than --trials some are compared, as the method says, and all_low to all_high is a 99 % interval of the
+    average over all. With --json all that was computed.
     """
     budgets = numbers(epsilons, "--epsilons must be numbers separated by commas")
     from epsilometer.auditing.exact_loss.from_texts import exact_loss
     from epsilometer.auditing.text_audit import on_vectors
     from epsilometer.auditing.trials.design import Design
 
+    assert temperature is not None, "it has a default"
     chosen, design = settings_of(mechanism, settings, public), Design(temperature=temperature, seed=seed)
     texts = reading.distinct(file)
     with tempfile.TemporaryDirectory() as folder:

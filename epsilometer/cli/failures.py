@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from epsilometer.cli.options import EndpointOptions, Json, Seed, Settings
+from epsilometer.cli.options import Alpha, EndpointOptions, Json, Seed, Settings
 from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.ending import was_interrupted
@@ -30,11 +30,11 @@ def probe(
     ] = None,
     rate: Annotated[float, typer.Option(help="Maximum number of requests per second.")] = 5.0,
     sink: Annotated[str | None, typer.Option(help="Listen on [HOST:]PORT as the service's upstream.")] = None,
-    alpha: Annotated[float, typer.Option(help="Error probability of each interval.")] = 0.01,
+    alpha: Alpha = 0.01,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Count the planted identifiers that a service lets through when something fails.
+    """Count identifiers that a failing service lets through.
 
     Sends planted identifiers alone, some in long or malformed requests, to an --endpoint, 500 requests by default
     (--max-requests). Prints how often they showed at each place: replies, streams, errors, headers, others' replies,
@@ -45,10 +45,11 @@ def probe(
 
     if service.endpoint is None:
         raise UserError("probe tries a service; give its URL (--endpoint)")
-    if service.private_texts or service.stream:
-        raise UserError("probe sends planted texts alone; leave out --private-texts and --stream")
+    built = service.mechanism(settings, private=False)
+    if built.private_texts or built.stream:
+        raise UserError("probe sends planted texts alone; leave out --private-texts and stream=true")
     kinds = planting.KINDS if identifiers == "all" else _kinds(identifiers) or KINDS
-    built, requests = service.mechanism(settings, private=False), service.max_requests or _REQUESTS
+    requests = service.max_requests or _REQUESTS
     if service.dry:
         tell(
             f"nothing was sent: at most {requests:,} requests to {confirm_host or 'a host that you confirm'}, "

@@ -1,26 +1,26 @@
-"""`epsilometer gate` and `schema`: whether a mechanism keeps its limits, as an exit code."""
+"""`epsilometer gate`: whether a mechanism keeps its limits, as an exit code."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from epsilometer.cli.asking import LimitOptions, columns
 from epsilometer.cli.options import (
-    EndpointOptions,
-    MechanismName,
+    Accept,
+    Attacks,
+    Baseline,
+    Epsilon,
     PerText,
-    Program,
-    Public,
     Rewriting,
+    Rewritings,
     Seed,
-    Settings,
-    TextFile,
+    Temperature,
     TextOptions,
-    Workers,
+    schema_option,
     told_if_dry,
     writable,
 )
@@ -42,22 +42,9 @@ if TYPE_CHECKING:
 class Texts(Rewriting):
     """A mechanism, program or service on the texts of a file, and by which attacks it is judged."""
 
-    file: TextFile = None
-    mechanism: MechanismName = None
-    command: Program = None
-    workers: Workers = 1
-    attacks: Annotated[str | None, typer.Option(help="Attacks, separated by commas.")] = None
-    settings: Settings = field(default_factory=list)
-    public: Public = None
-    service: EndpointOptions = field(default_factory=EndpointOptions)
+    attacks: Attacks = None
     seed: Seed = 0
-    temperature: Annotated[
-        float | None,
-        typer.Option(
-            help="Below 0 distant, above 0 similar candidates, 0: uniform. By default that of --baseline; without one "
-            "-10000 where an attack embeds, else 0."
-        ),
-    ] = None
+    temperature: Temperature = None
     reading: TextOptions = field(default_factory=TextOptions)
 
     def check(self, cell: str | None) -> None:
@@ -99,7 +86,7 @@ class GateRules:
             help="The increase over the baseline, in nats, that must not go unnoticed; up to half of it is allowed."
         ),
     ] = 0.3
-    budget: Annotated[int, typer.Option(help="Maximum number of rewrites; with --accept, their number.")] = 20_000
+    budget: Rewritings = 20_000
     max_missing: Annotated[
         float,
         typer.Option(
@@ -117,39 +104,67 @@ class GateRules:
         return Rules(limits.limits, self.max_increase, self.budget, max_missing=self.max_missing)
 
 
-@dataclass(frozen=True)
-class Written:
-    """Where the decision is written."""
+_FORMATS = ("json", "markdown", "junit", "sarif", "html")
 
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write JSON (`epsilometer schema`).", callback=writable)
-    ] = None
-    markdown: Annotated[Path | None, typer.Option(help="Write Markdown, for a pull request.", callback=writable)] = None
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML.", callback=writable)] = None
-    sarif: Annotated[Path | None, typer.Option(help="Write SARIF.", callback=writable)] = None
-    html: Annotated[Path | None, typer.Option(help="Write a page.", callback=writable)] = None
+
+def _report(text: str) -> tuple[str, Path]:
+    """Return the format of a report, and the path of its file."""
+    form, _, path = text.partition("=")
+    if form not in _FORMATS or not path:
+        raise UserError(f"--report takes FORMAT=FILE, where FORMAT is one of {', '.join(_FORMATS)}, got {text!r}")
+    return form, Path(path)
+
+
+def _reports(every: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    forms = [form for form, _ in every]
+    if twice := {form for form in forms if forms.count(form) > 1}:
+        raise UserError(f"--report names a file as {', '.join(sorted(twice))} twice; give one file of each format")
+    for _, path in every:
+        writable(path)
+    return every
+
+
+def _schema() -> dict[str, Any]:
+    from epsilometer.report.gate import schema
+
+    return schema()
+
+
+Reports = Annotated[
+    list[Any],
+    typer.Option(
+        "--report",
+        metavar="FORMAT=FILE",
+        parser=_report,
+        callback=_reports,
+        help="Write the decision as json (--schema), markdown (for a pull request), junit, sarif or html; repeatable.",
+    ),
+]
 
 
 def gate(
     texts: Texts,
     limits: LimitOptions,
     spending: GateRules,
-    written: Written,
     out: PerText,
     cell: Annotated[str | None, typer.Option(help="Cell of params.yaml, which brings its texts.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Privacy budget. Omit for a mechanism without one.")] = None,
-    baseline: Annotated[
-        Path | None,
-        typer.Option(help="Accepted results: a file written by --accept; with --cell, the folder baseline."),
-    ] = None,
-    accept: Annotated[bool, typer.Option("--accept", help="Measure and write --baseline, without a verdict.")] = False,
+    *,
+    epsilon: Epsilon = None,
+    baseline: Baseline = None,
+    accept: Accept = False,
+    report: Reports = [],  # noqa: B006
+    schema: Annotated[bool, schema_option(_schema)] = False,
 ) -> None:
-    """Decide whether a mechanism keeps limits on the figures of any questions, on as few fresh trials as that takes.
+    """Decide whether a mechanism keeps its limits.
 
-    For instance `--limit which_text=1 --limit tail=.01`, or `--limit linking=1 --with linking.author=COLUMN`. Prints
-    the verdict, a line for each kind of limit, how often such a verdict is wrong, and a line for each fault of the
-    rewrites, such as answers that a service withheld. Ends with 0 (passed), 1 (beyond a limit), 3 (open) or 2 (an
-    error: of the input, or of what is judged).
+    The limits are on the figures of any questions: `--limit which_text=1 --limit tail=.01`, or `--limit linking=1
+    --with linking.author=COLUMN`. It makes as few fresh trials as the decision takes. Prints the verdict, a line for
+    each kind of limit, how often such a verdict is wrong, and a line for each fault of the rewrites, such as answers
+    that a service withheld. Ends with 0 (passed), 1 (beyond a limit), 3 (open) or 2 (an error: of the input, or of what
+    is judged).
+
+    With --cell, --baseline is the project's folder `baseline`. With --accept, --budget is the number of rewrites.
+    Without --temperature it is that of --baseline, or -10000 where an attack embeds, else 0.
     """
     from epsilometer.auditing.limits.accepted import read
     from epsilometer.doors.gate import gate as judge
@@ -160,8 +175,8 @@ def gate(
         _check_accepting(judging, limits)
         _accept(texts, epsilon, spending, baseline=None if cell else baseline)
         return
-    forms = (written.json_file, written.markdown, written.junit, written.sarif, written.html)
-    files = formats.Files(*forms, finding=texts.mechanism or "params.yaml")
+    paths = dict(report)
+    files = formats.Files(*map(paths.get, _FORMATS), finding=texts.mechanism or "params.yaml")
     with told_if_dry(), files.of(texts.label or cell or "nothing", epsilon):
         texts.check(cell)
         out.check()
@@ -185,19 +200,6 @@ def gate(
     raise typer.Exit(decision.exit_code)
 
 
-def schema(of: Annotated[str, typer.Argument(help="gate or dossier.")] = "gate") -> None:
-    """Print the JSON schema of what `epsilometer gate --json`, or `epsilometer dossier`, writes."""
-    import json
-
-    if of == "gate":
-        from epsilometer.report.gate import schema
-    elif of == "dossier":
-        from epsilometer.studies.texts.report.dossier import schema
-    else:
-        raise UserError(f"there are schemas of gate and of dossier, got {of!r}")
-    tell(json.dumps(schema(), indent=1))
-
-
 def _check_accepting(spending: GateRules, limits: LimitOptions) -> None:
     """Refuse what is for judging beside --accept, which measures."""
     beside = {
@@ -215,7 +217,9 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
     from epsilometer.doors.gate import measure
 
     if baseline is None:
-        raise UserError("--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`")
+        raise UserError(
+            "--accept writes --baseline, of a mechanism or program; a project's is `epsilometer results accept`"
+        )
     texts.check(None)
     with told_if_dry(), withheld():
         of = texts.subject(epsilon, texts.reading.table(str(texts.file)))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from epsilometer.cli.options import A_MECHANISM, TEXTS
+from epsilometer.cli.options import A_MECHANISM, TEXTS, TextColumn
 from epsilometer.cli.output import tell
 from epsilometer.core.errors import UserError
 
@@ -15,10 +15,13 @@ from epsilometer.core.errors import UserError
 def init(
     folder: Annotated[Path, typer.Argument(help="The folder to make; it must not exist, or be empty.")],
     texts: Annotated[Path | None, typer.Option(help=f"{TEXTS} Generated reviews else.")] = None,
-    text: Annotated[str | None, typer.Option(help="The column of the texts.")] = None,
+    text: TextColumn = None,
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)] = "tem",
 ) -> None:
-    """Write a project of one's own: stages, parameters, an example mechanism and attack, their test."""
+    """Write a new project.
+
+    It has stages, parameters, an example mechanism and attack, and their test.
+    """
     from epsilometer.pipeline.starting import start
 
     if texts is None and text is not None:

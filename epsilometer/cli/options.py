@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,34 @@ if TYPE_CHECKING:
     from epsilometer.auditing.subject import Subject
     from epsilometer.corpora.files import Layout
     from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
+
+
+_STANDARD = ["/dev/stdout", "/dev/stderr"] + [
+    f"{folder}/{n}" for folder in ("/dev/fd", "/proc/self/fd") for n in (1, 2)
+]
+
+
+def writable(path: Path | None) -> Path | None:
+    """Returns the path of a file to write, whose folder is made; a UserError says, before any work, if it cannot be."""
+    from tempfile import TemporaryFile
+
+    from epsilometer.core.atomic import is_stream
+
+    if path is None:
+        return path
+    if os.path.normpath(path) in _STANDARD:
+        raise UserError(f"{path} is the output of this command; leave the option out, or name a file")
+    if is_stream(path):
+        return path
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; give the file to write")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror}); give another path") from error
+    return path
 
 
 def shipped(kind: str) -> str:
@@ -52,8 +81,30 @@ Program = Annotated[
     typer.Option("--command", help="Program that rewrites one text per line: 'prog --eps {epsilon} --seed {seed}'."),
 ]
 Workers = Annotated[
-    int, typer.Option("--workers", help="Number of parallel processes of --command. The rewrites do not depend on it.")
+    int, typer.Option("--workers", min=1, help="Number of parallel processes, on which no result depends.")
 ]
+Attacks = Annotated[
+    str | None,
+    typer.Option(
+        "--attacks",
+        help=f"Attacks, separated by commas: shipped ones ({shipped('attacks/identification')}) and paths of .py files "
+        "(default: all that need no large model).",
+    ),
+]
+Trials = Annotated[
+    int | None, typer.Option("--trials", help="Trials of each privacy budget (default: the question's usual number).")
+]
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        "--temperature",
+        help="Temperature of candidate sampling: below 0 distant candidates, above 0 similar ones, 0 uniform.",
+    ),
+]
+Alpha = Annotated[float, typer.Option("--alpha", help="Error probability of each interval or test.")]
+Rewritings = Annotated[int, typer.Option("--budget", help="Maximum number of rewrites.")]
+Baseline = Annotated[Path | None, typer.Option("--baseline", help="File of accepted results, which --accept writes.")]
+Accept = Annotated[bool, typer.Option("--accept", help="Measure and write --baseline, without a verdict.")]
 Vectors = Annotated[
     Path | None, typer.Option("--vectors", help="File of word vectors, in any format (default: the bundled vectors).")
 ]
@@ -62,6 +113,7 @@ DrawnSeed = Annotated[
     typer.Option("--seed", help="Seed for reproducible output (default: the operating system's randomness)."),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of every random stream.")]
+TextColumn = Annotated[str | None, typer.Option("--text", help="Column of the texts (default: text).")]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting of the mechanism.")]
@@ -92,23 +144,10 @@ class EndpointOptions:
         ),
     ] = None
     model: Annotated[str | None, typer.Option(help="Model name, for chat endpoints.")] = None
-    prompt: Annotated[
-        str | None,
-        typer.Option(help="Prompt for chat endpoints, with {text} and any {epsilon} (default: the text alone)."),
-    ] = None
-    stream: Annotated[bool, typer.Option("--stream", help="Request streamed replies from a chat endpoint.")] = False
     private_texts: Annotated[
         bool, typer.Option("--private-texts", help="Confirm that the service may see the texts.")
     ] = False
     max_requests: Annotated[int | None, typer.Option(help="Maximum number of requests, retries included.")] = None
-    max_tokens: Annotated[int | None, typer.Option(help="Maximum number of tokens, input and output together.")] = None
-    max_cost: Annotated[float | None, typer.Option(help="Maximum cost, by --prices.")] = None
-    prices: Annotated[
-        str | None,
-        typer.Option(
-            help="Prices per million input tokens, per million output tokens and, if any, per request: .15,.6,0."
-        ),
-    ] = None
     dry: Annotated[
         bool, typer.Option("--dry", help="Print the number and cost of the requests without sending any.")
     ] = False
@@ -131,8 +170,6 @@ class EndpointOptions:
         chosen["url"] = chosen.pop("endpoint")
         if self.template is not None:
             chosen["resource"] = chosen.pop("template")
-        if self.prices is not None:
-            chosen["prices"] = _prices(self.prices)
         others = read_settings(settings)
         if twice := [*(chosen.keys() & others.keys())]:
             raise UserError(f"--set {twice[0]} says again what an option says; leave one out")
@@ -141,16 +178,17 @@ class EndpointOptions:
         return built
 
 
+@dataclass(frozen=True)
 class Rewriting:
-    """What rewrites a file's texts: a mechanism, program or service. Commands declare the options in their order."""
+    """What rewrites a file's texts: a mechanism, program or service."""
 
-    file: Path | None
-    mechanism: str | None
-    command: str | None
-    workers: int
-    settings: list[str]
-    public: Path | None
-    service: EndpointOptions
+    file: TextFile = None
+    mechanism: MechanismName = None
+    command: Program = None
+    workers: Workers = 1
+    settings: Settings = field(default_factory=list)
+    public: Public = None
+    service: EndpointOptions = field(default_factory=EndpointOptions)
 
     @property
     def rewriter(self) -> str | CommandMechanism | Endpoint:
@@ -200,12 +238,21 @@ class Rewriting:
             raise UserError("--set is for --mechanism and --endpoint; write a program's settings into its command")
 
 
-def _prices(text: str) -> tuple[float, ...]:
-    rule = "--prices must be two or three numbers separated by commas"
-    every = numbers(text, rule) or []
-    if len(every) not in (2, 3):
-        raise UserError(f"{rule}, got {text!r}")
-    return (*every, 0.0)[:3]
+def out_option(check: Callable[[Path | None], Path | None]) -> Any:
+    """Returns the option `--out` of a command that prints its result where none is given."""
+    return typer.Option("--out", help="File to write instead of printing.", callback=check)
+
+
+def schema_option(schema: Callable[[], dict[str, Any]]) -> Any:
+    """Returns the option `--schema`, which prints the JSON schema of what a command writes and ends it."""
+
+    def say(wanted: bool) -> None:
+        if wanted:
+            tell(json.dumps(schema(), indent=1))
+            raise typer.Exit
+
+    about = "Print the JSON schema of what this command writes."
+    return typer.Option("--schema", help=about, is_eager=True, callback=say)
 
 
 @contextmanager
@@ -229,21 +276,19 @@ Columns = Annotated[
 class FileOptions:
     """How files of text are laid out."""
 
-    separator: Annotated[
-        str | None, typer.Option(help="Field separator (default: a comma in .csv, a tab in .tsv).")
-    ] = None
-    no_quotes: Annotated[bool, typer.Option("--no-quotes", help="Read double quotes as text, as in GLUE's files.")] = (
-        False
-    )
-    no_header: Annotated[
-        bool, typer.Option("--no-header", help="Read the first line as data; columns are named 1, 2, ...")
-    ] = False
-    encoding: Annotated[str, typer.Option(help="Encoding of text files.")] = "utf-8"
+    entries: Annotated[
+        list[str],
+        typer.Option(
+            "--layout",
+            metavar="KEY=VALUE",
+            help="Layout of a text file: separator=';', quotes=false, header=false (columns are named 1, 2, ...) or "
+            "encoding=latin-1; repeatable.",
+        ),
+    ] = field(default_factory=list)
 
     def check(self, *read: str | Path | None) -> None:
         """Refuse what has no effect on any of the files that are read."""
-        options = {"--separator": self.separator, "--no-quotes": self.no_quotes, "--no-header": self.no_header}
-        idle = [name for name, value in options.items() if value not in (None, False)]
+        idle = [f"--layout {key}" for key in self._values if key != "encoding"]
         if not idle:
             return
         from epsilometer.corpora.files import DELIMITED, suffix
@@ -259,7 +304,22 @@ class FileOptions:
         """The same for readers. Raises UserError for what no file can have."""
         from epsilometer.corpora.files import Layout
 
-        return Layout(self.separator, not self.no_quotes, not self.no_header, self.encoding)
+        return Layout(**self._values)
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for entry in self.entries:
+            key, _, value = entry.partition("=")
+            if key in ("quotes", "header") and value in ("true", "false"):
+                values[key] = value == "true"
+            elif key in ("separator", "encoding"):
+                values[key] = value
+            else:
+                raise UserError(
+                    f"--layout takes separator=CHARACTER, quotes=false, header=false or encoding=NAME, got {entry!r}"
+                )
+        return values
 
 
 @dataclass(frozen=True)
@@ -383,34 +443,6 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
             for part in fields(group)
         }
     )
-
-
-_STANDARD = ["/dev/stdout", "/dev/stderr"] + [
-    f"{folder}/{n}" for folder in ("/dev/fd", "/proc/self/fd") for n in (1, 2)
-]
-
-
-def writable(path: Path | None) -> Path | None:
-    """Returns the path of a file to write, whose folder is made; a UserError says, before any work, if it cannot be."""
-    from tempfile import TemporaryFile
-
-    from epsilometer.core.atomic import is_stream
-
-    if path is None:
-        return path
-    if os.path.normpath(path) in _STANDARD:
-        raise UserError(f"{path} is the output of this command; leave the option out, or name a file")
-    if is_stream(path):
-        return path
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; give the file to write")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}); give another path") from error
-    return path
 
 
 def numbers(text: str | None, rule: str) -> list[float] | None:

@@ -1,4 +1,4 @@
-"""The stages of a project: `epsilometer stage`, `repro` and `why`."""
+"""The stages of a project: `epsilometer pipeline`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from epsilometer.cli import project
+from epsilometer.cli import check, results
 from epsilometer.cli.output import tell
 from epsilometer.runtime.progress import note, say
 
@@ -24,28 +24,28 @@ def stage(
 
 
 def repro(context: typer.Context) -> None:
-    """Bring stages up to date as `dvc repro` does, one run at a time and never on damaged files.
+    """Bring stages up to date, and show the report.
 
-    params.yaml is checked first. Without arguments the whole audit, and at the end the report is shown. With stages
-    these and what they depend on: a file that is missing stops what needs it, and nothing else. Options of `dvc repro`
-    (`dvc repro --help`) are passed on.
+    It is `dvc repro`, one run at a time and never on damaged files; params.yaml is checked first. Without arguments the
+    whole audit, and at the end the report is shown. With stages these and what they depend on: a file that is missing
+    stops what needs it, and nothing else. Options of `dvc repro` (`dvc repro --help`) are passed on.
     """
     from epsilometer.pipeline.checking import AbsentError
     from epsilometer.pipeline.repro import main
 
     try:
-        project.check()
+        check.params()
     except AbsentError as absent:
         if not context.args:
             raise
         note(f"what needs a missing file cannot run: {absent}")
     main(context.args)
     if not context.args:
-        project.report()
+        results.report()
 
 
 def compose() -> None:
-    """Write dvc.yaml: the stages that params.yaml needs."""
+    """Write the stages that params.yaml needs to dvc.yaml."""
     from epsilometer.pipeline import composing
     from epsilometer.pipeline.params import read
 
@@ -56,7 +56,10 @@ def compose() -> None:
 def why(
     stage: Annotated[str | None, typer.Argument(help="A stage (rewrite@queries-tem); by default all.")] = None,
 ) -> None:
-    """Say what changed since a stage last ran: which file, package, setting or input."""
+    """Say what changed since a stage last ran.
+
+    It is a file, package, setting or input.
+    """
     from epsilometer.pipeline.current import records
     from epsilometer.pipeline.params import read
     from epsilometer.pipeline.why import addresses, reasons

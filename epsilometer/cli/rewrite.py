@@ -9,10 +9,12 @@ import typer
 
 from epsilometer.cli.options import (
     A_MECHANISM,
+    DrawnSeed,
     Epsilon,
     Public,
     Settings,
     TextOptions,
+    out_option,
     settings_of,
     writable,
 )
@@ -26,23 +28,20 @@ def rewrite(
     file: Annotated[
         Path | None, typer.Argument(help="A table, or texts one a line; lines on standard input by default.")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="File to write, in the same format (default: standard output).", callback=writable),
-    ] = None,
+    out: Annotated[Path | None, out_option(writable)] = None,
     *,
     reading: TextOptions,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed for reproducible, hence invertible, rewrites: not for publication.")
-    ] = None,
+    seed: DrawnSeed = None,
     settings: Settings = [],  # noqa: B006
     public: Public = None,
 ) -> None:
-    """Privatise texts: lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl), each row by itself.
+    """Privatise texts for publication.
 
-    Shipped mechanisms draw from the operating system's randomness, exactly (`epsilometer.core.exact_samplers`), and
-    spend all but a millionth of the epsilon: the rest is room for the rounding of what is drawn from. How a mechanism
-    of your own draws is for you to see to. Lines are read and written block by block.
+    The texts are lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl), each row by itself; --out is in
+    the same format. With --seed the rewrites can be inverted, and are not for publication. Shipped mechanisms draw from
+    the operating system's randomness, exactly (`epsilometer.core.exact_samplers`), and spend all but a millionth of the
+    epsilon: the rest is room for the rounding of what is drawn from. How a mechanism of your own draws is for you to
+    see to. Lines are read and written block by block.
     """
     from epsilometer.auditing import text_audit
     from epsilometer.auditing.publication import Publisher, publish_lines, publish_table

@@ -1,13 +1,12 @@
 """Commands and options of earlier versions, which are translated before a command's options are read.
 
-They are no longer in the help. `gate --max-loss 1` is `gate --limit which_text=1`, and `audit --units` is
-`ask which_unit`.
+They are no longer in the help. `report` is `results show`, `gate --max-loss 1` is `gate --limit which_text=1`, and
+`audit --units` is `ask which_unit`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,29 +14,45 @@ Words = list[str]
 
 
 @dataclass(frozen=True)
+class Call:
+    """A call in today's words, and what of it was spelled otherwise: pairs of the old and the new spelling."""
+
+    words: Words
+    changed: dict[str, str]
+
+    def notice(self) -> str | None:
+        """Return a line that names the new spellings, without values, which may be private; None without any."""
+        if not self.changed:
+            return None
+        pairs = ", ".join(f"`{old}` is now `{new}`" for old, new in self.changed.items())
+        return f"{pairs}; the old spelling still works"
+
+
+@dataclass(frozen=True)
 class Old:
     """An option of an earlier version.
 
-    question: the question that it is about. words: returns the new words for its value. flag: it takes no value.
+    question: the question that it is about, if any. words: returns the new words for its value. flag: it takes no
+    value.
     """
 
-    question: str
     words: Callable[[str], Words]
+    question: str = ""
     flag: bool = False
 
 
 def _limit(question: str) -> Old:
-    return Old(question, lambda value: ["--limit", f"{question}={value}"])
+    return Old(lambda value: ["--limit", f"{question}={value}"], question)
 
 
 def _setting(question: str, key: str) -> Old:
     """A text, quoted as YAML reads it."""
-    return Old(question, lambda value: ["--with", f"{question}.{key}={json.dumps(value)}"])
+    return Old(lambda value: ["--with", f"{question}.{key}={json.dumps(value)}"], question)
 
 
 def _plain(question: str, key: str) -> Old:
     """A number."""
-    return Old(question, lambda value: ["--with", f"{question}.{key}={value}"])
+    return Old(lambda value: ["--with", f"{question}.{key}={value}"], question)
 
 
 def _listed(question: str, key: str) -> Old:
@@ -47,7 +62,22 @@ def _listed(question: str, key: str) -> Old:
         names = [name.strip() for name in value.split(",")]
         return [] if value == "all" else ["--with", f"{question}.{key}={json.dumps(names)}"]
 
-    return Old(question, words)
+    return Old(words, question)
+
+
+def _flag(*words: str, question: str = "") -> Old:
+    return Old(lambda _: [*words], question, flag=True)
+
+
+def _entry(option: str, key: str) -> Old:
+    """A value of its own option, now an entry of another's."""
+    return Old(lambda value: [option, f"{key}={value}"])
+
+
+def _prices(value: str) -> Words:
+    """Prices that commas separate, of which the last, per request, may be left out."""
+    every = value.split(",")
+    return ["--set", f"prices=[{', '.join(every if len(every) != 2 else [*every, '0'])}]"]
 
 
 _SETTINGS = {
@@ -60,63 +90,101 @@ _SETTINGS = {
     "--among": _plain("linking", "among"),
     "--linkers": _listed("linking", "attacks"),
 }
-_OF_GATE = _SETTINGS | {
-    "--count-partly": Old("identifiers", lambda _: ["--with", "identifiers.partly=true"], flag=True),
-    "--max-loss": _limit("which_text"),
-    "--max-delta-at-4": _limit("tail"),
-    "--max-identifiers": _limit("identifiers"),
-    "--max-attribute-loss": _limit("attribute"),
-    "--max-linking-loss": _limit("linking"),
-}
 _OF_AUDIT = _SETTINGS | {
-    "--units": Old("which_unit", lambda _: [], flag=True),
-    "--worst": Old("worst_pair", lambda _: [], flag=True),
+    "--units": _flag(question="which_unit"),
+    "--worst": _flag(question="worst_pair"),
     "--keep": _setting("attribute", "keep"),
     "--labelled": _setting("attribute", "labelled"),
 }
+_LAYOUT = {
+    "--separator": _entry("--layout", "separator"),
+    "--no-quotes": _flag("--layout", "quotes=false"),
+    "--no-header": _flag("--layout", "header=false"),
+    "--encoding": _entry("--layout", "encoding"),
+}
+_ENDPOINT = {
+    "--prompt": Old(lambda value: ["--set", f"prompt={json.dumps(value)}"]),
+    "--stream": _flag("--set", "stream=true"),
+    "--max-tokens": _entry("--set", "max_tokens"),
+    "--max-cost": _entry("--set", "max_cost"),
+    "--prices": Old(_prices),
+}
+_OPTIONS: dict[str, Mapping[str, Old]] = {
+    **dict.fromkeys(["exact", "rewrite", "anonymize", "calibrate", "compare", "training canaries"], _LAYOUT),
+    **dict.fromkeys(["audit", "ask", "decide", "reaudit"], _LAYOUT | _ENDPOINT),
+    "probe": _ENDPOINT,
+    "gate": _SETTINGS
+    | _LAYOUT
+    | _ENDPOINT
+    | {f"--{form}": _entry("--report", form) for form in ("json", "markdown", "junit", "sarif", "html")}
+    | {
+        "--count-partly": _flag("--with", "identifiers.partly=true"),
+        "--max-loss": _limit("which_text"),
+        "--max-delta-at-4": _limit("tail"),
+        "--max-identifiers": _limit("identifiers"),
+        "--max-attribute-loss": _limit("attribute"),
+        "--max-linking-loss": _limit("linking"),
+    },
+    "results export": {
+        f"--{old}": _flag("--format", new)
+        for old, new in {"csv": "csv", "json": "json", "markdown": "md", "latex": "tex"}.items()
+    },
+    "results history": {"--mechanism": Old(lambda value: [value])},
+    "results diff": {"--exact": _flag("--table", "exact")},
+    "bounds": {"--text": Old(lambda value: ["--texts", value])},
+}
+_COMMANDS = {
+    "mechanisms": "list",
+    "fetch": "check params --fetch",
+    "doctor": "check machine",
+    "bench": "check estimators",
+    "report": "results show",
+    **{name: f"results {name}" for name in ("export", "dossier", "diff", "history", "accept")},
+    **{name: f"training {name}" for name in ("account", "canaries", "one-run")},
+    **{name: f"pipeline {name}" for name in ("repro", "why", "compose", "stage")},
+}
+_CHECKED = ("params", "mechanism", "attack", "metric", "machine", "estimators")
 _PROBE = "--probe-failures"
-_EMPTY = re.compile(r"(--[\w-]+=)?")
 
 
-def is_empty(word: str) -> bool:
-    """Return True for an empty word, and for an option with an empty value."""
-    return _EMPTY.fullmatch(word) is not None
-
-
-def translated(words: Sequence[str]) -> Words:
-    """Return a call, from the command's name on, in today's words; a call with an empty word as it is."""
+def translated(words: Sequence[str]) -> Call:
+    """Return a call, from the command's name on, in today's words."""
+    changed: dict[str, str] = {}
     command, *rest = words
-    if any(map(is_empty, rest)):
-        return list(words)
-    if command == "mechanisms":
-        return ["list", *rest]
-    if command == "gate":
-        return [command, *_options(rest, _OF_GATE)]
-    if command == "audit" and _PROBE in rest:
-        return ["probe", *(word for word in rest if word != _PROBE)]
-    if command == "audit":
-        questions = (_OF_AUDIT[name].question for word in rest if (name := word.partition("=")[0]) in _OF_AUDIT)
-        if (question := next(questions, None)) is not None:
-            other_flags = {name for name, old in _OF_AUDIT.items() if old.flag and old.question != question}
-            options = {name: old for name, old in _OF_AUDIT.items() if name not in other_flags}
-            return ["ask", question, *_options(rest, options)]  # which has no option of another question's flag
-    return list(words)
+    first = rest[0] if rest else None
+    names = [word.partition("=")[0] for word in rest]
+    question = next((_OF_AUDIT[name].question for name in names if name in _OF_AUDIT), None)
+    kind = next((name for name in names if name in ("--mechanism", "--attack", "--metric")), "")
+    new, options = _COMMANDS.get(command, command), _OPTIONS.get(_COMMANDS.get(command, command), {})
+    if command == "schema":
+        new, rest = "results dossier --schema" if first == "dossier" else "gate --schema", rest[1:]
+    elif command == "check" and first not in (*_CHECKED, "--help"):
+        new = f"check {kind[2:] or 'params'}"
+        options = {kind: Old(lambda value: [value])} if kind else {}
+    elif command == "results" and (first is None or (first.startswith("-") and first != "--help")):
+        new = "results tables"
+    elif command == "results" and f"results {first}" in _OPTIONS:
+        options = _OPTIONS[f"results {first}"]
+    elif command == "audit" and _PROBE in rest:
+        new, rest, options = "probe", [word for word in rest if word != _PROBE], _OPTIONS["probe"]
+    elif command == "audit" and question is not None:
+        new = f"ask {question}"  # which has no option of another question's flag
+        of_it = {name: old for name, old in _OF_AUDIT.items() if not old.flag or old.question == question}
+        options = of_it | _OPTIONS["ask"]
+    if new != command:
+        changed[" ".join([command, kind]) if kind and command == "check" else command] = new
+    return Call([*new.split(), *_options(rest, options, changed)], changed)
 
 
-def _options(words: Sequence[str], options: Mapping[str, Old]) -> Words:
+def _options(words: Sequence[str], options: Mapping[str, Old], changed: dict[str, str]) -> Iterator[str]:
+    """Return options in today's words; changed: takes those that were spelled otherwise."""
     rest = iter(words)
-    return [new for word in rest for new in _new(word, rest, options)]
-
-
-def _new(word: str, rest: Iterator[str], options: Mapping[str, Old]) -> Words:
-    name, equals, value = word.partition("=")
-    old = options.get(name)
-    if old is None:
-        return [word]
-    if old.flag:
-        return old.words("")
-    if not equals:
-        if (following := next(rest, None)) is None:
-            return [word]
-        value = following
-    return old.words(value)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        old = options.get(name)
+        following = None if old is None or old.flag or equals else next(rest, None)
+        if old is None or not (old.flag or equals or following is not None):
+            yield word
+            continue
+        changed[name] = " ".join(old.words("VALUE"))
+        yield from old.words(value if equals else following or "")

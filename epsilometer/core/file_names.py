@@ -66,5 +66,5 @@ def absent(kind: str, name: object, names: Collection[object]) -> UserError:
 def no_column(source: object, kind: str, name: str, columns: Collection[str]) -> UserError:
     """Return the error for a column that a file does not have."""
     mark = next((mark for mark in ";\t|" if len(columns) == 1 and mark in "".join(columns)), None)
-    hint = f"; its separator may be {mark!r} (separator, --separator)" if mark else ""
+    hint = f"; its separator may be {mark!r} (separator, --layout separator=...)" if mark else ""
     return UserError(f"{source} has {listed(columns, 'column')}: {absent(kind, name, columns)}{hint}")

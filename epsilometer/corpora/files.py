@@ -198,11 +198,13 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
         line = raw.count(b"\n", 0, error.start) + 1
         raise UserError(f"{name} is not {kind}: {wrong} (line {line}); {_encoding(raw, error.start)}") from error
     except UnicodeError:  # from encodings of host names
-        raise UserError(f"{name} is not {kind}; give its encoding (encoding, --encoding)") from None
+        raise UserError(f"{name} is not {kind}; give its encoding (encoding, --layout encoding=...)") from None
     if "\0" in text:
         wide = raw[:_SAMPLE].count(0) > _FEW * len(raw[:_SAMPLE])  # two bytes a character
         remedy = (
-            "it looks like UTF-16 (encoding, --encoding utf-16-le or utf-16-be)" if wide else "remove the binary bytes"
+            "it looks like UTF-16 (encoding, --layout encoding=utf-16-le or utf-16-be)"
+            if wide
+            else "remove the binary bytes"
         )
         at = text.index("\0")
         line = text.count("\n", 0, at) + 1
@@ -217,10 +219,11 @@ def _encoding(raw: bytes, at: int) -> str:
     part = raw[:_SAMPLE] if at < _SAMPLE else raw[raw.rfind(b"\n", 0, at) + 1 :][:_SAMPLE]
     guess = from_bytes(part).best()
     if guess is None:
-        return "give its encoding (encoding, --encoding), such as gb18030 or cp1252"
+        return "give its encoding (encoding, --layout encoding=...), such as gb18030 or cp1252"
     # A few foreign letters do not identify a one-byte code page, so take the most frequent, that of the West.
     western = len(str(guess)) == len(part) and sum(byte > 0x7F for byte in part) < _FEW * len(part)
-    return f"it looks like {(encoding := 'cp1252' if western else guess.encoding)} (encoding, --encoding {encoding})"
+    encoding = "cp1252" if western else guess.encoding
+    return f"it looks like {encoding} (encoding, --layout encoding={encoding})"
 
 
 def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
@@ -246,7 +249,7 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
     except csv.Error as error:
         raise UserError(
             f"{path}, line {reader.line_num}: {error}; close every quoted field and double the quotes within it, or "
-            "read quotes as ordinary characters (quotes: false, --no-quotes)"
+            "read quotes as ordinary characters (quotes: false, --layout quotes=false)"
         ) from error
     if not layout.header:
         rows = [[str(number) for number in range(1, len(rows[0]) + 1)], *rows] if rows else []
@@ -265,10 +268,10 @@ def _even(header: str, separator: str) -> str:
     """Return the remedy for rows with different numbers of fields."""
     mark = next((mark for mark in ";\t|," if mark in header), None)
     if separator not in header and mark is not None:
-        return f"its separator may be {mark!r} (separator, --separator)"
+        return f"its separator may be {mark!r} (separator, --layout separator=...)"
     return (
         "put double quotes around each field that contains the separator, or read quotes as ordinary characters "
-        "(quotes: false, --no-quotes)"
+        "(quotes: false, --layout quotes=false)"
     )
 
 

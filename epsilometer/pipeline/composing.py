@@ -27,11 +27,12 @@ from epsilometer.pipeline import dvc_files
 from epsilometer.pipeline.params import Params
 
 FILE = Path("dvc.yaml")
-COMPOSE = "`epsilometer compose`"
+COMPOSE = "`epsilometer pipeline compose`"
 _SHARED = PACKAGE / "pipeline/stages.yaml"
-_ABOUT = """# The stages that params.yaml needs, written by `epsilometer compose`. Which code a stage depends on is
-# recorded by stage `code`, file by file; `epsilometer why` says what changed. `root` leads from the run's folder to
-# the project.
+_ABOUT = """\
+# The stages that params.yaml needs, written by `epsilometer pipeline compose`. Which code a stage depends on is
+# recorded by stage `code`, file by file; `epsilometer pipeline why` says what changed. `root` leads from the run's
+# folder to the project.
 """
 _HEAD = f"{_ABOUT}stages:\n"
 _OURS = ("when", "components")

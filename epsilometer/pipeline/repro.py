@@ -1,6 +1,6 @@
 """`dvc repro` for unattended runs: one at a time, and never on damaged files.
 
-usage: epsilometer repro [arguments of dvc repro]
+usage: epsilometer pipeline repro [arguments of dvc repro]
 
 Waits while another run of this project is active, repairs files that a killed run left incomplete, names damaged files,
 and lets DVC make those again. Ends with the process that started it.

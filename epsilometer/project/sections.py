@@ -294,8 +294,8 @@ class Runtime(Section):
     workers: PositiveInt = Field(1, description="How many slices run at a time, each worker with models of its own.")
     stages: PositiveInt | None = Field(
         None,
-        description="How many stages `epsilometer repro` runs at a time, where none waits for another; null: two on "
-        "two cores or more, one where stages have several workers or Ray. 1 takes the least memory.",
+        description="How many stages `epsilometer pipeline repro` runs at a time, where none waits for another; null: "
+        "two on two cores or more, one where stages have several workers or Ray. 1 takes the least memory.",
     )
     ray: str | None = Field(
         None,

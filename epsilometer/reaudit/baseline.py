@@ -30,7 +30,7 @@ from epsilometer.reaudit.drift import Measured, Row
 from epsilometer.reaudit.sources import Record
 
 FOLDER = Path("baseline")
-ACCEPT = "`epsilometer accept`"
+ACCEPT = "`epsilometer results accept`"
 
 _EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
 # Files without the last column were written without attribute losses. Losses are at delta 0, or in files of earlier

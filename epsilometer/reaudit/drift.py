@@ -187,10 +187,10 @@ def blind_spots(drifts: Sequence[Drift]) -> list[str]:
     if gone:
         sentences.append(
             f"rows of the baseline that are gone: {gone}; whether they are worse is unknown. If that is meant, accept "
-            "this audit as the new baseline (`epsilometer accept`)"
+            "this audit as the new baseline (`epsilometer results accept`)"
         )
     if not _tested(drifts):
-        remedy = "; audit more trials (trials.count) or more candidates, then accept that (`epsilometer accept`)"
+        remedy = "; audit more trials (trials.count) or more candidates, then `epsilometer results accept` that"
         sentences.append("no row could be tested, so that nothing is said of any" + (remedy if untestable else ""))
     return sentences
 
@@ -213,7 +213,7 @@ def _test(row: Row, before: Measured, now: Measured) -> _Test:
     if old.candidates != other.candidates:
         raise UserError(
             f"{row}: guesses among {old.candidates} and among {other.candidates} candidates cannot be compared; "
-            "accept a new baseline (epsilometer accept)"
+            "accept a new baseline (epsilometer results accept)"
         )
     if before.trial_set == now.trial_set and old.trials == other.trials:
         misses = int(np.count_nonzero(before.hits < 1))  # the trials in which the two can differ, if all are right now

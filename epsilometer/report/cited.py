@@ -1,4 +1,4 @@
-"""Figures that a page cites from generated tables; `epsilometer results` fills them in.
+"""Figures that a page cites from generated tables; `epsilometer results tables` fills them in.
 
 In Markdown a figure is between two comments, the first of which names its file (from the page's folder), heading, row
 and column:

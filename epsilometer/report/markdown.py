@@ -25,9 +25,9 @@ def write(params: ProjectParams, settings: str, shown: Iterable[Table], out: Pat
     profile, seconds = origin.profile(Path()), project_times.read()
     parts = [
         f"# {profile}: {params.title}",
-        "Written by `epsilometer results` from the outputs of a run; do not edit. Losses are in nats; `a to b` is the "
-        "lower bound and the upper end of an interval; `ceiling` means that every guess was right, as does `at least` "
-        "where the exact loss is known.",
+        "Written by `epsilometer results tables` from the outputs of a run; do not edit. Losses are in nats; `a to b` "
+        "is the lower bound and the upper end of an interval; `ceiling` means that every guess was right, as does "
+        "`at least` where the exact loss is known.",
         f"Run of {unescape(page.header())}{hardware()}. {times.total(seconds)}",
         settings,
     ]

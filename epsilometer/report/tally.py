@@ -1,4 +1,4 @@
-"""Count the claims of a page that agree, by section; `epsilometer results` counts them from the page's tables.
+"""Count the claims of a page that agree, by section; `epsilometer results tables` counts them from the page's tables.
 
 In Markdown the counts are between two comments:
 

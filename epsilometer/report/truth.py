@@ -26,8 +26,8 @@ def write(table: pl.DataFrame, path: Path) -> None:
     most = max(table["samples"].to_list())
     parts = [
         "# The truth bench",
-        "Written by `epsilometer bench`; do not edit. Losses are in nats. `a (b)`: the median lower bound over seeds, "
-        "and the share of seeds whose bound is not above the truth, of which "
+        "Written by `epsilometer check estimators`; do not edit. Losses are in nats. `a (b)`: the median lower bound "
+        "over seeds, and the share of seeds whose bound is not above the truth, of which "
         f"{1 - ERROR:.0%} are promised. *pure* is the largest loss of the pair, with a delta the least epsilon that "
         "holds; *at 1 %* the best ln(TPR / FPR) at that false-positive rate; *guess* what the best adversary's success "
         "rate shows; *exact* the exact loss's bracket of it; *ms* the time of all estimators. The success rate bounds "

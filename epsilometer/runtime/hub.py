@@ -211,7 +211,8 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
                 partial.unlink()
                 raise UserError(
                     f"{file.name} of {repository} arrived with a size or hash that differs from its commit's and was "
-                    "deleted; run `epsilometer fetch` again, and if that fails in the same way, do not use this source"
+                    "deleted; run `epsilometer check params --fetch` again, and if that fails in the same way, do not "
+                    "use this source"
                 )
             os.replace(partial, blob)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -278,7 +279,7 @@ def _explained(repository: Repository) -> Iterator[None]:
         page = f"{'datasets/' if repository.kind == 'dataset' else ''}{repository.name}"
         raise UserError(
             f"{repository} is gated; open https://huggingface.co/{page}, accept the terms, wait until access is "
-            "granted, then `hf auth login` (or set HF_TOKEN) and run `epsilometer fetch` again"
+            "granted, then `hf auth login` (or set HF_TOKEN) and run `epsilometer check params --fetch` again"
         ) from error
     except RevisionNotFoundError as error:
         raise UserError(
@@ -293,7 +294,7 @@ def _explained(repository: Repository) -> Iterator[None]:
         kind, name = str(repository).rsplit(" ", 1)
         raise UserError(
             f"{kind} {name!r} cannot be downloaded from the Hugging Face hub ({type(error).__name__}); run "
-            "`epsilometer fetch` with a network and without HF_HUB_OFFLINE, which resumes the download "
+            "`epsilometer check params --fetch` with a network and without HF_HUB_OFFLINE, which resumes the download "
             f"({repository.command} does too, without comparing hashes), or give a local folder or file, or an "
             "embedded model"
         ) from error

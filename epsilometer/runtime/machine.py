@@ -107,7 +107,7 @@ def _gpu() -> str:
 
 
 def _slow() -> list[str]:
-    """Sentences on work that takes long or does not fit here; `epsilometer check` says more of a project."""
+    """Sentences on work that takes long or does not fit here; `epsilometer check params` says more of a project."""
     slow = []
     if "torch" in sys.modules and not sys.modules["torch"].cuda.is_available():
         slow.append("without a GPU, judges and generators of billions of parameters take seconds per text")

@@ -64,8 +64,8 @@ class Pin(BaseModel):
     """A small tracked file {"package": {...}} that identifies a file of a package, so that an update changes the pin.
 
     name, version: of the package; sha256: of its wheel; file: its path in the wheel; size, unpacked: the bytes of the
-    wheel and of the file, which `epsilometer check` and the check of free space use before a download; accept_licence:
-    whether the user has read and accepted special terms (`TERMS`).
+    wheel and of the file, which `epsilometer check params` and the check of free space use before a download;
+    accept_licence: whether the user has read and accepted special terms (`TERMS`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -262,9 +262,9 @@ def _explained(pin: Pin, said: str) -> UserError:
         return UserError(f"{pin} cannot be downloaded: {full}, then run again")
     if _NOT_REACHED.search(said):
         return UserError(
-            f"{pin} cannot be downloaded, as pip does not reach its index; run `epsilometer fetch` where there is a "
-            "network, after which none is needed, or name a folder that holds the wheel by PIP_FIND_LINKS, with "
-            "PIP_NO_INDEX=1"
+            f"{pin} cannot be downloaded, as pip does not reach its index; run `epsilometer check params --fetch` "
+            "where there is a network, after which none is needed, or name a folder that holds the wheel by "
+            "PIP_FIND_LINKS, with PIP_NO_INDEX=1"
         )
     if versions := _VERSIONS.search(said):
         offered = [version for version in versions[1].split(", ") if version != "none"]

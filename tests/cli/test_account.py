@@ -12,7 +12,9 @@ TRAINING = ("--texts", 5_056, "--batch", 128, "--epochs", 10)
 
 
 def test_a_gaussian_training(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = call(capsys, "account", "--noise", "gaussian", "--sigma", 0.6, *TRAINING, "--target", 8, "--json")
+    code, out, err = call(
+        capsys, "training", "account", "--noise", "gaussian", "--sigma", 0.6, *TRAINING, "--target", 8, "--json"
+    )
     assert code == 0
     said = json.loads(out)
     rows = {(row["accountant"], row["neighbours"]): row for row in said["statements"]}
@@ -27,13 +29,13 @@ def test_a_gaussian_training(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_noise_is_sampled_alike_unless_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     for options in (("--sigma", 0.6), ("--noise", "vmf", "--kappa", 1e3, "--dimensions", "592130")):
-        _, out, _ = call(capsys, "account", *options, *TRAINING, "--json")
+        _, out, _ = call(capsys, "training", "account", *options, *TRAINING, "--json")
         assert {row["sampling"] for row in json.loads(out)["statements"]} == {"poisson"}
 
 
 def test_a_directional_training(capsys: pytest.CaptureFixture[str]) -> None:
     draws = ("--noise", "vmf", "--kappa", 1e4, "--dimensions", "592130", "--sampling", "shuffled")
-    code, out, _ = call(capsys, "account", *draws, *TRAINING)
+    code, out, _ = call(capsys, "training", "account", *draws, *TRAINING)
     assert code == 0
     assert "approximation" in out
     assert "loss distribution" in out
@@ -85,6 +87,6 @@ def test_without_an_amount_the_target_finds_one(capsys: pytest.CaptureFixture[st
     ],
 )  # fmt: skip
 def test_what_has_no_epsilon_is_said(options: tuple, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = call(capsys, "account", *TRAINING, *options)
+    code, _, err = call(capsys, "training", "account", *TRAINING, *options)
     assert code != 0
     assert message in err

@@ -73,14 +73,19 @@ CASES = {  # the command: what its message must hold
     f"{EXACT} --epsilons 1 --temperature nan": ["temperature", "finite"],
     f"{EXACT} --epsilons 1 --trials {10**15}": ["trials", "at most"],
     f"{AUDIT} --prior nan,1": ["prior", "sum to 1", "nan"],
-    f"{AUDIT} --encoding undefined": ["encoding", "undefined", "latin-1"],
-    "audit host.txt --mechanism constant --encoding idna": ["host.txt", "not idna", "--encoding"],
-    "rewrite texts.txt --mechanism constant --separator ';'": [
-        "--separator is for .csv and .tsv files",
+    f"{AUDIT} --layout encoding=undefined": ["encoding", "undefined", "latin-1"],
+    "audit host.txt --mechanism constant --layout encoding=idna": ["host.txt", "not idna", "--layout encoding"],
+    "rewrite texts.txt --mechanism constant --layout separator=';'": [
+        "--layout separator is for .csv and .tsv files",
         "leave it out",
     ],
-    "rewrite --mechanism constant --no-header": ["--no-header is for .csv and .tsv files", "leave it out"],
-    "anonymize texts.txt --attribute label --labelled texts.csv --separator ';'": ["--separator is for .csv and .tsv"],
+    "rewrite --mechanism constant --layout header=false": [
+        "--layout header is for .csv and .tsv files",
+        "leave it out",
+    ],
+    "anonymize texts.txt --attribute label --labelled texts.csv --layout separator=';'": [
+        "--layout separator is for .csv and .tsv"
+    ],
     "rewrite texts.txt --mechanism constant --out blocked/x.txt": [
         "blocked/x.txt",
         "cannot be written",

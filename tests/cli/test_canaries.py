@@ -27,13 +27,13 @@ def scored(certain: bool) -> None:
 
 
 def test_canaries_are_planted_and_their_scores_judged(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = call(capsys, "canaries", "texts.csv", "--label", "label", "--count", 400)
+    code, _, err = call(capsys, "training", "canaries", "texts.csv", "--label", "label", "--count", 400)
     assert code == 0
     key = pl.read_csv("texts.key.csv")
     assert len(pl.read_csv("texts.planted.csv")) == 100 + key["included"].sum()
     assert "of 400 canaries" in err
     scored(certain=True)
-    arguments = ("one-run", "scores.csv", "--key", "texts.key.csv", "--delta", "1e-6", "--json")
+    arguments = ("training", "one-run", "scores.csv", "--key", "texts.key.csv", "--delta", "1e-6", "--json")
     code, out, _ = call(capsys, *arguments, "--claim", "1,1e-6", "--claim", "3,0")
     rows = {row["method"]: row for row in json.loads(out)}
     assert code == 1
@@ -47,7 +47,7 @@ def test_canaries_are_planted_and_their_scores_judged(capsys: pytest.CaptureFixt
 
 
 def test_the_files_are_private_and_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("canaries", "texts.csv", "--label", "label", "--count", 10)
+    arguments = ("training", "canaries", "texts.csv", "--label", "label", "--count", 10)
     assert call(capsys, *arguments)[0] == 0
     for name in ("texts.key.csv", "texts.planted.csv"):
         assert stat.S_IMODE(Path(name).stat().st_mode) == 0o600
@@ -63,7 +63,7 @@ def test_the_files_are_private_and_never_overwritten(capsys: pytest.CaptureFixtu
 
 def test_a_seed_repeats_the_coins(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a", "b"):
-        call(capsys, "canaries", "texts.csv", "--label", "label", "--count", 50, "--seed", 4,
+        call(capsys, "training", "canaries", "texts.csv", "--label", "label", "--count", 50, "--seed", 4,
              "--out", f"{name}.jsonl", "--key", f"{name}.key.csv")  # fmt: skip
     assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
     assert Path("a.key.csv").read_bytes() == Path("b.key.csv").read_bytes()
@@ -82,7 +82,7 @@ def test_a_seed_repeats_the_coins(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_bad_canaries(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert message in call(capsys, "canaries", "texts.csv", *arguments)[2]
+    assert message in call(capsys, "training", "canaries", "texts.csv", *arguments)[2]
     assert not Path("texts.planted.csv").exists()
 
 
@@ -97,9 +97,9 @@ def test_bad_canaries(arguments: tuple[str, ...], message: str, capsys: pytest.C
     ],
 )
 def test_bad_scores(scores: str, more: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    call(capsys, "canaries", "texts.csv", "--label", "label", "--count", 10)
+    call(capsys, "training", "canaries", "texts.csv", "--label", "label", "--count", 10)
     Path("scores.csv").write_text(scores)
-    arguments = ("one-run", "scores.csv", "--key", "texts.key.csv", "--delta", "1e-5", *more)
+    arguments = ("training", "one-run", "scores.csv", "--key", "texts.key.csv", "--delta", "1e-5", *more)
     assert message in call(capsys, *arguments)[2]
 
 
@@ -107,6 +107,8 @@ def test_a_score_that_is_no_number_is_named(tmp_path: Path, capsys: pytest.Captu
     """As a training that diverged gives it."""
     (tmp_path / "key.csv").write_text("canary,included\n0,1\n1,0\n")
     (tmp_path / "scores.csv").write_text("canary,score\n0,NaN\n1,0.5\n")
-    code, _, err = call(capsys, "one-run", tmp_path / "scores.csv", "--key", tmp_path / "key.csv", "--delta", 1e-5)
+    code, _, err = call(
+        capsys, "training", "one-run", tmp_path / "scores.csv", "--key", tmp_path / "key.csv", "--delta", 1e-5
+    )
     assert code == 2
     assert "or one that is no number, for 1 of the 2 canaries" in err

@@ -19,8 +19,7 @@ import yaml
 
 from epsilometer import __version__
 from epsilometer.auditing.schemas import AUDIT, CLAIMS, ESTIMATES
-from epsilometer.cli import main
-from epsilometer.cli import project as commands
+from epsilometer.cli import check, main, results
 from epsilometer.core import tables
 from epsilometer.core.component import names
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
@@ -186,7 +185,9 @@ def test_every_command_on_texts_reads_them_in_the_same_ways(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("euro.csv").write_bytes("1;thé vert\n2;café noir\n3;lait chaud\n".encode("latin-1"))
-    layout = ["--text", "2", "--separator", ";", "--no-header", "--encoding", "latin-1", "--no-quotes", "--rows", "2"]
+    layout = ["--text", "2", "--rows", "2"]
+    for entry in ("separator=;", "header=false", "encoding=latin-1", "quotes=false"):
+        layout += ["--layout", entry]
     read = []
     monkeypatch.setattr(
         "epsilometer.questions.which_text.audit", lambda texts, *_, **__: read.append(texts) or pl.DataFrame()
@@ -279,9 +280,9 @@ MISTAKES = {
     "texts.csv --rewrites texts.csv --keep rating": "the setting 'attribute' is missing",
     "--epsilon 1": "No such option: --epsilon",
     "texts.csv --text query --mechanism identity --among 5": "give facts or author",
-    "texts.txt --mechanism identity --separator ;": "--separator is for .csv and .tsv files; leave it out",
-    "texts.txt --mechanism identity --no-header --no-quotes": "--no-quotes, --no-header are for .csv and .tsv files",
-    "--rewrites rewrites.jsonl --no-header": "--no-header is for .csv and .tsv files",
+    "texts.txt --mechanism identity --layout separator=;": "--layout separator is for .csv and .tsv files; leave it",
+    "texts.txt --mechanism identity --layout header=false --layout quotes=false": "header, --layout quotes are for",
+    "--rewrites rewrites.jsonl --layout header=false": "--layout header is for .csv and .tsv files",
     "one.txt --mechanism identity": "trials need at least 2 distinct texts, got 1 distinct text; give more",
     "records.json --mechanism identity": "for a list of records use .jsonl",
     "texts.csv --text query --mechanism silent.py --epsilons 1": "silent.py has no method guarantee; add guarantee",
@@ -331,23 +332,23 @@ def project(monkeypatch: pytest.MonkeyPatch, texts: Path, shout: Path) -> Path:
 
 def test_check_says_what_would_be_downloaded(capsys: pytest.CaptureFixture[str], project: Path) -> None:
     downloads = [f"data set nobody/nothing@{'0' * 40}", "model nobody/words@v1"]
-    code, out, _ = call(capsys, "check", "--json")
+    code, out, _ = call(capsys, "check", "params", "--json")
     assert code == 0
     shown = json.loads(out)
     assert (shown["file"], shown["downloads"]) == ("params.yaml", downloads)
-    code, out, _ = call(capsys, "check", project)
+    code, out, _ = call(capsys, "check", "params", project)
     lines = out.splitlines()
     assert lines[0] == "params.yaml is valid"
     assert lines[2].split("  ")[0] == "data set nobody/nothing@0000000"
     assert lines[3].endswith("missing")
-    assert lines[4].startswith("`epsilometer fetch params.yaml` brings what is missing")
+    assert lines[4].startswith("`epsilometer check params params.yaml --fetch` brings what is missing")
 
 
 def test_check_lists_what_is_missing_and_what_would_be_downloaded(
     capsys: pytest.CaptureFixture[str], project: Path
 ) -> None:
     project.write_text(PARAMS.replace("texts.csv, text", "text.csv, text").replace("words.json", "word.json"))
-    code, out, err = call(capsys, "check")
+    code, out, err = call(capsys, "check", "params")
     assert code == 2
     assert out.splitlines()[1].split("  ")[0] == "data set nobody/nothing@0000000"
     assert "valid" not in out
@@ -364,7 +365,7 @@ def test_check_looks_into_generated_data_sets(
     monkeypatch.chdir(ROOT)
     file = tmp_path / "params.yaml"
     file.write_text((ROOT / "params.yaml").read_text().replace(right, wrong, 1))
-    code, _, err = call(capsys, "check", file)
+    code, _, err = call(capsys, "check", "params", file)
     assert code == 2
     assert wrong.split()[1] in err
 
@@ -386,7 +387,7 @@ def test_check_counts_all_texts_of_a_generator_where_a_sample_has_too_few(
     params["cells"] = {name: cell for name, cell in params["cells"].items() if cell["dataset"] == "queries"}
     params["trials"]["candidates"] = candidates
     file.write_text(yaml.safe_dump(params))
-    ended, _, err = call(capsys, "check", file)
+    ended, _, err = call(capsys, "check", "params", file)
     assert (ended, said in err) == (code, True)
 
 
@@ -394,7 +395,7 @@ def test_the_default_audit_needs_no_download(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    code, out, err = call(capsys, "check", "--json")
+    code, out, err = call(capsys, "check", "params", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["downloads"] == []
 
@@ -421,21 +422,21 @@ def test_check_names_what_is_wrong(
     capsys: pytest.CaptureFixture[str], project: Path, right: str, wrong: str, message: str
 ) -> None:
     project.write_text(PARAMS.replace(right, wrong))
-    code, out, err = call(capsys, "check")
+    code, out, err = call(capsys, "check", "params")
     assert code == 2
     assert "valid" not in out
     assert message in err
 
 
 def test_mechanisms_lists_every_file_with_claim_and_source(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "mechanisms", "--json")
+    code, out, _ = call(capsys, "list", "--json")
     rows = {row["mechanism"]: row for row in json.loads(out)}
     assert code == 0
     assert list(rows) == names("mechanisms")
     assert all(row["claim"] and row["source"] for row in rows.values())
     assert rows["randomized_response"]["claim"] == "Epsilon for a whole text."
     assert "Warner 1965" in rows["randomized_response"]["source"]
-    _, out, _ = call(capsys, "mechanisms")
+    _, out, _ = call(capsys, "list")
     assert "identity\n  The identity: every text is released unchanged." in out
 
 
@@ -543,7 +544,7 @@ def test_rewrite_knows_columns_and_formats(
 def test_rewrite_writes_lines_to_a_file(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "lines.txt.gz").write_bytes(gzip.compress("café\nthé\nmaté\n".encode("latin-1")))
     arguments = ["rewrite", tmp_path / "lines.txt.gz", "--mechanism", "identity", "--rows", 2]
-    code, out, _ = call(capfd, *arguments, "--encoding", "latin-1", "--out", tmp_path / "out.txt")
+    code, out, _ = call(capfd, *arguments, "--layout", "encoding=latin-1", "--out", tmp_path / "out.txt")
     assert (code, out) == (0, "")
     assert (tmp_path / "out.txt").read_text() == "café\nthé\n"
 
@@ -619,12 +620,12 @@ def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
 def test_repro_alone_is_the_whole_audit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It checks first, and shows the report at the end; with arguments it is `dvc repro` after that check."""
     steps: list[object] = []
-    monkeypatch.setattr(commands, "check", lambda: steps.append("check"))
+    monkeypatch.setattr(check, "params", lambda: steps.append("check"))
     monkeypatch.setattr(repro, "main", steps.append)
-    monkeypatch.setattr(commands, "report", lambda: steps.append("report"))
-    assert call(capsys, "repro")[0] == 0
+    monkeypatch.setattr(results, "report", lambda: steps.append("report"))
+    assert call(capsys, "pipeline", "repro")[0] == 0
     assert steps == ["check", [], "report"]
-    assert call(capsys, "repro", "trials", "--force")[0] == 0
+    assert call(capsys, "pipeline", "repro", "trials", "--force")[0] == 0
     assert steps[3:] == ["check", ["trials", "--force"]]
 
 
@@ -635,10 +636,10 @@ def test_a_missing_file_stops_the_stages_that_need_it_alone(
         raise AbsentError(["datasets.songs.source: there is no 'songs.csv'"], [])
 
     steps: list[object] = []
-    monkeypatch.setattr(commands, "check", absent)
+    monkeypatch.setattr(check, "params", absent)
     monkeypatch.setattr(repro, "main", steps.append)
-    assert call(capsys, "repro")[0] == 2
-    code, _, err = call(capsys, "repro", "prepare@queries")
+    assert call(capsys, "pipeline", "repro")[0] == 2
+    code, _, err = call(capsys, "pipeline", "repro", "prepare@queries")
     assert (code, steps) == (0, [["prepare@queries"]])
     assert "note: what needs a missing file cannot run: datasets.songs.source: there is no 'songs.csv'" in err
 
@@ -647,11 +648,11 @@ def test_a_stage_is_not_begun_with_invalid_parameters(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, _ = call(capsys, "repro", "--help")
+    code, out, _ = call(capsys, "pipeline", "repro", "--help")
     assert (code, "--force" in out, "`dvc repro --help`" in out) == (0, False, True)  # it needs no project
     monkeypatch.setattr(repro, "main", lambda targets: pytest.fail("begun"))
     Path("params.yaml").write_text((ROOT / "params.yaml").read_text().replace("candidates: 2", "candidates: 1"))
-    code, _, err = call(capsys, "repro", "prepare@queries")
+    code, _, err = call(capsys, "pipeline", "repro", "prepare@queries")
     assert (code, "trials.candidates" in err) == (2, True)
 
 
@@ -659,31 +660,31 @@ def test_report_prints_estimates_and_place(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in ("report", "history"):
-        code, _, err = call(capsys, command)
+    for command in ("show", "history"):
+        code, _, err = call(capsys, "results", command)
         assert code == 2
         assert "this needs a project, a folder with params.yaml and dvc.yaml: a clone" in err
     Path("params.yaml").write_text((ROOT / "params.yaml").read_text())
-    code, _, err = call(capsys, "report")
+    code, _, err = call(capsys, "results", "show")
     assert code == 2
     assert "data/estimates.parquet does not exist; make it by the stages" in err
     row = {name: "x" if dtype == pl.String else 1 for name, dtype in ESTIMATES.items()}
     row |= {"loss": 0.25, "upper": math.inf, "p_value": None, "expected": None, "verdict": "not testable"}
     tables.write(pl.DataFrame([row], schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
-    assert call(capsys, "report")[0] == 2
+    assert call(capsys, "results", "show")[0] == 2
     Path("reports").mkdir()
     Path("reports/audit.html").write_text("<p>")
-    code, out, _ = call(capsys, "report", "--json")
+    code, out, _ = call(capsys, "results", "show", "--json")
     report = json.loads(out)
     assert code == 0
     assert report["report"] == str(tmp_path / "reports/audit.html")
     assert report["estimates"] == [row | {"upper": "Infinity", "overall": "not testable", "overall_by": None}]
-    _, out, _ = call(capsys, "report")
+    _, out, _ = call(capsys, "results", "show")
     assert "0.25" in out
     assert "not testable" in out
     check = {"mechanism": "x", "epsilon": 1.0, "claim": "x", "verdict": "violated", "method": "exact"}
     tables.write(pl.DataFrame([check], schema=dict(CLAIMS)), "data/claims.parquet", CLAIMS)
-    _, out, _ = call(capsys, "report")  # as the page, which counts the worst case too
+    _, out, _ = call(capsys, "results", "show")  # as the page, which counts the worst case too
     assert "violated" in out
     assert "not testable" not in out
     assert out.endswith("reports/audit.html\n")

@@ -125,10 +125,10 @@ def test_ctrl_c_ends_a_probe_with_130_and_reports_what_was_sent(server: Deployed
 
 
 def test_a_dry_run_of_an_audit_and_of_a_gate(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:
-    dry = ("--private-texts", "--dry", "--prices", "1,2,.01")
+    dry = ("--private-texts", "--dry", "--set", "prices=[1, 2, .01]")
     assert run(*arguments(server, *dry, "--trials", "50", *QUICK)) == 0
     assert re.match(r"nothing was sent: 50 requests \(0 of 50 answers .* cost 0.50 to 0.60;", capfd.readouterr().out)
-    assert run(*arguments(server, *dry, "--max-loss", "1", "--budget", "3000", command="gate")) == 0
+    assert run(*arguments(server, *dry, "--limit", "which_text=1", "--budget", "3000", command="gate")) == 0
     assert forecast_of(capfd.readouterr().out)[1] == 3000 + 4 * 60, "the default attacks have query access"
     assert not server.texts
 
@@ -167,7 +167,7 @@ def test_a_dry_run_of_an_audit_says_how_many_requests_it_sends(
 
 def test_a_dry_run_of_a_gate_counts_query_access(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:
     """60 texts, all of which may become candidates: four rewrites each beside the budget."""
-    words = ("--private-texts", "--max-loss", "1", "--attacks", "lexical,shadow", "--budget", "600")
+    words = ("--private-texts", "--limit", "which_text=1", "--attacks", "lexical,shadow", "--budget", "600")
     assert run(*arguments(server, *words, "--dry", command="gate")) == 0
     first, most = forecast_of(capfd.readouterr().out)
     assert most == 600 + 4 * 60
@@ -184,7 +184,7 @@ def test_a_dry_run_of_what_is_accepted_counts_query_access(server: Deployed, cap
 
 
 def test_a_gate_judges_a_service(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ("--private-texts", "--max-loss", "1", "--attacks", "lexical", "--budget", "600")
+    words = ("--private-texts", "--limit", "which_text=1", "--attacks", "lexical", "--budget", "600")
     assert run(*arguments(server, *words, command="gate")) == 1
     assert "BEYOND: 127.0.0.1" in capfd.readouterr().out
     server.rewrite = lambda text: "nothing"
@@ -196,7 +196,7 @@ def chat(server: Deployed, command: str, *words: str) -> list[str]:
     return [command, "texts.txt", "--endpoint", f"{server.url}/v1", "--model", "m", "--private-texts", *words]
 
 
-GATE = ("--attacks", "lexical", "--budget", "400", "--json", "gate.json")
+GATE = ("--attacks", "lexical", "--budget", "400", "--report", "json=gate.json")
 
 
 def test_a_gate_passes_nothing_while_answers_are_missing(
@@ -204,7 +204,7 @@ def test_a_gate_passes_nothing_while_answers_are_missing(
 ) -> None:
     """Hidden texts pass; with one text in 60 withheld, truncated or empty they are open, with more an error."""
     server.rewrite = lambda text: "nothing"
-    assert run(*chat(server, "gate", *GATE, "--max-loss", "3")) == 0
+    assert run(*chat(server, "gate", *GATE, "--limit", "which_text=3")) == 0
     assert "rewrites are equal" in capfd.readouterr().out
     passed = json.loads((tmp_path / "gate.json").read_text())
     counts = {"withheld": 0, "truncated": 0, "empty": 0, "missing": 0, "reasoning": 0, "apart": 0, "constant": True}
@@ -217,8 +217,23 @@ def test_a_gate_passes_nothing_while_answers_are_missing(
         "empty": {"message": {"content": " "}},
     }.items(), start=2):  # fmt: skip
         server.choice = lambda text, choice=choice: choice if bad in text else {}  # type: ignore[misc]
-        words = (*GATE, "--max-loss", "3", "--set", f"revision={revision}")
-        assert run(*chat(server, "gate", *words, "--max-missing", ".2", "--junit", "gate.xml", "--html", "g.html")) == 3
+        words = (*GATE, "--limit", "which_text=3", "--set", f"revision={revision}")
+        assert (
+            run(
+                *chat(
+                    server,
+                    "gate",
+                    *words,
+                    "--max-missing",
+                    ".2",
+                    "--report",
+                    "junit=gate.xml",
+                    "--report",
+                    "html=g.html",
+                )
+            )
+            == 3
+        )
         said = capfd.readouterr().out
         decided = json.loads((tmp_path / "gate.json").read_text())
         assert (decided["passed"], decided["status"]) == (False, "open")
@@ -235,14 +250,14 @@ def test_a_gate_passes_nothing_while_answers_are_missing(
 
 def test_a_gate_ends_soon_where_every_answer_is_withheld(server: Deployed) -> None:
     server.choice = lambda text: {"message": {"content": None, "refusal": "I cannot help with that"}}
-    assert run(*chat(server, "gate", "--max-loss", "1", "--attacks", "lexical")) == 2
+    assert run(*chat(server, "gate", "--limit", "which_text=1", "--attacks", "lexical")) == 2
     assert len(server.texts) <= 600  # of a budget of 20,000
 
 
 def test_a_leak_stands_whatever_is_missing(server: Deployed) -> None:
     server.rewrite = lambda text: text
     server.choice = lambda text: {"finish_reason": "length"} if len(text) % 5 == 0 else {}
-    assert run(*chat(server, "gate", *GATE, "--max-loss", "1")) == 1
+    assert run(*chat(server, "gate", *GATE, "--limit", "which_text=1")) == 1
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -252,7 +267,7 @@ def test_an_audit_counts_answers_that_are_none_and_keeps_the_counts(
     ends = ["content_filter", "length", "stop", "stop"]
     server.choice = lambda text: {"finish_reason": ends[len(text) % 4]}
     server.rewrite = lambda text: "" if len(text) % 4 == 2 else masked(text)
-    words = (*QUICK, "--trials", "60", "--json", *(["--stream"] if stream else []))
+    words = (*QUICK, "--trials", "60", "--json", *(["--set", "stream=true"] if stream else []))
     tables = []
     for _ in range(2):
         assert run(*chat(server, "audit", *words)) == 0
@@ -309,7 +324,7 @@ def test_identifiers_that_a_service_lets_pass(server: Deployed, capfd: pytest.Ca
         (["texts.txt", *ENDPOINT], "must not reach an endpoint; set private_texts"),
         (["texts.txt", "--mechanism", "tem", "--dry"], "--dry is for --endpoint; give its URL"),
         (["texts.txt", "--endpoint", "URL", "--command", "cat"], "give one of --mechanism, --command, --endpoint and"),
-        (["texts.txt", *ENDPOINT, "--prices", "1"], "--prices must be two or three numbers"),
+        (["texts.txt", *ENDPOINT, "--set", "prices=[1]"], "--endpoint.prices"),
         (["texts.txt", *ENDPOINT, "--set", "model=n"], "--set model says again what an option"),
         (["texts.txt", "--endpoint", "URL", "--template", "missing.yaml"], "the template 'missing.yaml' cannot"),
         (["texts.txt", *ENDPOINT, "--max-requests", "0"], "--endpoint.max_requests: Input"),

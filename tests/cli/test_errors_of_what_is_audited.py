@@ -41,8 +41,8 @@ WRITES = {
     "a program": "os.system(f'echo {text!r}; echo {text!r} >&2')",
 }
 AUDIT = ("audit", "--json", "--trials", "40")
-GATE = ("gate", "--max-loss", "1", "--budget", "40")
-FILES = {"--json": "g.json", "--junit": "g.xml", "--markdown": "g.md", "--sarif": "g.sarif"}
+GATE = ("gate", "--limit", "which_text=1", "--budget", "40")
+FILES = {"json": "g.json", "junit": "g.xml", "markdown": "g.md", "sarif": "g.sarif"}
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,10 @@ def on_texts(command: tuple[str, ...], body: str) -> list[str]:
 def test_an_error_is_one_line_and_no_finding(capfd: pytest.CaptureFixture[str], body: str) -> None:
     """An earlier run's file, which says that all is well, is not what a reader finds."""
     Path("g.json").write_text('{"status": "passed"}')
-    assert run(*on_texts(GATE, body), *(word for pair in FILES.items() for word in pair)) == 2
+    assert (
+        run(*on_texts(GATE, body), *(word for form, file in FILES.items() for word in ("--report", f"{form}={file}")))
+        == 2
+    )
     out, err = capfd.readouterr()
     assert out == ""
     assert [line.partition(":")[0] for line in err.splitlines() if not line.startswith("note: ")] == ["error"]
@@ -151,7 +154,10 @@ def test_empty_and_equal_rewrites_of_a_function_are_named(capfd: pytest.CaptureF
     shown = capfd.readouterr()
     assert "all 40 rewrites are equal" in shown.err
     assert json.loads(shown.out)[0]["constant"]
-    assert run(*on_texts(("gate", "--max-loss", "3", "--budget", "200", "--json", "g.json"), "return ' '")) == 0
+    assert (
+        run(*on_texts(("gate", "--limit", "which_text=3", "--budget", "200", "--report", "json=g.json"), "return ' '"))
+        == 0
+    )
     assert "all 200 rewrites are equal" in capfd.readouterr().out
     answers = json.loads(Path("g.json").read_text())["answers"]
     assert (answers["empty"], answers["missing"], answers["constant"]) == (200, 0, True)
@@ -183,7 +189,7 @@ def test_a_programs_last_words_are_withheld(
     if show:
         monkeypatch.setenv(SHOW, "1")
     program = f"{sys.executable} -c 'import sys; sys.exit(sys.stdin.read())'"
-    assert run("gate", "texts.txt", "--command", program, "--attacks", "length", "--max-loss", "1") == 2
+    assert run("gate", "texts.txt", "--command", program, "--attacks", "length", "--limit", "which_text=1") == 2
     err = capfd.readouterr().err
     assert "failed with exit status 1" in err
     assert (SECRET in err) is show
@@ -245,7 +251,7 @@ def test_what_goes_on_after_the_result_prints_nothing(words: tuple[str, ...]) ->
 
 def test_a_mechanism_that_leaves_the_process_is_an_error() -> None:
     """As the program that is installed runs it; 0 would read as passed."""
-    words = [*on_texts(GATE, "os._exit(0)"), "--json", "g.json"]
+    words = [*on_texts(GATE, "os._exit(0)"), "--report", "json=g.json"]
     done = subprocess.run(
         [sys.executable, "-m", "epsilometer.cli", *words],
         env=os.environ | {"PYTHONPATH": str(ROOT)},

@@ -58,17 +58,19 @@ def gate(*words: str) -> int:
 
 
 def test_it_passes_accuses_or_leaves_it_open(project, capsys) -> None:
-    assert gate("--set", "share=0.1", "--max-loss", "1.0") == 0
+    assert gate("--set", "share=0.1", "--limit", "which_text=1.0") == 0
     verdict, _, errors, codes, unseen = capsys.readouterr().out.splitlines()
     assert verdict.startswith("PASSED, not exceeded by these attacks: tells.py")
     assert errors.startswith("whatever exceeds the limit passes with probability 0.05 at most; ")
     assert "shadow" in codes, "no adversary with query access was asked for"
     assert "black box" in unseen
-    assert gate("--set", "share=0.95", "--max-loss", "1.0") == 1
+    assert gate("--set", "share=0.95", "--limit", "which_text=1.0") == 1
     assert "BEYOND" in capsys.readouterr().out
-    assert gate("--set", "share=0.46", "--max-loss", "1.0", "--budget", "300") == 3  # half of .54 and .46 right: 1 nat
+    assert (
+        gate("--set", "share=0.46", "--limit", "which_text=1.0", "--budget", "300") == 3
+    )  # half of .54 and .46 right: 1 nat
     assert "OPEN" in capsys.readouterr().out
-    assert gate("--set", "share=0", "--max-loss", "0.001", "--budget", "300") == 3
+    assert gate("--set", "share=0", "--limit", "which_text=0.001", "--budget", "300") == 3
     out = capsys.readouterr().out
     assert "at most 0.001 nats are allowed" in out
     assert re.search(r"to show a loss below 0.001 nats takes at least [\d,]{9,} rewrites", out)
@@ -76,8 +78,8 @@ def test_it_passes_accuses_or_leaves_it_open(project, capsys) -> None:
 
 def test_a_mechanism_that_publishes_a_tenth_passes_by_its_loss_and_not_by_its_tail(project, capsys) -> None:
     """A tenth of the texts verbatim: .2 nats on average, and nobody's output but the source's. Errors: .001 and .05."""
-    tenth = ("--set", "share=0.1", "--max-delta-at-4", "0.01", "--json", "g.json")
-    assert gate(*tenth, "--max-loss", "1.0") == 1
+    tenth = ("--set", "share=0.1", "--limit", "tail=0.01", "--report", "json=g.json")
+    assert gate(*tenth, "--limit", "which_text=1.0") == 1
     out = capsys.readouterr().out
     assert "a delta at 4 nats of 0." in out
     assert re.search(r"would have been found with probability 0.95 if sure guesses are wrong in at most [\d.]+ %", out)
@@ -89,9 +91,9 @@ def test_a_mechanism_that_publishes_a_tenth_passes_by_its_loss_and_not_by_its_ta
     )
     tail = rows["lexical, tail"]
     assert (tail.status, tail.measure, tail.misses, tail.limit) == ("beyond", "delta_at_4", 0, 0.01)
-    assert gate("--set", "share=0.0", "--max-delta-at-4", "0.01") == 0, "the tail alone may be limited"
+    assert gate("--set", "share=0.0", "--limit", "tail=0.01") == 0, "the tail alone may be limited"
     assert "no delta at 4 nats would have been found" in capsys.readouterr().out, "half of the guesses are wrong"
-    assert gate("--max-delta-at-4", "0") == 2
+    assert gate("--limit", "tail=0") == 2
     assert "the limit of tail, a probability, must be in (0, 1)" in capsys.readouterr().err
 
 
@@ -99,10 +101,10 @@ def test_against_what_was_accepted(project, capsys) -> None:
     accepted = ["--baseline", "accepted.json"]
     assert gate("--set", "share=0.4", *accepted, "--accept", "--budget", "2000") == 0
     assert gate("--set", "share=0.4", *accepted) == 0
-    assert gate("--set", "share=0.9", *accepted, "--json", "g.json") == 1
+    assert gate("--set", "share=0.9", *accepted, "--report", "json=g.json") == 1
     assert "BEYOND: tells.py" in capsys.readouterr().out
     assert json.loads(Path("g.json").read_text())["attacks"][0]["of_baseline"]
-    assert gate("--set", "share=0.9", *accepted, "--max-loss", "0.1", "--json", "g.json") == 1
+    assert gate("--set", "share=0.9", *accepted, "--limit", "which_text=0.1", "--report", "json=g.json") == 1
     assert not json.loads(Path("g.json").read_text())["attacks"][0]["of_baseline"], "the lower of two limits counts"
     capsys.readouterr()
     (project / "texts.txt").write_text("one\ntwo\nthree")
@@ -127,7 +129,7 @@ def test_a_gate_follows_the_design_of_its_baseline(project, monkeypatch, capsys)
         "seed": 0,
     }
     assert content["attacks"]["lexical"]["settings"] == {}
-    command = ("gate", "texts.txt", "--mechanism", "tells.py", *accepted, "--json", "g.json")
+    command = ("gate", "texts.txt", "--mechanism", "tells.py", *accepted, "--report", "json=g.json")
     assert run(*command, "--seed", "1") == 0, "attacks are those of the baseline, too"
     assert [row.attack for row in Result.model_validate_json(Path("g.json").read_text()).attacks] == ["lexical"]
     assert run(*command, "--temperature", "0") == 2
@@ -148,8 +150,8 @@ def test_with_attacks_that_embed_nothing_nothing_is_embedded(project, monkeypatc
         raise AssertionError("a sentence encoder was loaded")
 
     monkeypatch.setattr("epsilometer.auditing.calibration.search.embed", embed)
-    assert gate("--set", "share=0.1", "--max-loss", "1.0") == 0
-    assert run("gate", "--cell", "a", "--max-loss", "1", "--temperature", "0") == 2
+    assert gate("--set", "share=0.1", "--limit", "which_text=1.0") == 0
+    assert run("gate", "--cell", "a", "--limit", "which_text=1", "--temperature", "0") == 2
 
 
 @pytest.mark.parametrize(
@@ -170,13 +172,19 @@ def test_a_baseline_of_other_attacks_is_refused(project, capsys, accepted: str, 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--max-loss", "3", "--max-increase", "0.5"), "--max-increase is over what was accepted; give --baseline"),
-        (("--accept", "--baseline", "a.json", "--max-loss", "1"), "judges nothing; leave out --limit"),
+        (
+            ("--limit", "which_text=3", "--max-increase", "0.5"),
+            "--max-increase is over what was accepted; give --baseline",
+        ),
+        (("--accept", "--baseline", "a.json", "--limit", "which_text=1"), "judges nothing; leave out --limit"),
         (
             ("--accept", "--baseline", "a.json", "--max-increase", "1", "--facts", "claims"),
             "judges nothing; leave out --max-increase, --with",
         ),
-        (("--max-loss", "1", "--separator", ";"), "--separator is for .csv and .tsv files; leave it out"),
+        (
+            ("--limit", "which_text=1", "--layout", "separator=;"),
+            "--layout separator is for .csv and .tsv files; leave it out",
+        ),
     ],
 )
 def test_what_would_have_no_effect_is_refused(project, capsys, words: tuple[str, ...], said: str) -> None:
@@ -187,43 +195,66 @@ def test_what_would_have_no_effect_is_refused(project, capsys, words: tuple[str,
 
 def test_an_attack_without_a_limit_leaves_it_open(project, capsys) -> None:
     """The baseline was right every time, so its interval has no upper end, and no increase can be told."""
-    command = ("--baseline", "accepted.json", "--json", "g.json")
+    command = ("--baseline", "accepted.json", "--report", "json=g.json")
     assert gate(*command, "--accept", "--budget", "300") == 0
     assert gate(*command) == 3
     assert "lexical" in capsys.readouterr().out
     result = Result.model_validate_json(Path("g.json").read_text())
     assert [(row.attack, row.status, row.limit) for row in result.attacks] == [("lexical", "open", None)]
-    assert gate(*command, "--max-loss", "1") == 1, "another limit counts"
+    assert gate(*command, "--limit", "which_text=1") == 1, "another limit counts"
 
 
 def test_attacks_beside_a_cell_are_refused(project, capsys) -> None:
     """They would not be run, for a cell has those of its project."""
-    assert run("gate", "--cell", "a", "--attacks", "lexical", "--max-loss", "1") == 2
+    assert run("gate", "--cell", "a", "--attacks", "lexical", "--limit", "which_text=1") == 2
     assert "leave out FILE, --attacks, --set, --public" in capsys.readouterr().err
 
 
 def test_public_texts_are_for_a_mechanism_that_chooses_among_them(project, capsys) -> None:
     public = [f"{who} sells {what} at {when}" for who in "efgh" for what in ("tea", "milk", "rum") for when in "678"]
     Path("public.txt").write_text("\n".join(public))
-    command = ("gate", "texts.txt", "--mechanism", "exemplars", "--epsilon", "1", "--set", "m=4", "--max-loss", "1.5")
+    command = (
+        "gate",
+        "texts.txt",
+        "--mechanism",
+        "exemplars",
+        "--epsilon",
+        "1",
+        "--set",
+        "m=4",
+        "--limit",
+        "which_text=1.5",
+    )
     assert run(*command, "--attacks", "likelihood", "--public", "public.txt") == 0
     Path("public.txt").write_text("\n".join([*public, "a wants tea at 1", "b wants rum at 2"]))
     assert run(*command, "--public", "public.txt") == 2
     assert "2 of the 60 texts are also among the mechanism's public texts" in capsys.readouterr().err
     for of in (["--command", "cat"], ["--mechanism", "tells.py"], ["--cell", "a"]):
         texts = [] if of[0] == "--cell" else ["texts.txt"]
-        assert run("gate", *texts, *of, "--max-loss", "1", "--public", "public.txt") == 2
+        assert run("gate", *texts, *of, "--limit", "which_text=1", "--public", "public.txt") == 2
         assert "--public" in capsys.readouterr().err
 
 
 def test_an_attack_that_cannot_judge_is_refused(project, capsys) -> None:
-    assert run("gate", "texts.txt", "--mechanism", "tells.py", "--attacks", "length,likelihood", "--max-loss", "1") == 2
+    assert (
+        run("gate", "texts.txt", "--mechanism", "tells.py", "--attacks", "length,likelihood", "--limit", "which_text=1")
+        == 2
+    )
     assert "likelihood cannot attack tells.py" in capsys.readouterr().err
 
 
 def test_every_format_says_the_same(project, capsys) -> None:
-    files = {"--json": "g.json", "--markdown": "g.md", "--junit": "g.xml", "--sarif": "g.sarif"}
-    assert gate("--set", "share=1.0", "--max-loss", "1", *(word for pair in files.items() for word in pair)) == 1
+    files = {"json": "g.json", "markdown": "g.md", "junit": "g.xml", "sarif": "g.sarif"}
+    assert (
+        gate(
+            "--set",
+            "share=1.0",
+            "--limit",
+            "which_text=1",
+            *(word for form, file in files.items() for word in ("--report", f"{form}={file}")),
+        )
+        == 1
+    )
     result = Result.model_validate_json(Path("g.json").read_text())
     assert result.status == result.attacks[0].status == "beyond"
     (attack,) = json.loads(Path("g.json").read_text())["attacks"]
@@ -238,7 +269,7 @@ def test_every_format_says_the_same(project, capsys) -> None:
     (finding,) = json.loads(Path("g.sarif").read_text())["runs"][0]["results"]
     assert (finding["kind"], finding["level"]) == ("fail", "error")
     capsys.readouterr()
-    assert run("schema") == 0
+    assert run("gate", "--schema") == 0
     assert json.loads(capsys.readouterr().out) == schema()
     assert set(schema()["properties"]) == set(json.loads(Path("g.json").read_text()))
 
@@ -246,7 +277,7 @@ def test_every_format_says_the_same(project, capsys) -> None:
 def test_every_format_names_a_program_by_its_files_and_without_its_arguments(project, capsys) -> None:
     """Arguments may hold secrets."""
     Path("hides.py").write_text("import sys\nfor line in sys.stdin:\n    print('nothing')\n")
-    words = [word for pair in REPORTS.items() for word in pair]
+    words = [word for form, file in REPORTS.items() for word in ("--report", f"{form}={file}")]
     command = ["--command", f"{sys.executable} hides.py --key hunter2", "--attacks", "lexical", *words]
     name = f"{Path(sys.executable).name} hides.py"
     for limit, code in (("1", 0), ("900", 2)):
@@ -255,7 +286,7 @@ def test_every_format_names_a_program_by_its_files_and_without_its_arguments(pro
         assert all(name in content for file, content in written.items() if code == 0 or file != "console")
         assert not [file for file, content in written.items() if "hunter2" in content or "CommandMechanism" in content]
     assert json.loads(written["g.json"])["mechanism"] == name
-    assert run("gate", "texts.txt", *command, "--max-loss", "1", "--baseline", "a.json", "--accept") == 2
+    assert run("gate", "texts.txt", *command, "--limit", "which_text=1", "--baseline", "a.json", "--accept") == 2
     accept = ("gate", "texts.txt", *command[:4], "--baseline", "a.json")
     assert run(*accept, "--accept", "--budget", "2000") == 0
     assert run(*accept) == 0
@@ -291,10 +322,10 @@ def test_a_cell_against_the_baseline_of_its_project(tmp_path, monkeypatch, capsy
     ("words", "said"),
     [
         ((), "nothing is limited"),
-        (("--max-loss", "0"), "the limit of which_text"),
+        (("--limit", "which_text=0"), "the limit of which_text"),
         (("--baseline", "absent.json"), "does not exist"),
         (("--cell", "a"), "give one of"),
-        (("--max-loss", "900"), "no success rate exceeds"),
+        (("--limit", "which_text=900"), "no success rate exceeds"),
     ],
 )
 def test_bad_input(project, capsys, words: tuple[str, ...], said: str) -> None:
@@ -329,7 +360,7 @@ IN_MID_SENTENCE = r"(?<=[a-z,;:] )[A-Z]\w+(?: [A-Z]\w+)*"
 
 def identified(*words: str) -> int:
     Path("masks.py").write_text(MASKER)
-    return run("gate", "texts.txt", "--mechanism", "masks.py", "--json", "g.json", *words)
+    return run("gate", "texts.txt", "--mechanism", "masks.py", "--report", "json=g.json", *words)
 
 
 def judged(file: str = "g.json") -> dict[str, Any]:
@@ -339,7 +370,7 @@ def judged(file: str = "g.json") -> dict[str, Any]:
 def test_a_masker_of_capitalised_words_fails_by_the_names_of_shapes(project, capsys) -> None:
     """It masks capitalised words in mid-sentence, so that every name of the plain shape is hidden."""
     masks = f"masks='{IN_MID_SENTENCE}'"
-    rate = ("--max-identifiers", "0.1", "--identifiers", "name", "--budget", "540")
+    rate = ("--limit", "identifiers=0.1", "--identifiers", "name", "--budget", "540")
     assert identified(*rate, "--set", masks) == 1
     rows = judged()
     assert len(rows) == 18
@@ -379,7 +410,7 @@ class Forgetful:
 def test_a_masker_that_fails_one_shape_in_a_tenth_of_cases_is_named(project, capsys, seed: int) -> None:
     """All pass that shape with probability 3 * .9 ** 59 = .006 at most; the draws have fixed seeds."""
     (project / "forgetful.py").write_text(FORGETFUL)
-    rate = ("--max-identifiers", "0.05", "--identifiers", "date", "--budget", "649", "--json", "g.json")
+    rate = ("--limit", "identifiers=0.05", "--identifiers", "date", "--budget", "649", "--report", "json=g.json")
     assert run("gate", "texts.txt", "--mechanism", "forgetful.py", *rate, "--seed", str(seed)) in (1, 3)
     statuses = {row.shape: row.status for row in judged().values()}
     assert statuses.pop("upper case") != "within"
@@ -389,7 +420,7 @@ def test_a_masker_that_fails_one_shape_in_a_tenth_of_cases_is_named(project, cap
 
 def test_what_survives_in_part_counts_where_it_is_asked_for(project, capsys) -> None:
     """The masker leaves surnames."""
-    rate = ("--max-identifiers", "0.1", "--identifiers", "name", "--budget", "540")
+    rate = ("--limit", "identifiers=0.1", "--identifiers", "name", "--budget", "540")
     hides = ("--set", r"masks='[A-Z][a-z]+[.]? (?=[A-Z])'")
     assert identified(*rate, *hides, "--count-partly") == 1
     counted = judged()["identifiers: name, title"]
@@ -398,12 +429,12 @@ def test_what_survives_in_part_counts_where_it_is_asked_for(project, capsys) -> 
     assert counted.partly == whole.partly > 0
     assert counted.successes == whole.successes + whole.partly
     assert "in part" in counted.source
-    assert run("gate", "texts.txt", "--mechanism", "constant", "--max-loss", "1", "--count-partly") == 2
+    assert run("gate", "texts.txt", "--mechanism", "constant", "--limit", "which_text=1", "--count-partly") == 2
     assert "identifiers.partly is a setting of no question that is asked (which_text)" in capsys.readouterr().err
 
 
 def test_identity_fails_and_a_constant_passes(project, capsys) -> None:
-    rate = ("--max-identifiers", "0.1", "--identifiers", "phone number", "--budget", "319")
+    rate = ("--limit", "identifiers=0.1", "--identifiers", "phone number", "--budget", "319")
     assert identified(*rate, "--set", "masks='(?!)'") == 1
     assert all(row.successes == row.trials == 29 for row in judged().values())
     assert identified(*rate, "--set", "masks='(?s).+'") == 0
@@ -411,7 +442,7 @@ def test_identity_fails_and_a_constant_passes(project, capsys) -> None:
 
 
 def test_identifiers_and_attacks_are_judged_together(project, capsys) -> None:
-    named = ("--max-identifiers", "0.1", "--identifiers", "date", "--max-loss", "1", "--attacks", "lexical")
+    named = ("--limit", "identifiers=0.1", "--identifiers", "date", "--limit", "which_text=1", "--attacks", "lexical")
     assert identified(*named, "--set", "masks='(?!)'", "--budget", "700") == 1
     assert {row.status for row in judged().values()} == {"beyond"}
     assert "lexical" in judged()
@@ -422,7 +453,7 @@ def test_identifiers_and_attacks_are_judged_together(project, capsys) -> None:
 def test_a_share_at_its_limit_is_open_by_name(project, capsys) -> None:
     """Half of the dates survive; the draws have a fixed seed."""
     (project / "half.py").write_text(MECHANISM.replace("share: float = 1.0", "share: float = 0.5"))
-    rate = ("--max-identifiers", "0.5", "--identifiers", "date")
+    rate = ("--limit", "identifiers=0.5", "--identifiers", "date")
     assert run("gate", "texts.txt", "--mechanism", "half.py", *rate) == 3
     out = capsys.readouterr().out
     assert out.startswith("OPEN: half.py, ")
@@ -441,9 +472,9 @@ def test_on_annotated_texts_no_message_quotes_one(project, capsys) -> None:
     (project / "spans.json").write_text(json.dumps(documents))
     (project / "masks.py").write_text(MASKER)
     command = ("gate", "spans.json", "--mechanism", "masks.py")
-    assert run(*command, "--max-identifiers", "0.1") == 1
-    assert run(*command, "--max-identifiers", "0.1", "--set", "masks='(?i)agent.'") == 0
-    assert run(*command, "--max-identifiers", "0.01") == 2
+    assert run(*command, "--limit", "identifiers=0.1") == 1
+    assert run(*command, "--limit", "identifiers=0.1", "--set", "masks='(?i)agent.'") == 0
+    assert run(*command, "--limit", "identifiers=0.01") == 2
     said = capsys.readouterr()
     assert "takes 299 texts a kind to show, and the file records person in 80" in said.err
     assert run("audit", "spans.json", "--mechanism", "masks.py", "--identifiers", "person") == 0
@@ -455,16 +486,16 @@ def test_on_annotated_texts_no_message_quotes_one(project, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--max-identifiers", "0"), "must be in (0, 1), got 0.0: that none ever survives"),
-        (("--max-identifiers", "1"), "must be in (0, 1)"),
+        (("--limit", "identifiers=0"), "must be in (0, 1), got 0.0: that none ever survives"),
+        (("--limit", "identifiers=1"), "must be in (0, 1)"),
         (
-            ("--max-identifiers", "0.001"),
+            ("--limit", "identifiers=0.001"),
             "takes 2,995 texts a kind and shape to show, of 58 of them: 173,710 rewrites where 15,000 are left",
         ),
-        (("--max-identifiers", "0.01", "--budget", "500"), "takes 299 texts a kind and shape to show"),
-        (("--max-identifiers", "0.1", "--identifiers", "nmae"), "name"),
+        (("--limit", "identifiers=0.01", "--budget", "500"), "takes 299 texts a kind and shape to show"),
+        (("--limit", "identifiers=0.1", "--identifiers", "nmae"), "name"),
         (
-            ("--identifiers", "name", "--max-loss", "1"),
+            ("--identifiers", "name", "--limit", "which_text=1"),
             "identifiers.kinds is a setting of no question that is asked (which_text)",
         ),
     ],
@@ -488,7 +519,7 @@ def test_an_audit_of_identifiers_stands_alone(project, capsys) -> None:
         assert option in capsys.readouterr().err
 
 
-REPORTS = {"--json": "g.json", "--markdown": "g.md", "--junit": "g.xml", "--sarif": "g.sarif", "--html": "g.html"}
+REPORTS = {"json": "g.json", "markdown": "g.md", "junit": "g.xml", "sarif": "g.sarif", "html": "g.html"}
 
 
 @pytest.mark.parametrize(
@@ -508,10 +539,21 @@ def test_reports_are_written_whatever_the_code_and_quote_no_text(
         + f"        {mechanism}\n\n    def guarantee(self, epsilon):\n        return None\n"
     )
     (project / "crashes.py").write_text(body)
-    words = [word for pair in REPORTS.items() for word in pair]
+    words = [word for form, file in REPORTS.items() for word in ("--report", f"{form}={file}")]
     out = ["--out", "who.jsonl", "--out", "who.html"]
     assert (
-        run("gate", "texts.txt", "--mechanism", "crashes.py", "--attacks", "lexical", "--max-loss", "1", *words, *out)
+        run(
+            "gate",
+            "texts.txt",
+            "--mechanism",
+            "crashes.py",
+            "--attacks",
+            "lexical",
+            "--limit",
+            "which_text=1",
+            *words,
+            *out,
+        )
         == code
     )
     written = {name: Path(name).read_text() for name in REPORTS.values()}
@@ -530,13 +572,26 @@ def test_reports_are_written_whatever_the_code_and_quote_no_text(
 
 
 def test_texts_are_shown_where_the_user_asks_and_nowhere_else(project, capsys) -> None:
-    assert gate("--max-loss", "1", "--out", "who.jsonl", "--out", "who.html", "--show-texts", "--html", "g.html") == 1
+    assert (
+        gate(
+            "--limit",
+            "which_text=1",
+            "--out",
+            "who.jsonl",
+            "--out",
+            "who.html",
+            "--show-texts",
+            "--report",
+            "html=g.html",
+        )
+        == 1
+    )
     assert json.loads(Path("who.jsonl").read_text().splitlines()[0])["content"].startswith("a wants tea")
     assert "as private as they are" in Path("who.html").read_text()
     assert "wants" not in Path("g.html").read_text()
     assert {Path(name).stat().st_mode & 0o777 for name in ("who.jsonl", "who.html")} == {0o600}
-    assert gate("--max-loss", "1", "--show-texts") == 2
-    assert gate("--max-loss", "1", "--out", "who.csv") == 2
+    assert gate("--limit", "which_text=1", "--show-texts") == 2
+    assert gate("--limit", "which_text=1", "--out", "who.csv") == 2
     assert "--out writes .jsonl or .html, got who.csv" in capsys.readouterr().err
     audited = ("audit", "texts.txt", "--mechanism", "tells.py", "--attacks", "lexical", "--trials", "50")
     assert run(*audited, "--out", "audit.jsonl") == 0
@@ -559,9 +614,9 @@ def people(folder: Path) -> None:
 
 def test_limits_on_an_attribute_and_on_linking(project, capsys) -> None:
     people(project)
-    command = ("gate", "people.jsonl", "--mechanism", "tells.py", "--json", "g.json", "--out", "who.jsonl")
-    attribute = ("--attribute", "gender", "--max-attribute-loss", "1.5", "--kinds", "linear")
-    linking = ("--facts", "claims", "--linkers", "bm25", "--max-linking-loss", "1", "--among", "5")
+    command = ("gate", "people.jsonl", "--mechanism", "tells.py", "--report", "json=g.json", "--out", "who.jsonl")
+    attribute = ("--attribute", "gender", "--limit", "attribute=1.5", "--kinds", "linear")
+    linking = ("--facts", "claims", "--linkers", "bm25", "--limit", "linking=1", "--among", "5")
     assert run(*command, *attribute, *linking, "--set", "share=0") == 0
     rows = Result.model_validate_json(Path("g.json").read_text()).attacks
     assert {(row.measure, row.status) for row in rows} == {
@@ -639,16 +694,16 @@ def test_two_attributes_that_are_published_as_their_exclusive_or_fail_jointly(pr
     ("words", "said"),
     [
         (("--attribute", "gender"), "attribute.attribute is a setting of no question that is asked (nothing)"),
-        (("--max-attribute-loss", "1"), "the setting 'attribute' is missing"),
-        (("--max-loss", "1", "--group", "author"), "attribute.group is a setting of no question"),
+        (("--limit", "attribute=1"), "the setting 'attribute' is missing"),
+        (("--limit", "which_text=1", "--group", "author"), "attribute.group is a setting of no question"),
         (("--facts", "claims"), "linking.facts is a setting of no question"),
-        (("--facts", "claims", "--author", "author", "--max-linking-loss", "1"), "give facts or author"),
-        (("--linkers", "bm25", "--max-loss", "1"), "linking.attacks is a setting of no question"),
-        (("--among", "5", "--max-loss", "1"), "linking.among is a setting of no question"),
-        (("--attribute", "age", "--max-attribute-loss", "1"), "age"),
-        (("--facts", "claims", "--max-linking-loss", "0"), "the limit of linking, in nats, must be > 0"),
-        (("--facts", "claims", "--max-linking-loss", ".01"), "a loss of 0.01 nats by linking takes"),
-        (("--facts", "claims", "--max-linking-loss", "1", "--among", "500"), "at most the people with facts, 240"),
+        (("--facts", "claims", "--author", "author", "--limit", "linking=1"), "give facts or author"),
+        (("--linkers", "bm25", "--limit", "which_text=1"), "linking.attacks is a setting of no question"),
+        (("--among", "5", "--limit", "which_text=1"), "linking.among is a setting of no question"),
+        (("--attribute", "age", "--limit", "attribute=1"), "age"),
+        (("--facts", "claims", "--limit", "linking=0"), "the limit of linking, in nats, must be > 0"),
+        (("--facts", "claims", "--limit", "linking=.01"), "a loss of 0.01 nats by linking takes"),
+        (("--facts", "claims", "--limit", "linking=1", "--among", "500"), "at most the people with facts, 240"),
     ],
 )
 def test_bad_limits_on_people(project, capsys, words: tuple[str, ...], said: str) -> None:
@@ -673,7 +728,7 @@ def test_the_examples_of_the_guides_print_what_the_guides_say(guide: str, tmp_pa
 def test_it_says_what_the_mechanism_does_not_read(project, capsys) -> None:
     """It passes, as what is not read cannot leak, but that says little about it."""
     Path("unknown.txt").write_text("".join(f"zzqx{i} qqqzz{i}\n" for i in range(40)))
-    words = ["--mechanism", "tem", "--epsilon", "1", "--attacks", "lexical", "--max-loss", "3"]
+    words = ["--mechanism", "tem", "--epsilon", "1", "--attacks", "lexical", "--limit", "which_text=3"]
     assert run("gate", "unknown.txt", *words) == 0
     assert "of the words are outside the mechanism's vocabulary" in capsys.readouterr().err
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
+from epsilometer.cli import app as commands
 from epsilometer.cli.options import flat
+from tests.support.commands import call, leaves
 
 
 @dataclass(frozen=True)
@@ -33,3 +37,20 @@ def test_a_dataclass_is_filled_from_options_its_own_dataclasses_too() -> None:
     every = ["a", "--depth", "5", "--words", "x", "--words", "y", "--loud"]
     assert CliRunner().invoke(app, every).stdout == f"{Outer('a', ['x', 'y'], Inner(5))} True\n"
     assert CliRunner().invoke(app, ["a"]).stdout == f"{Outer('a')} False\n", "defaults are as they were"
+
+
+def test_there_are_few_commands_and_options() -> None:
+    """An option that several commands share counts once: its name with its help."""
+    top: Any = typer.main.get_command(commands.app)
+    options = {(o.opts[0], o.help) for each in leaves().values() for o in each.params if o.param_type_name == "option"}
+    assert len(top.commands) <= 22
+    assert len(options) <= 120
+
+
+@pytest.mark.parametrize("words", [(), ("check",), ("results",), ("pipeline",), ("training",)])
+def test_a_help_line_is_a_whole_sentence(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, *words, "--help")
+    lines = out.partition("Commands:\n")[2].splitlines()
+    assert code == 0
+    assert len(lines) >= 3
+    assert all(re.fullmatch(r"  [a-z-]+ +[A-Z].+\w\.", line) for line in lines)

@@ -71,14 +71,14 @@ def test_public_calls_explain_what_is_missing(name: str, expected: type[Exceptio
 def test_the_command_line_explains_it_in_one_line(monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "epsilometer.cli.app", None)
     with pytest.raises(SystemExit) as stopped:  # a module of its own is a fault, not an extra
-        main(["mechanisms"])
+        main(["list"])
     assert stopped.value.code == 2
     assert "pip install" not in capsys.readouterr().err
     monkeypatch.delitem(sys.modules, "epsilometer.cli.app")
     monkeypatch.setitem(sys.modules, "dvc.cli", None)
     monkeypatch.delitem(sys.modules, "epsilometer.pipeline.repro", raising=False)
     with pytest.raises(SystemExit) as stopped:
-        main(["repro"])
+        main(["pipeline", "repro"])
     assert stopped.value.code == 2
     assert "pip install 'epsilometer[project]'" in capsys.readouterr().err
 

@@ -141,7 +141,7 @@ def test_a_nul_in_parquet_is_refused(tmp_path: Path) -> None:
             "a.csv",
             b"text\ncaf\xe9\n",
             {},
-            "not UTF-8: byte 0xe9 at position 8 (line 2); it looks like cp1252 (encoding, --encoding cp1252)",
+            "not UTF-8: byte 0xe9 at position 8 (line 2); it looks like cp1252 (encoding, --layout encoding=cp1252)",
         ),
         ("a.txt", b"\xff\xfea\x00", {}, "not UTF-8: byte 0xff at position 0"),
         ("a.jsonl", '{"text": "a"}\n\n{"text": "b"\n', {}, "line 3: not JSON"),
@@ -224,7 +224,7 @@ def test_an_encoding_is_named_by_its_bytes(tmp_path: Path, text: str, encoding: 
     if before and encoding.startswith("utf"):
         text, before = before, ""
     raw = (before + 3 * text).encode(encoding)
-    with pytest.raises(UserError, match=rf"not? (a )?UTF-8.*--encoding {named}"):
+    with pytest.raises(UserError, match=rf"not? (a )?UTF-8.*--layout encoding={named}"):
         read(file(tmp_path, "a.txt", raw))
     assert read(file(tmp_path, "a.txt", raw), layout=files.Layout(encoding=named))["text"].item(-1)
 
@@ -238,7 +238,9 @@ def test_a_nul_is_no_text(tmp_path: Path) -> None:
     "rows", ["id;text\n1;hello, there\n", "id;text;x\n1;hello;2\n2;a, b, c;3\n", "id|text\n1|a,b\n"]
 )
 def test_another_separator_is_named(tmp_path: Path, rows: str) -> None:
-    with pytest.raises(UserError, match=rf"its separator may be '{re.escape(rows[2])}' \(separator, --separator\)"):
+    with pytest.raises(
+        UserError, match=rf"its separator may be '{re.escape(rows[2])}' \(separator, --layout separator=...\)"
+    ):
         read(file(tmp_path, "a.csv", rows))
 
 

@@ -134,9 +134,9 @@ def test_only_what_a_changed_helper_reaches_runs_again(toy: Toy) -> None:
 def test_an_upgraded_package_runs_what_imports_it_and_the_progress_bar_runs_nothing(toy: Toy) -> None:
     append(toy, "epsilometer/runtime/progress.py", "\nx = 1\n")
     append(toy, "epsilometer/pipeline/guard/parent.py", "\nx = 1\n")
-    assert toy.run("epsilometer", "why") == "nothing has changed\n"
+    assert toy.run("epsilometer", "pipeline", "why") == "nothing has changed\n"
     (toy.folder / "pretended-1.dist-info/METADATA").write_text(METADATA.format(2))
-    said = toy.run("epsilometer", "why", "rewrite")
+    said = toy.run("epsilometer", "pipeline", "why", "rewrite")
     assert said == "rewrite@songs-own:\n  package pretended: 1 before, 2 now\n"
     log = toy.run("dvc", "repro")
     assert ran(log) == {*ALWAYS, "rewrite@songs-own", "attack@songs-own", "ablations@songs-own"}
@@ -199,7 +199,7 @@ def test_an_edited_grammar_draws_the_texts_again(toy: Toy) -> None:
     prepared, grammar = toy.folder / "data/prepared/judgements.parquet", "epsilometer/corpora/grammars/judgements.yaml"
     before = prepared.read_bytes()
     append(toy, grammar, "# edited\n")
-    assert f"{grammar} has changed" in toy.run("epsilometer", "why", "prepare")
+    assert f"{grammar} has changed" in toy.run("epsilometer", "pipeline", "why", "prepare")
     assert ran(toy.run("dvc", "repro", *ALWAYS)) == {*ALWAYS, "prepare@judgements"}
     assert prepared.read_bytes() == before
     written = (toy.folder / grammar).read_text()
@@ -259,7 +259,7 @@ def test_prose_and_moves_make_nothing_stale(toy: Toy) -> None:
     length.write_text('"""Another docstring."""\n# and a comment\n' + before[length].partition('"""\n')[2])
     assert stale(toy) == set()
     append(toy, "parts/moved.py", "\n\nlast = 1\n")
-    assert toy.run("epsilometer", "why", "rewrite") == (
+    assert toy.run("epsilometer", "pipeline", "why", "rewrite") == (
         "rewrite@songs-own:\n  file parts/moved.py has changed or is new\n"
     )
     for file, text in before.items():
@@ -353,7 +353,7 @@ def test_why_names_settings_inputs_outputs_and_files(toy: Toy) -> None:
     append(toy, "songs.txt", "one more song\n")
     append(toy, "own.py", "\ny = 1\n")
     (toy.folder / "data/trials/songs.json").unlink()
-    said = toy.run("epsilometer", "why")
+    said = toy.run("epsilometer", "pipeline", "why")
     for line in (
         "prepare@songs:\n  input songs.txt has changed\n",
         "trials@songs:\n  output data/trials/songs.json is missing\n",
@@ -363,12 +363,12 @@ def test_why_names_settings_inputs_outputs_and_files(toy: Toy) -> None:
         assert line in said
     toy.run("epsilometer", "stage", "resources")
     shutil.copy(toy.folder / "data/guesses/songs-own.json", toy.folder / "data/guesses/songs-third.json")
-    assert toy.run("epsilometer", "why", "estimate").endswith(
+    assert toy.run("epsilometer", "pipeline", "why", "estimate").endswith(
         "  setting cells.songs-own.epsilons: [1.0, 50.0] before, [2.0, 50.0] now\n"
         "  input data/guesses/songs-third.json is new\n"
         "  input data/trials/songs.json is missing\n"
     )
-    assert "unknown stage 'rewrit'" in toy.run("epsilometer", "why", "rewrit", code=2)
+    assert "unknown stage 'rewrit'" in toy.run("epsilometer", "pipeline", "why", "rewrit", code=2)
 
 
 def test_a_cell_reads_its_resource_and_the_models_that_its_settings_name(

@@ -118,7 +118,7 @@ def test_stages_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.
     )
     composing.write(whole)
     composing.check(whole)
-    with pytest.raises(UserError, match=r"no stage for one_run.*epsilometer compose"):
+    with pytest.raises(UserError, match=r"no stage for one_run.*epsilometer pipeline compose"):
         composing.check(without)
     composing.write(without)
     with pytest.raises(UserError, match="stages without entries for one_run"):
@@ -244,9 +244,9 @@ def test_check_names_the_command_that_composes(
     composing.write(Params.model_validate(TRAINING))
     run = {"training": "songs", "features": "songs", "noise": "none"}
     Path("params.yaml").write_text(yaml.safe_dump(TRAINING | {"one_run": {"canaries": run}}))
-    code, _, said = call(capsys, "check")
-    assert (code, "`epsilometer compose` writes the stages" in said) == (2, True)
-    assert call(capsys, "compose")[0] == 0
+    code, _, said = call(capsys, "check", "params")
+    assert (code, "`epsilometer pipeline compose` writes the stages" in said) == (2, True)
+    assert call(capsys, "pipeline", "compose")[0] == 0
     assert "one_run" in stages(Path("dvc.yaml").read_text())
 
 

@@ -64,13 +64,13 @@ def test_everything_is_listed_once_fetched_and_then_here(served: Hub, capsys: py
     names = [f"data set nobody/queries@{COMMIT}"]
     names += [f"model nobody/{name}@{COMMIT}" for name in ("encoder", "words", "judge")]
     assert [str(repository) for repository in repositories(read())] == names
-    assert call("check", "--json") == 0
+    assert call("check", "params", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["downloads"] == names
     assert {row["size"] for row in shown["hub"]} == {"known once fetched"}
-    assert call("fetch") == 0
+    assert call("check", "params", "--fetch") == 0
     assert "file 1 of" in capsys.readouterr().err
-    assert call("check") == 0
+    assert call("check", "params") == 0
     out = capsys.readouterr().out
     assert out.count(" here\n") == 4
     assert "fetch" not in out
@@ -82,7 +82,7 @@ def test_everything_is_listed_once_fetched_and_then_here(served: Hub, capsys: py
 def test_what_cannot_be_had_is_said_after_all_else_has_come(served: Hub, capsys: pytest.CaptureFixture[str]) -> None:
     served.gated.add("models/nobody/encoder")
     served.files["models/nobody/words"] = {"config.json": b"{}", "model.pt": b"pickle"}
-    assert call("fetch") == 2
+    assert call("check", "params", "--fetch") == 2
     err = capsys.readouterr().err
     assert f"model nobody/encoder@{COMMIT} is gated" in err
     assert "not in safetensors" in err

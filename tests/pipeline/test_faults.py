@@ -679,7 +679,7 @@ def test_the_command_line_says_what_the_disk_answered(
 
     monkeypatch.setattr(checking, "check", check)
     with pytest.raises(SystemExit) as end:
-        cli.main(["check", str(ROOT / "params.yaml")])
+        cli.main(["check", "params", str(ROOT / "params.yaml")])
     assert end.value.code == 2
     assert capsys.readouterr().err == "error: no space is left on the disk; free some space, then run again\n"
 
@@ -793,7 +793,7 @@ def rewrite(text, epsilon, rng):
 @pytest.mark.slow
 def test_sigterm_to_make(tmp_path: Path) -> None:
     """By the recipe of the Makefile, whose command checks params.yaml first: a project with parameters of its own."""
-    recipe = re.search(r"exec (epsilometer repro)\n", (ROOT / "Makefile").read_text())
+    recipe = re.search(r"exec (epsilometer pipeline repro)\n", (ROOT / "Makefile").read_text())
     assert recipe
     toy = Toy(tmp_path / "toy")
     (toy.folder / "Makefile").write_text(f"audit:\n\t@cd . && true && exec {recipe[1]} dvc.yaml\n")

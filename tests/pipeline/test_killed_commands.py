@@ -106,7 +106,7 @@ def test_a_re_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     toy.params["attacks"] = {"lexical": {}}
     toy.write_params()
     toy.run(sys.executable, "-m", "epsilometer.pipeline.repro")
-    toy.run(sys.executable, "-m", "epsilometer.cli", "accept")
+    toy.run(sys.executable, "-m", "epsilometer.cli", "results", "accept")
     (folder / "mine.py").write_text(LEAKS.format(0.97))
 
     def results() -> Results:

@@ -296,7 +296,7 @@ def test_disjoint_references_need_texts(project: Path) -> None:
 def test_a_model_without_masks_is_refused_before_references_are_trained(
     project: Path, save: Callable[[Path], Path] | None, message: str
 ) -> None:
-    """By `epsilometer repro` before any stage, and by the stage that would train for it."""
+    """By `epsilometer pipeline repro` before any stage, and by the stage that would train for it."""
     if save is not None:
         save(project / "mlm")
     write_params({("membership", "long", "attacks"): {"neighbours": {"masked_lm": "./mlm"}}})

@@ -41,7 +41,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
-    assert call("check", "--json") == 0
+    assert call("check", "params", "--json") == 0
     (row,) = json.loads(capsys.readouterr().out)["packages"]
     return {str(key): str(value) for key, value in row.items()}
 
@@ -52,12 +52,12 @@ def test_a_package_is_listed_fetched_and_then_needs_no_network(
     row = {"from a package": "small-talk 1.0", "file": "small_talk/texts.csv"}
     before = row | {"licence": "known once fetched", "size": "1.31 kB", "state": "missing"}
     assert shown(capsys) == before
-    assert call("check") == 0
-    assert "`epsilometer fetch params.yaml` downloads" in capsys.readouterr().out
-    assert call("fetch") == 0
+    assert call("check", "params") == 0
+    assert "`epsilometer check params params.yaml --fetch` downloads" in capsys.readouterr().out
+    assert call("check", "params", "--fetch") == 0
     capsys.readouterr()
     assert shown(capsys) == row | {"licence": "MIT", "size": f"{len(TEXTS)} bytes", "state": "here"}
-    assert call("check") == 0
+    assert call("check", "params") == 0
     assert "small-talk 1.0" in capsys.readouterr().out
     next(project.glob("*.whl")).unlink()
     Path("data/prepared").mkdir(parents=True)
@@ -67,13 +67,13 @@ def test_a_package_is_listed_fetched_and_then_needs_no_network(
 
 def test_what_cannot_be_fetched_is_an_error_of_fetch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     next(project.glob("*.whl")).unlink()
-    assert call("fetch") == 2
+    assert call("check", "params", "--fetch") == 2
     assert "package small-talk 1.0 is unknown to the index" in capsys.readouterr().err
 
 
 def test_terms_are_asked_for_by_check(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_pin(Path("talk.json"), pin("0" * 64, name="gemma-talk"))
-    assert call("check") == 2
+    assert call("check", "params") == 2
     assert "accept_licence" in capsys.readouterr().err
     write_pin(Path("talk.json"), pin("0" * 64, name="gemma-talk", accept_licence=True))
-    assert call("check") == 0
+    assert call("check", "params") == 0

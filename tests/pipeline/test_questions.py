@@ -249,7 +249,7 @@ def test_the_figures_are_exported_with_the_names_of_their_entries(project: Path)
 
 def test_check_lists_the_questions(project: Path, capsys: Any) -> None:
     composing.write(read())
-    status, printed, _ = call(capsys, "check", "--json")
+    status, printed, _ = call(capsys, "check", "params", "--json")
     assert status == 0
     assert json.loads(printed)["questions"] == [
         {"name": name, "question": entry["question"], "mechanism": "keeps", "dataset": "reviews"}

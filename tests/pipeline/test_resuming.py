@@ -96,7 +96,7 @@ def test_a_level_is_an_entry_and_a_killed_stage_goes_on(toy: Toy) -> None:
     toy.params["private_training"]["songs"]["rate"] = 0.5
     toy.write_params()
     toy.run("epsilometer", "stage", "resources")
-    said = toy.run("epsilometer", "why", "references@halves")
+    said = toy.run("epsilometer", "pipeline", "why", "references@halves")
     assert "setting private_training.songs.rate: 0.01 before, 0.5 now" in said
 
 

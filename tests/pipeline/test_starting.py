@@ -43,7 +43,7 @@ def test_a_project_is_valid_and_ready_to_be_committed(tmp_path) -> None:
     staged = set(said(folder, "git", "diff", "--cached", "--name-only").split())
     assert {"params.yaml", "dvc.yaml", "Makefile", "mechanisms/mine.py", "attacks/outline.py", ".gitignore"} <= staged
     assert not [name for name in staged if name.startswith("data/")], "private texts are not for git"
-    assert "is valid" in said(folder, "epsilometer", "check")
+    assert "is valid" in said(folder, "epsilometer", "check", "params")
     assert "rewrite@mine-tem" in said(folder, "dvc", "stage", "list", "--name-only"), "DVC finds all that it looks up"
     assert (folder / "dvc.yaml").read_text() == compose(params.read(folder / "params.yaml"))
     assert (folder / "data/embedded/models").resolve() == EMBEDDED.resolve()
@@ -198,15 +198,15 @@ def test_an_audit_runs_there_and_reruns_what_an_edit_changes(tmp_path) -> None:
     content["cells"]["mine-mine"]["epsilons"] = [4]
     content["trials"]["count"] = 50
     (folder / "params.yaml").write_text(yaml.safe_dump(content))
-    assert "mine" in said(folder, "epsilometer", "repro")
+    assert "mine" in said(folder, "epsilometer", "pipeline", "repro")
     assert (folder / "reports/audit.html").is_file()
-    assert "nothing has changed" in said(folder, "epsilometer", "why")
+    assert "nothing has changed" in said(folder, "epsilometer", "pipeline", "why")
     record = (folder / "data/code/paths.json").read_text()
     assert '"epsilometer/core/mechanism.py"' in record, "the code of the package counts, wherever it lies"
     assert '"mechanisms/mine.py"' in record
     edited = (folder / "mechanisms/mine.py").read_text().replace('"***"', '"---"')
     (folder / "mechanisms/mine.py").write_text(edited)
-    reasons = said(folder, "epsilometer", "why")
+    reasons = said(folder, "epsilometer", "pipeline", "why")
     assert "mechanisms/mine.py has changed" in reasons
     assert "embed@mine" not in reasons
     assert shutil.which("make") is None or "passed" in said(folder, "make", "test")

@@ -334,7 +334,7 @@ def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_fact
         "DVC_NO_ANALYTICS": "1",
     }
     recipe = (ROOT / "Makefile").read_text().split("\naudit:")[1].split("\n\n")[0]
-    assert "epsilometer repro" in recipe
+    assert "epsilometer pipeline repro" in recipe
     assert "flows" not in recipe
     for words in (
         ["epsilometer.pipeline.repro", "dvc.yaml"],

@@ -154,7 +154,7 @@ def test_the_message_names_cell_losses_intervals_and_what_changed() -> None:
 
 def test_guesses_among_other_numbers_of_candidates_are_refused() -> None:
     hits = np.ones(TRIALS, bool)
-    with pytest.raises(UserError, match=r"among 2 and among 4 candidates .*epsilometer accept"):
+    with pytest.raises(UserError, match=r"among 2 and among 4 candidates .*epsilometer results accept"):
         judge({row(0): measured(hits)}, {row(0): measured(hits, candidates=4)}, LEVEL)
 
 
@@ -219,7 +219,7 @@ def test_a_mechanism_under_another_name_passes_no_audit() -> None:
     renamed = Row("songs", "other", 0.0, "lexical")
     changes = judge({row(0): measured(low)}, {renamed: measured(high)}, LEVEL)
     gone, untested = drift.blind_spots(changes)
-    assert "epsilometer accept" in gone
+    assert "epsilometer results accept" in gone
     assert "no row could be tested" in untested
     said = drift.message(changes, LEVEL, [])
     assert said.startswith("new: 1, gone: 1 (0 of the baseline's 1 rows tested")

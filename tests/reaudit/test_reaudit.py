@@ -149,18 +149,18 @@ def check_history_of_six(capsys: pytest.CaptureFixture[str]) -> None:
     rows = history.read()
     assert len(history.audits(rows)) == 6, "one accepted, five re-audits; the last accepted was there already"
     assert rows["round"].unique(maintain_order=True).to_list() == [0, 1, 2]
-    code, out, _ = call(capsys, "history", "--mechanism", "mine")
+    code, out, _ = call(capsys, "results", "history", "mine")
     assert code == 0
     assert "6 audits from " in out
     line = next(line for line in out.splitlines() if line.startswith("songs") and " 1 " in line)
     assert line.split()[3] == "6"
     assert line.split()[-1][1] == "█", "the second was the worst"
-    code, out, _ = call(capsys, "history", "--json")
+    code, out, _ = call(capsys, "results", "history", "--json")
     assert len(json.loads(out)) == len(rows)
 
 
 def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(capsys, "accept")[0] == 0
+    assert call(capsys, "results", "accept")[0] == 0
     project.leak(0.95)
     state = project.reaudit()
     assert state.is_failed()
@@ -202,13 +202,13 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     assert "other on songs at epsilon 1, attack lexical: new" in str(more.message)
     assert "- new (dataset-poems, mechanism-other, cell-poems-mine, cell-songs-other)" in str(more.message)
 
-    assert call(capsys, "accept")[0] == 0
+    assert call(capsys, "results", "accept")[0] == 0
     project.edit("  poems: {source: poems.txt, use: train, public: true}\n", "")
     project.edit(POETRY, "")
     less = project.reaudit()
     assert less.is_failed(), "what is gone may have become worse"
     assert str(less.message).startswith("gone: 1, no evidence of change: 3 (3 of the baseline's 4 rows tested")
-    assert "accept this audit as the new baseline (`epsilometer accept`)" in str(less.message)
+    assert "accept this audit as the new baseline (`epsilometer results accept`)" in str(less.message)
     event = project.events[-1]
     assert (event["event"], event["payload"]["worse"], event["payload"]["message"]) == (UNKNOWN, [], less.message)
     assert [lost["dataset"] for lost in event["payload"]["gone"]] == ["poems"]
@@ -251,8 +251,11 @@ def test_attributes_alone(
         tables.write_text("texts", Path(file))
     monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "audit", lambda *args, **_: infer(*args))
     infer()
-    assert call(capsys, "accept")[:2] == (0, "baseline holds the baseline, 1 estimates; commit it to git\n")
-    assert call(capsys, "accept")[0] == 0
+    assert call(capsys, "results", "accept")[:2] == (
+        0,
+        "baseline holds the baseline, 1 estimates; commit it to git\n",
+    )
+    assert call(capsys, "results", "accept")[0] == 0
     assert len(history.audits(history.read())) == 1
     state = project.reaudit()
     assert state.is_completed()
@@ -264,7 +267,7 @@ def test_attributes_alone(
     assert state.is_failed()
     assert "mine on songs, attack gender adaptive (linear 0): worse" in str(state.message)
     assert len(history.audits(history.read())) == 3
-    code, out, _ = call(capsys, "history")
+    code, out, _ = call(capsys, "results", "history")
     assert (code, "gender adaptive (linear 0)" in out, "3 audits from" in out) == (0, True, True)
 
 
@@ -272,7 +275,7 @@ def test_an_audit_that_no_re_audit_could_compare_is_not_accepted(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("params.yaml").write_text(OF_ATTRIBUTES.replace("file: mine.py", "file: mine.py, part: validation"))
-    code, _, said = call(capsys, "accept")
+    code, _, said = call(capsys, "results", "accept")
     assert (
         code,
         "params.yaml names none of them, so there is nothing to accept: add one" in " ".join(said.split()),
@@ -283,7 +286,7 @@ def test_an_audit_that_no_re_audit_could_compare_is_not_accepted(
 
 
 def test_unchanged_inputs_cannot_differ(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     written = {path: path.read_bytes() for path in Path("baseline").iterdir() if path.name != "history.csv"}
     state = project.reaudit()
     assert state.is_completed()
@@ -295,12 +298,12 @@ def test_unchanged_inputs_cannot_differ(project: Project, capsys: pytest.Capture
         "a re-audit leaves the baseline alone"
     )
     assert str(project.folder) not in b"".join([*first.values(), *written.values()]).decode(), "no machine paths"
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     assert len(history.audits(history.read())) == 3, "what the history ends with is not added again"
 
 
 def test_fresh_noise_keeps_the_files_comments(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     state = project.reaudit(fresh=True)
     assert "audit: {seed: 0, round: 1, alpha: 0.01}  # round: fresh noise\n" in Path("params.yaml").read_text()
     assert state.is_completed()
@@ -312,7 +315,7 @@ def test_a_fresh_re_audit_that_was_stopped_goes_on_with_its_round(
     project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that it ends as an undisturbed one does, and the next draws fresh noise again."""
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
 
     def stopped(*args: Any, **_: Any) -> State[Any]:
         raise KeyboardInterrupt
@@ -375,7 +378,7 @@ def test_a_clock_set_back_gives_no_year_its_level_again(
         return level(alpha, number)
 
     monkeypatch.setattr(drift, "level", noted)
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     for year in (2026, 2025, 1970, 2026):
         monkeypatch.setattr(Clock, "shown", datetime(year, 1, 1, tzinfo=UTC))
         project.reaudit()
@@ -407,7 +410,7 @@ def test_a_packages_new_version_has_a_name(
     Path("helper.py").write_text("def f():\n    import rapidfuzz.distance\n")
     monkeypatch.syspath_prepend(".")
     project.audit()
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     project.reaudit()
     record = json.loads(Path("sources/mechanism-mine.json").read_text())
     assert record["files"].keys() == {"mine.py", "helper.py"}
@@ -427,7 +430,7 @@ def test_a_source_that_cannot_be_reached_is_unknown_and_stops_nothing(
     old, new = "a" * 40, "b" * 40
     Path("pin.json").write_text(json.dumps({"model": "some/model", "revision": old}))
     project.edit("mechanisms:", "models: {some: pin.json}\nmechanisms:")
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     state = project.reaudit()  # the hub is offline in tests
     assert state.is_completed()
     assert "could not be asked, hence unknown:\n- model-some: model some/model (OfflineModeIsEnabled)" in str(
@@ -484,7 +487,8 @@ def test_without_a_baseline(project: Project) -> None:
     state = project.reaudit()
     assert state.is_failed()
     assert (
-        state.message == "there is no baseline in baseline yet; accept the current audit as one (`epsilometer accept`)"
+        state.message
+        == "there is no baseline in baseline yet; accept the current audit as one (`epsilometer results accept`)"
     )
     assert not Path("sources").exists()
 
@@ -506,12 +510,12 @@ def test_without_a_baseline(project: Project) -> None:
 def test_the_baseline_of_another_audit(
     project: Project, capsys: pytest.CaptureFixture[str], old: str, new: str, said: str
 ) -> None:
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     project.edit(old, new)
     state = project.reaudit(fresh=True)
     assert state.is_failed()
     assert said in str(state.message)
-    assert "epsilometer accept" in str(state.message)
+    assert "epsilometer results accept" in str(state.message)
     assert "round: 0" in Path("params.yaml").read_text(), "refused before anything was done"
 
 
@@ -560,7 +564,7 @@ def test_what_any_cell_says_and_reads_is_a_source(project: Project) -> None:
 def test_a_baseline_of_an_earlier_version_says_by_its_sources_how_trials_were_drawn(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     path = Path("baseline/about.json")
     about = json.loads(path.read_text())
     del about["audit"]["embedding"]
@@ -575,7 +579,7 @@ def test_a_baseline_of_an_earlier_version_says_by_its_sources_how_trials_were_dr
 def test_another_number_of_trials_is_compared_and_too_few_do_not_pass(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     project.edit("count: 300", "count: 400")
     state = project.reaudit()
     assert state.is_completed()
@@ -610,7 +614,7 @@ def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pyte
     """Files of earlier versions have losses at the delta of the claim, no candidates, or neither these nor a delta."""
     Path("mine.py").write_text(APPROXIMATE)
     project.audit()
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     rows = pl.read_parquet("data/estimates.parquet").filter(attack="lexical").sort("epsilon").to_dicts()
     assert all(row["delta"] == 0.1 and 0 < row["loss_at_delta"] < row["loss"] for row in rows)
     losses = [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
@@ -681,7 +685,7 @@ def swap_successes() -> None:
     ],
 )
 def test_a_damaged_baseline(project: Project, capsys: pytest.CaptureFixture[str], damage: Any, said: str) -> None:
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     damage()
     with pytest.raises(UserError) as error:
         baseline.read()
@@ -693,7 +697,7 @@ def test_an_audit_that_is_not_that_of_the_parameters_is_not_accepted(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.edit("[1, 2]", "[1, 3]")
-    code, _, err = call(capsys, "accept")
+    code, _, err = call(capsys, "results", "accept")
     assert code == 2
     assert "not that of params.yaml" in err
     assert not Path("baseline").exists()
@@ -704,7 +708,7 @@ def test_a_baseline_that_is_half_replaced_is_damaged(
     project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, whole: int
 ) -> None:
     """Ended after so many of its three files. Both audits have the same rows; what differs are their hits."""
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     first = baseline.read()
     project.leak(0.95)
     project.audit()
@@ -734,7 +738,7 @@ def test_a_baseline_that_is_half_replaced_is_damaged(
 def test_what_could_not_be_read_again_replaces_no_baseline(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call(capsys, "accept")
+    call(capsys, "results", "accept")
     before = {path: path.read_bytes() for path in Path("baseline").iterdir()}
     first = baseline.read()
     about = {"commit": "", "round": 0, "audit": first.about["audit"] | {"alpha": 0.02}}
@@ -768,7 +772,7 @@ def test_a_malformed_line_of_the_history_is_named(
     monkeypatch.chdir(tmp_path)
     Path("baseline").mkdir()
     history.FILE.write_text("\n".join([",".join(history.HISTORY), *lines]) + "\n")
-    code, out, err = call(capsys, "history")
+    code, out, err = call(capsys, "results", "history")
     assert (code, out) == (2, "")
     assert f"baseline/history.csv, {said}" in err
 
@@ -778,12 +782,12 @@ def test_history_without_an_audit_and_of_an_unknown_mechanism(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "params.yaml", ".")
-    assert "`epsilometer accept` and re-audits write it" in call(capsys, "history")[2]
+    assert "`epsilometer results accept` and re-audits write it" in call(capsys, "results", "history")[2]
     Path("baseline").mkdir()
     history.FILE.write_text(
         "\n".join([",".join(history.HISTORY), line(), line(upper="inf", date="2027-01-05T03:00:00Z")])
     )
-    assert "did you mean 'mine'" in call(capsys, "history", "--mechanism", "mime")[2]
+    assert "did you mean 'mine'" in call(capsys, "results", "history", "mime")[2]
     table = history.read()
     assert (history.audits_in(table, 2026), history.audits_in(table, 2027), history.audits_in(table, 2025)) == (1, 1, 0)
     assert table["upper"].to_list() == [0.9, float("inf")]
@@ -825,7 +829,7 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
         toy.environment["PREFECT_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"]  # of this process's server
         assert "there is no baseline" in toy.run(sys.executable, "-m", "flows.reaudit", code=2)
         toy.run(sys.executable, "-m", "flows.audit")
-        toy.run(sys.executable, "-m", "epsilometer.cli", "accept")
+        toy.run(sys.executable, "-m", "epsilometer.cli", "results", "accept")
         good, modified = mine.read_text(), other.stat().st_mtime_ns
 
         mine.write_text(good.replace("0.5", "0.97"))

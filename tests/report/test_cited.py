@@ -151,7 +151,7 @@ def test_a_word_that_is_no_verdict_is_refused_with_its_page(page: Path) -> None:
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
 def test_the_figures_of_a_page_are_those_of_the_tables(page: Path) -> None:
-    """Where the tables have moved on, `epsilometer results` fills the pages anew; see what the sentences then say."""
+    """Where the tables have moved on, `epsilometer results tables` fills the pages; see what the sentences then say."""
     text = page.read_text()
     assert cited.filled(text, page) == text
 

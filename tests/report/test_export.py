@@ -124,39 +124,43 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     first = run(tmp_path / "one", frame(*ROWS), checks(BROKEN))
     second = run(tmp_path / "two", frame(*ROWS, ("queries", HOSTILE, 1.0, "length", 600, None, NO_CLAIM)))
     monkeypatch.chdir(first)
-    assert run_command("export", "here.csv", "--columns", "mechanism,overall") == 0
+    assert run_command("results", "export", "here.csv", "--columns", "mechanism,overall") == 0
     assert pl.read_csv("here.csv").columns == ["mechanism", "overall"]
-    assert run_command("export", "two.tex", "--run", str(second)) == 0
+    assert run_command("results", "export", "two.tex", "--run", str(second)) == 0
     assert "\\bottomrule" in Path("two.tex").read_text(encoding="utf-8")
     capsys.readouterr()
-    assert pl.read_csv(StringIO(call(capsys, "export", "--csv")[1])).columns == [*export.SHORT]
+    assert pl.read_csv(StringIO(call(capsys, "results", "export", "--format", "csv")[1])).columns == [*export.SHORT]
     assert "delta_at_4_low" in export.SHORT  # beside every loss stands its tail
-    _, everything, _ = call(capsys, "export", "--csv", "--columns", "all")
+    _, everything, _ = call(capsys, "results", "export", "--format", "csv", "--columns", "all")
     assert pl.read_csv(StringIO(everything)).columns == [*ESTIMATES, "overall", "overall_by"]
-    _, printed, _ = call(capsys, "export", "--markdown", "--table", "claims", "--columns", "mechanism,verdict")
+    _, printed, _ = call(
+        capsys, "results", "export", "--format", "md", "--table", "claims", "--columns", "mechanism,verdict"
+    )
     assert printed.splitlines()[2].split() == ["|", "mvc", "|", VIOLATED, "|"]
-    assert run_command("export", "rows.txt", "--json", "--run", str(second)) == 0
+    assert run_command("results", "export", "rows.txt", "--format", "json", "--run", str(second)) == 0
     assert len(json.loads(Path("rows.txt").read_text())) == len(export.read(second))
     tables.write(exact(3.0), first / exact_path("queries-mvc"), EXACT)
     capsys.readouterr()
-    _, printed, _ = call(capsys, "export", "--csv", "--table", "exact", "--columns", "pairs,average")
+    _, printed, _ = call(
+        capsys, "results", "export", "--format", "csv", "--table", "exact", "--columns", "pairs,average"
+    )
     assert printed == "pairs,average\nequal length,3.0\n"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "give a FILE, or one of --csv"),
-        (("--csv", "--latex"), "give a FILE, or one of --csv"),
-        (("--csv", "--table", "claim"), "unknown table 'claim'; did you mean 'claims'"),
-        (("--csv", "--table", "leakage"), "has no table 'leakage'; it has estimates, claims"),
-        (("--csv", "--run", "absent"), "does not exist"),
-        (("--csv", "--columns", "los"), "unknown column 'los'; did you mean 'loss'"),
+        ((), "give a FILE, or a --format (csv, json, md, tex) to print"),
+        (("--format", "latex"), "unknown --format 'latex'"),
+        (("--format", "csv", "--table", "claim"), "unknown table 'claim'; did you mean 'claims'"),
+        (("--format", "csv", "--table", "leakage"), "has no table 'leakage'; it has estimates, claims"),
+        (("--format", "csv", "--run", "absent"), "does not exist"),
+        (("--format", "csv", "--columns", "los"), "unknown column 'los'; did you mean 'loss'"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch, capsys, words, message) -> None:
     monkeypatch.chdir(run(tmp_path, frame(*ROWS)))
-    code, out, error = call(capsys, "export", *words)
+    code, out, error = call(capsys, "results", "export", *words)
     assert (code, out) == (2, "")
     assert message in error
 

@@ -43,16 +43,16 @@ def test_what_moved_beyond_chance_comes_first(tmp_path, capsys, seed: int) -> No
     With other trials `same` moves with probability .01 at most; with the same ones it cannot.
     """
     first, other = audited(tmp_path / "one", 0.5), audited(tmp_path / "other", 0.9, seed)
-    code, out, _ = call(capsys, "diff", first, other, "--json")
+    code, out, _ = call(capsys, "results", "diff", first, other, "--json")
     assert code == 0
     rows = json.loads(out)
     assert [(row["mechanism"], row["moved"]) for row in rows[:2]] == [("mine", WORSE), ("same", UNCHANGED)]
     assert rows[0]["p_value"] < 1e-6 < side_by_side.LEVEL < rows[1]["p_value"] <= 1
     assert rows[0]["change"] == pytest.approx(math.log(0.95 / 0.05) - math.log(3), abs=0.7)
     assert {row["moved"] for row in rows if row["attack"] == STRONGEST} == {None}
-    code, out, _ = call(capsys, "diff", first, other)
+    code, out, _ = call(capsys, "results", "diff", first, other)
     assert (code, "moved" in out.splitlines()[0]) == (0, True)
-    assert call(capsys, "diff", first, other, "--out", tmp_path / "both.md")[0] == 0
+    assert call(capsys, "results", "diff", first, other, "--out", tmp_path / "both.md")[0] == 0
     assert "claim_2" in (tmp_path / "both.md").read_text(encoding="utf-8")
 
 
@@ -64,7 +64,7 @@ def test_guesses_among_other_numbers_of_candidates_are_shown_and_not_tested(tmp_
 
 
 def test_bad_folders(tmp_path, capsys) -> None:
-    code, _, error = call(capsys, "diff", tmp_path, tmp_path)
+    code, _, error = call(capsys, "results", "diff", tmp_path, tmp_path)
     assert code == 2
     assert "estimates.parquet does not exist" in error
 
@@ -99,6 +99,6 @@ def test_exact_losses_side_by_side(tmp_path, capsys) -> None:
     assert side_by_side.compare_exact(exact(3.0), exact(3.03))["apart"].to_list() == [True]
     for name, average in (("one", 3.0), ("two", 4.0)):
         tables.write(exact(average), tmp_path / name / exact_path("queries-mvc"), EXACT)
-    _, out, _ = call(capsys, "diff", tmp_path / "one", tmp_path / "two", "--exact", "--json")
+    _, out, _ = call(capsys, "results", "diff", tmp_path / "one", tmp_path / "two", "--table", "exact", "--json")
     (row,) = json.loads(out)
     assert (row["average_1"], row["average_2"], row["change"], row["apart"]) == (3.0, 4.0, 1.0, True)

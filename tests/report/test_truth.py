@@ -48,4 +48,4 @@ def test_what_is_infinite_stands_at_the_edge() -> None:
 
 def test_a_page_must_be_markdown(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"ends in \.md"):
-        app(["bench", "--out", str(tmp_path / "page.html")])
+        app(["check", "estimators", "--out", str(tmp_path / "page.html")])

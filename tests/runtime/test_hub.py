@@ -154,7 +154,7 @@ def test_too_small_a_disk_is_said_before_anything_comes(served: Hub, monkeypatch
 
 def test_without_a_network_it_says_where_to_run(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match=r"cannot be downloaded.*epsilometer fetch.*without HF_HUB_OFFLINE"):
+    with pytest.raises(UserError, match=r"cannot be downloaded.*check params --fetch.*without HF_HUB_OFFLINE"):
         fetch(MODEL, everything)
 
 

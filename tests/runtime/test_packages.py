@@ -106,7 +106,7 @@ def test_no_network_is_not_taken_for_an_unknown_package(sha256: str, monkeypatch
     monkeypatch.delenv("PIP_FIND_LINKS")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # where nothing listens
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with pytest.raises(UserError, match=r"does not reach its index; run `epsilometer fetch` where there is a network"):
+    with pytest.raises(UserError, match=r"does not reach its index; run `epsilometer check params --fetch`"):
         packages.file(Pin(**pin(sha256)))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+import typer
 
 from epsilometer.cli import app as commands
 from epsilometer.cli import main
@@ -30,3 +32,13 @@ def app(arguments: Sequence[str]) -> int:
         return commands.app(list(arguments), standalone_mode=False) or 0
     finally:
         restore()
+
+
+def leaves() -> dict[str, Any]:
+    """Every command by its words, those of groups too: `audit`, `check params`."""
+    top: Any = typer.main.get_command(commands.app)
+    every: dict[str, Any] = {}
+    for name, command in top.commands.items():
+        inner = getattr(command, "commands", None)
+        every |= {name: command} if inner is None else {f"{name} {word}": each for word, each in inner.items()}
+    return every

@@ -117,7 +117,7 @@ def _say_why() -> None:
     for line in reasons[:_SHOWN]:
         say(f"why: {line}")
     if len(reasons) > _SHOWN:
-        say(f"why: and {len(reasons) - _SHOWN} more; `epsilometer why {stage}` before a run says all")
+        say(f"why: and {len(reasons) - _SHOWN} more; `epsilometer pipeline why {stage}` before a run says all")
 
 
 if __name__ == "__main__":

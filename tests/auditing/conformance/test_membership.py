@@ -129,5 +129,5 @@ def test_the_command_finds_out_what_a_file_holds(
     monkeypatch.chdir(tmp_path)
     path = Path(f"by_loss_{code}.py")
     path.write_text(OWN.replace("SIGN", sign))
-    assert app(["check", "--attack", str(path)]) == code
+    assert app(["check", "attack", str(path)]) == code
     assert ("FAILED  larger scores" in capsys.readouterr().out) == bool(code)

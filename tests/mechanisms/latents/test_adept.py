@@ -224,7 +224,7 @@ def test_training_is_the_same_under_its_seed_and_survives_the_disk(folder: Path,
 
 
 def test_a_folder_that_is_no_autoencoder(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"config\.json is missing.*epsilometer stage build autoencoders"):
+    with pytest.raises(UserError, match=r"config\.json is missing.*epsilometer pipeline stage build autoencoders"):
         make(tmp_path).rewrite(["a"], 1.0, Noise.named(1, "x"))
     for name in ("config.json", "vocabulary.json", "model.safetensors"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())

@@ -629,7 +629,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     written = capsys.readouterr().out.split("\n")
     assert [bool(line) for line in written] == [True, False, True, False]
     with pytest.raises(SystemExit, match="0"):
-        main(["mechanisms"])
+        main(["list"])
     line = re.search(r"privrewrite\n  (.*)\n  Claim: (.*)", capsys.readouterr().out)
     assert line is not None
     assert "Applied Sciences" in line[1]

@@ -115,7 +115,7 @@ class Autoencoder(nn.Module):
         if missing:
             raise UserError(
                 f"{str(folder)!r} is not an autoencoder: {missing[0]} is missing; give a folder written by stage "
-                "`build` (epsilometer stage build autoencoders-NAME)"
+                "`build` (epsilometer pipeline stage build autoencoders-NAME)"
             )
         try:
             shape = Shape(**json.loads((folder / "config.json").read_text()))
@@ -124,7 +124,7 @@ class Autoencoder(nn.Module):
         except (TypeError, ValueError, RuntimeError) as error:
             raise UserError(
                 f"{str(folder)!r} cannot be read as an autoencoder of epsilometer ({str(error)[:200]}); train it again "
-                "(epsilometer stage build autoencoders-NAME)"
+                "(epsilometer pipeline stage build autoencoders-NAME)"
             ) from error
         return model.eval().placed(resolved())
 

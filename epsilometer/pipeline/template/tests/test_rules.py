@@ -14,6 +14,6 @@ OWN = [(kind, path) for kind in ("mechanism", "attack") for path in sorted((PROJ
 
 @pytest.mark.parametrize(("kind", "path"), OWN, ids=[path.stem for _, path in OWN])
 def test_it_keeps_the_rules(kind: str, path: Path) -> None:
-    command = [sys.executable, "-m", "epsilometer.cli", "check", f"--{kind}", str(path)]
+    command = [sys.executable, "-m", "epsilometer.cli", "check", kind, str(path)]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

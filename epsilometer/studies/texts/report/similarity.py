@@ -45,7 +45,7 @@ def section(results: TextResults) -> Section | None:
     words = (
         "Every text beside its rewrite; a high value does not make a text good, and a low one no text private. "
         "Histograms stand on their sides, a budget each; line: the middle half of the texts, dot: their median. All "
-        "metrics of every text: `epsilometer export --table similarities`."
+        "metrics of every text: `epsilometer results export --table similarities`."
     )
     means = closeness(each, results.params.audit.alpha)
     return Section("kept", "Kept", "What the rewrites keep", [words], blocks=[*figures, means], folded=True)

@@ -1,0 +1,196 @@
+"""The results of a project, and those of another beside them: `epsilometer results`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from epsilometer.cli.options import Columns, Epsilon, Json, out_option, schema_option, writable
+from epsilometer.cli.output import show, tell
+from epsilometer.core.errors import UserError, unknown
+
+_FORMATS = ("csv", "json", "md", "tex")
+
+TableName = Annotated[
+    str, typer.Option("--table", help="Table of the audit: estimates, claims, exact, similarity, ...")
+]
+
+
+def report(as_json: Json = False) -> None:
+    """Print where the report is, and its estimates.
+
+    Of a run that audits no texts it prints the first table of each study.
+    """
+    from epsilometer.pipeline import params, reporting
+    from epsilometer.report import page
+    from epsilometer.report.export import read
+
+    shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "overall"]
+    studied = reporting.first_tables(params.read())
+    estimates = read(Path()) if studied is None else None
+    page.refresh()
+    if not page.PAGE.is_file():
+        raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it")
+    if as_json:
+        tables = {"tables": studied} if estimates is None else {"estimates": estimates.to_dicts()}
+        show({"report": str(page.PAGE.resolve()), **tables}, as_json)
+        return
+    if estimates is not None:
+        show(estimates.select(shown).to_dicts(), as_json)
+    for heading, rows in (studied or {}).items():
+        tell(f"\n{heading}\n")
+        show(rows, as_json)
+    tell(f"\n{page.PAGE.resolve()}")
+
+
+def tables(
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write (default: docs/results/PROFILE.md of the project).", callback=writable),
+    ] = None,
+) -> None:
+    """Write all tables as one Markdown file, and cite them.
+
+    The file has the date, commit and hardware of the audit in this folder. Then the figures that pages beside
+    docs/results cite from it are filled.
+    """
+    from epsilometer.pipeline.params import read
+    from epsilometer.pipeline.reporting import write_tables
+    from epsilometer.report import cited
+
+    written = write_tables(read(), out)
+    tell(written.resolve())
+    for page in cited.fill(written.parents[1]) if out is None else ():
+        tell(f"{page.resolve()}: figures filled")
+
+
+def export(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="File to write: .csv, .json, .md (Markdown) or .tex (LaTeX).", callback=writable),
+    ] = None,
+    run: Annotated[Path, typer.Option(help="Folder of the audit.")] = Path(),
+    table: TableName = "estimates",
+    columns: Columns = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="csv, json, md or tex (default: the ending of FILE).")
+    ] = None,
+) -> None:
+    """Write or print a table, for a paper or a spreadsheet.
+
+    Without FILE it is printed. Of the estimates a few columns are written, of another table all. In Markdown and LaTeX
+    bounds are rounded so that they stay true, and a loss that reached its ceiling is marked ≥.
+    """
+    from epsilometer.auditing.results.losses import chosen
+    from epsilometer.report.export import ESTIMATED, SHORT, read_table, rendered, write
+
+    if form is not None and form not in _FORMATS:
+        raise unknown("--format", form, _FORMATS)
+    suffix = None if form is None else f".{form}"
+    every = read_table(run, table)
+    wanted = chosen(columns, every.columns, SHORT if table == ESTIMATED else every.columns)
+    if file is not None:
+        write(every, file, suffix, wanted)
+        tell(file.resolve())
+    elif suffix is not None:
+        tell(rendered(every, suffix, wanted), end="")
+    else:
+        raise UserError(f"give a FILE, or a --format ({', '.join(_FORMATS)}) to print")
+
+
+def diff(
+    first: Annotated[Path, typer.Argument(help="The folder of an audit: . or runs/NAME.")],
+    second: Annotated[Path, typer.Argument(help="The folder of another.")],
+    table: TableName = "estimates",
+    out: Annotated[Path | None, out_option(writable)] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare the losses of two audits, row by row.
+
+    Estimates that moved by more than chance come first; `--table exact` compares exact losses. --out writes all columns
+    (.csv, .json, .md or .tex). `change` is the second plug-in value less the first; `p_value` tests that the hits of
+    both are alike, corrected for the number of rows (1 % for all of them together); `moved` is worse where the second
+    leaks more, and not testable where no hits of the second could have shown that.
+    """
+    from epsilometer.pipeline.measured import measured_in
+    from epsilometer.report.export import read, read_exact, write
+    from epsilometer.report.side_by_side import EXACT_ROW, ROW, compare, compare_exact, moved
+
+    if table not in ("estimates", "exact"):
+        raise unknown("--table", table, ["estimates", "exact"])
+    if table == "exact":
+        both = compare_exact(read_exact(first), read_exact(second))
+        figures = [f"{name}_{number}" for name in ("average", "worst", "relative_epsilon") for number in (1, 2)]
+        shown = [*EXACT_ROW, *figures, "change", "apart", "verdict_1", "verdict_2"]
+    else:
+        both = compare(read(first), read(second), moved(measured_in(first), measured_in(second)))
+        shown = [*ROW, "loss_1", "upper_1", "loss_2", "upper_2", "change", "moved", "p_value", "verdict_1", "verdict_2"]
+    if out is not None:
+        write(both, out)
+        tell(out.resolve())
+    else:
+        show(both.to_dicts() if as_json else both.select(shown).to_dicts(), as_json)
+
+
+def history(
+    mechanism: Annotated[str | None, typer.Argument(help="Only this mechanism.")] = None, as_json: Json = False
+) -> None:
+    """Print how losses went from audit to audit.
+
+    They are the strongest attack's in every cell (with --json those of all), and of a project of `anonymity` alone
+    those of every attacker.
+    """
+    from epsilometer.auditing.results.diagnostics import STRONGEST
+    from epsilometer.pipeline.params import read
+    from epsilometer.reaudit import history as past
+
+    table = past.read()
+    if table.is_empty():
+        read()  # refuses a folder that holds no project
+        raise UserError(f"{past.FILE} has no audit yet; `epsilometer results accept` and re-audits write it")
+    if mechanism is not None:
+        if mechanism not in table["mechanism"]:
+            raise unknown("mechanism in the history", mechanism, table["mechanism"].unique())
+        table = table.filter(mechanism=mechanism)
+    if as_json:
+        show(table.to_dicts(), as_json)
+    else:
+        dates = past.audits(table)
+        best = table.filter(attack=STRONGEST)
+        show(past.courses(table if best.is_empty() else best.drop("attack")), as_json)
+        tell(f"\n{len(dates)} audits from {dates[0]} to {dates[-1]}; losses in nats, as measured")
+
+
+def accept() -> None:
+    """Make the last audit the baseline of re-audits."""
+    from epsilometer.pipeline.measured import accept as accept_audit
+    from epsilometer.pipeline.params import read
+    from epsilometer.reaudit.baseline import FOLDER
+
+    accepted = accept_audit(read())
+    tell(f"{FOLDER} holds the baseline, {len(accepted.measured)} estimates; commit it to git")
+
+
+def _schema() -> dict[str, Any]:
+    from epsilometer.studies.texts.report.dossier import schema
+
+    return schema()
+
+
+def dossier(
+    cell: Annotated[str, typer.Argument(help="A cell of params.yaml, such as queries-tem.")],
+    epsilon: Epsilon = None,
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("reports/dossier"),
+    schema: Annotated[bool, schema_option(_schema)] = False,
+) -> None:
+    """Write two pages about one release, for a decision.
+
+    They say what a finished audit says of it, as HTML, PDF and JSON; without --epsilon of the largest budget within the
+    limits, or of the smallest. No text is shown. An audit that is not finished is refused.
+    """
+    from epsilometer.pipeline.dossier import write
+    from epsilometer.pipeline.params import read
+
+    tell(*(path.resolve() for path in write(read(), cell, epsilon, out)))
