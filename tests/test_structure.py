@@ -56,6 +56,7 @@ AUDITING = [
         "one_claim",
         "planning",
         "publication",
+        "corpora",
         "identifiers",
         "linking",
     ],

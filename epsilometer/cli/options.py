@@ -59,8 +59,11 @@ def writable(path: Path | None) -> Path | None:
 
 def shipped(kind: str) -> str:
     """Returns the names of a kind's components; without `core.component`, whose imports would keep --help waiting."""
-    files = (Path(__file__).parents[1] / kind).rglob("[!_]*.py")
-    return ", ".join(sorted(p.stem for p in files if p.parent.name != "shared"))
+    folder = Path(__file__).parents[1] / kind
+    others = (
+        {"shared"} if folder.name == "corpora" else {"shared", "corpora"}
+    )  # these mechanisms are a kind of their own
+    return ", ".join(sorted(p.stem for p in folder.rglob("[!_]*.py") if p.parent.name not in others))
 
 
 A_MECHANISM = f"A shipped mechanism ({shipped('mechanisms')}), or the path of a .py file."

@@ -33,6 +33,7 @@ EMBEDDED = (_IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent / "data" / "embe
 IDENTIFICATION, LINKING = "attacks/identification", "attacks/linking"
 MEMBERSHIP, RECONSTRUCTION = "attacks/membership", "attacks/reconstruction"
 QUESTIONS = "questions"
+CORPORA = "mechanisms/corpora"  # mechanisms on whole corpora, which are not among "mechanisms"
 
 
 class _FromSource(SourceFileLoader):
@@ -62,7 +63,8 @@ def shipped(kind: str) -> Mapping[str, Path]:
     """
     by_name: dict[str, Path] = {}
     for path in sorted([*(PACKAGE / kind).glob("*.py"), *(PACKAGE / kind).glob("*/*.py")]):
-        if path.stem.startswith("_") or path.parent.name == "shared":
+        other = path.parent == PACKAGE / CORPORA and kind != CORPORA
+        if path.stem.startswith("_") or path.parent.name == "shared" or other:
             continue
         if path.stem in by_name:
             raise UserError(

@@ -34,18 +34,18 @@ class Neighbours(StrEnum):
 
     ANY = "any"  # any two inputs of the unit's domain (local differential privacy)
     SAME_LENGTH = "same length"  # any two texts with the same number of units; the number itself is not protected
-    # Training sets, whose units are the examples:
-    ADDED_OR_REMOVED = "added or removed"  # one has one more example; see `Guarantee.public` for the number of examples
-    REPLACED = "replaced"  # one example differs; the number of examples is public
+    # Training sets, whose units are the examples, and corpora, whose units are people or documents:
+    ADDED_OR_REMOVED = "added or removed"  # one has one more unit; see `Guarantee.public` for the number of units
+    REPLACED = "replaced"  # one unit differs; the number of units is public
     ZEROED = "zeroed"  # one example has no influence in one of the two; the number of examples is public
 
 
 _COVERED = {
     Neighbours.ANY: "any two texts",
     Neighbours.SAME_LENGTH: "texts of equal length",
-    Neighbours.ADDED_OR_REMOVED: "training sets with one example added or removed",
-    Neighbours.REPLACED: "training sets with one example replaced",
-    Neighbours.ZEROED: "training sets with one example zeroed",
+    Neighbours.ADDED_OR_REMOVED: "{sets} with one {unit} added or removed",
+    Neighbours.REPLACED: "{sets} with one {unit} replaced",
+    Neighbours.ZEROED: "{sets} with one {unit} zeroed",
 }
 
 
@@ -154,7 +154,9 @@ class Guarantee:
         if self.delta:
             parts.append(f"delta {self.delta:g}")
         taken = f"; public: {self.public}" if self.public else ""
-        return ", ".join(parts) + f"; {_COVERED[self.neighbours]}{taken}"
+        sets = "training sets" if self.granularity is Granularity.EXAMPLE else "corpora"
+        covered = _COVERED[self.neighbours].format(sets=sets, unit=self.granularity.value)
+        return ", ".join(parts) + f"; {covered}{taken}"
 
 
 def stored(epsilon: float | None) -> float | None:

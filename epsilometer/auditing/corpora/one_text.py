@@ -1,0 +1,86 @@
+"""A release of noisy votes as a mechanism on one text: every question and every way to ask then takes it.
+
+The corpus but one text is known to the adversary, who wants to know which text is in the open place. The votes of the
+others are then subtracted, and each cell shows the text's own vote, 0 or 1, plus noise. Of that, whether the sum is at
+least 1 is a sufficient statistic: the likelihood ratio of 1 vote to 0 is e^r for all sums of at least 1, and e^-r
+for all others, r being the rate of the noise. It is "up" with probability 1 / (1 + e^-r) for a vote, e^-r of that
+without. So a text's law is a bit for each cell, and its output lists the cells that are up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import TEXT, UNITS, Repeated, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
+
+
+class OneText:
+    """The view of one text on a release by replacement with Laplace noise, of which each person has one text.
+
+    m: the number of exemplars, which is public. labels: the label of each text, if the mechanism has labels.
+    """
+
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})
+
+    def __init__(self, mechanism: VoteHistogram, m: int, labels: Mapping[str, str] | None = None) -> None:
+        if mechanism.neighbours != "replaced" or mechanism.most != 1 or mechanism.delta:
+            raise UserError(
+                "the view of one text is of one text a person, replaced, under Laplace noise; compute others with "
+                "epsilometer.auditing.corpora.vote_loss"
+            )
+        if bool(mechanism.labels) != bool(labels):
+            raise UserError("the mechanism and the texts must both have labels, or neither")
+        self.mechanism, self.m, self.labels = mechanism, m, labels or {}
+        self.shown_as = "vote_histogram, one text"
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        """Epsilon between any two texts in the open place."""
+        public = self.mechanism.guarantee(epsilon).public
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, public=f"all other texts, {public}")
+
+    @property
+    def public_texts(self) -> Sequence[str]:
+        """Return all public texts."""
+        return self.mechanism.public_texts
+
+    def cells(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Return the number [n] of each text's cell; -1 for a label that is not in the list."""
+        nearest = self.mechanism.public.nearest(texts, self.m)
+        if not self.labels:
+            return nearest
+        numbers = {label: number for number, label in enumerate(self.mechanism.labels)}
+        own = np.array([numbers.get(self.labels.get(text, ""), -1) for text in texts])
+        return np.where(own < 0, -1, nearest * len(numbers) + own)
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """Return the laws of each text's cells: row 0 without a vote, row 1 with one; output 1 is "up"."""
+        count = self.m * max(1, len(self.mechanism.labels))
+        votes = self.cells(texts)[:, None] == np.arange(count)
+
+        def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            for epsilon in epsilons:
+                rate = float(self.mechanism.cell_noise(epsilon).rate)
+                likely, other = -np.log1p(np.exp(-rate)), -rate - np.log1p(np.exp(-rate))
+                yield np.array([[likely, other], [other, likely]])[rows]
+
+        rows = Ragged.from_lengths(votes.astype(np.int64).ravel(), np.full(len(texts), count))
+        return Laws(rows, 2, log_probabilities)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """Return the cells that are up, as text, and all bits as units."""
+        repeated = texts if isinstance(texts, Repeated) else Repeated(texts, np.arange(len(texts)))
+        used, source = np.unique(repeated.numbers, return_inverse=True)
+        laws = self.laws([repeated.texts[i] for i in used])
+        (units,) = sample(laws, source, [epsilon], [noise])
+        bits = units.values.reshape(len(source), -1)
+        return Rewrites([" ".join(map(str, np.flatnonzero(row))) for row in bits], units)

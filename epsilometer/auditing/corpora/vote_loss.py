@@ -1,0 +1,84 @@
+"""The exact loss of noisy votes: what the table H + Z tells about which of k tables H is.
+
+Everything else is known to the adversary, so only the candidates' own votes count. With Laplace noise of rate r
+(`noisy_table`), P(Z = z) = (1 - q) / (1 + q) q^|z| with q = e^-r. In a cell in which candidates cast 0 to s votes, all
+outcomes z <= 0 have the same likelihood ratios, and so have all z >= s: s + 1 outcomes suffice. Cells are independent,
+and a cell in which all candidates cast equally many votes shows nothing.
+
+One text, k candidates in k cells, replacement at epsilon (r = epsilon / 2): each cell says "up" with probability
+p = 1 / (1 + q) where the text votes for it, 1 - p elsewhere. For k = 2 the best adversary is right with probability p,
+so the guess loss is epsilon / 2; the loss itself is epsilon with probability p^2, 0 with 2 p (1 - p), -epsilon else.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+
+Array = NDArray[np.float64]
+
+_MOST = 1 << 22  # outcomes times candidates
+
+
+def outcome_laws(votes: NDArray[np.integer], rate: float) -> Array:
+    """Return the probabilities [k, outcomes] of the table's outcomes for candidates with these votes [k, cells].
+
+    Raises UserError for more outcomes than memory allows.
+    """
+    shared = votes.min(0)
+    extra = (votes - shared)[:, (votes != shared).any(0)]
+    if len(votes) * math.prod(int(top) + 1 for top in extra.max(0)) > _MOST:
+        raise UserError("the candidates differ in too many cells for an exact loss; compare fewer candidates or texts")
+    laws = np.ones((len(votes), 1))
+    for cell in extra.T:
+        of_cell = np.array([_cell_law(int(own), int(cell.max()), rate) for own in cell])
+        laws = (laws[:, :, None] * of_cell[:, None, :]).reshape(len(votes), -1)
+    return laws
+
+
+def _cell_law(own: int, top: int, rate: float) -> Array:
+    """Return the probabilities of: at most 0, 1, ..., top - 1, at least top; of Z + own, 0 <= own <= top."""
+    q = math.exp(-rate)
+    inside = [(1 - q) / (1 + q) * q ** abs(z - own) for z in range(1, top)]
+    return np.array([q**own / (1 + q), *inside, q ** (top - own) / (1 + q)])
+
+
+def success(votes: NDArray[np.integer], rate: float) -> float:
+    """Return the probability that the best adversary names the right one of k equally likely candidates."""
+    return float(outcome_laws(votes, rate).max(0).sum() / len(votes))
+
+
+def guess_loss(votes: NDArray[np.integer], rate: float) -> float:
+    """Return ln((k - 1) s / (1 - s)) of the best adversary's success s, in nats; 0 where nothing is learnt."""
+    best, k = success(votes, rate), len(votes)
+    return max(0.0, math.log((k - 1) * best / (1 - best)))
+
+
+def delta(votes: NDArray[np.integer], rate: float, level: float) -> float:
+    """Return the largest P(S | first) - e^level P(S | second) over sets S, for two candidates with votes [2, cells]."""
+    first, second = outcome_laws(votes, rate)
+    return float(np.maximum(first - math.exp(level) * second, 0).sum())
+
+
+def pure_loss(votes: NDArray[np.integer], rate: float) -> float:
+    """Return the largest log-ratio of two candidates' laws, either way: the rate times their L1 distance."""
+    first, second = outcome_laws(votes, rate)
+    return float(np.abs(np.log(first / second)).max())
+
+
+def of_pairs(cells: NDArray[np.integer], rate: float) -> tuple[float, float]:
+    """Return the guess loss of an average pair of two texts, one of which voted, and the share of pairs in one cell.
+
+    cells: [n] the cell of each text. All pairs of two texts are equally likely.
+    """
+    n = len(cells)
+    if n < 2:
+        raise UserError("an average over pairs needs at least two texts; give more")
+    counts = np.bincount(cells)
+    alike = float((counts * (counts - 1)).sum() / (n * (n - 1)))
+    right = alike / 2 + (1 - alike) / (1 + math.exp(-rate))
+    return math.log(right / (1 - right)), alike

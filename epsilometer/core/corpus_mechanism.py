@@ -1,0 +1,72 @@
+"""The interface of mechanisms that release a whole corpus: a curator's texts in, texts with weights and labels out.
+
+The curator sees all private texts, and noise is added once, to what the corpus says (central differential privacy). A
+`Mechanism` adds noise to every text instead. A user's own is a Python file with a class that has `release(corpus,
+epsilon, noise)` and `guarantee(epsilon)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.randomness import Noise
+
+
+@dataclass(frozen=True)
+class PrivateCorpus:
+    """n private texts.
+
+    people: n identifiers of who wrote each text; None: each text is a person of its own.
+    labels: n labels, None for a text without one; None if no text has one.
+    """
+
+    texts: Sequence[str]
+    people: Sequence[str] | None = None
+    labels: Sequence[str | None] | None = None
+
+    def __post_init__(self) -> None:
+        for name, values in (("people", self.people), ("labels", self.labels)):
+            if values is not None and len(values) != len(self.texts):
+                raise UserError(f"{name} has {len(values)} entries for {len(self.texts)} texts; give one for each text")
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def count_people(self) -> int:
+        """The number of people."""
+        return len(self) if self.people is None else len(set(self.people))
+
+
+@dataclass(frozen=True)
+class Release:
+    """A corpus for publication.
+
+    texts: public texts; weights: float64 [n], how much each counts; labels: one for each text, None without labels.
+    """
+
+    texts: Sequence[str]
+    weights: NDArray[np.float64]
+    labels: Sequence[str] | None
+
+
+class CorpusMechanism(Protocol):
+    """A mechanism on corpora. Models are loaded once, at first use."""
+
+    def release(self, corpus: PrivateCorpus, epsilon: float, noise: Noise) -> Release:
+        """Return one release of the corpus. All its noise comes from the first stream of `noise`."""
+        ...
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        """Return the claim at this privacy budget (nats), which never depends on a private text.
+
+        Its granularity is user or document, its neighbours are corpora with one unit replaced, or added or removed.
+        """
+        ...

@@ -1,0 +1,90 @@
+"""Public texts and the exemplars among them, to which private texts are assigned.
+
+The exemplars are the public texts nearest to the centres of k-means on the public texts' embeddings. A private text
+votes for the exemplar with the largest inner product, the first of equal ones. Vectors are rounded to multiples of
+2^-24, so inner products of unit vectors are sums of integers below 2^53, which are exact in any order. So a vote
+is the same bit for bit whatever else is in the batch. A vector depends on its text alone, too (`models.encoder`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.mechanisms.selection.shared.public_exemplars import central, embed, usable
+from epsilometer.models.encoder import Encoder
+from epsilometer.runtime.progress import track
+
+Array = NDArray[np.float64]
+
+GRID = 2.0**24
+_CHUNK = 4096  # private texts embedded at a time: memory does not grow with their number
+
+
+@dataclass(frozen=True)
+class PublicTexts:
+    """Distinct public texts in their order, and the encoder of both sides. seed: of the clustering."""
+
+    texts: Sequence[str]
+    encoder: str
+    seed: int = 0
+    _exemplars: dict[int, NDArray[np.int64]] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, texts: Sequence[str], encoder: str, seed: int) -> PublicTexts:
+        """Return the distinct non-empty ones of some texts. Raises UserError for none."""
+        distinct = usable(texts)
+        if not distinct:
+            raise UserError("there are no public texts; give a file of texts that were collected apart (--public)")
+        return cls(distinct, encoder, seed)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self.encoder)
+
+    @cached_property
+    def vectors(self) -> Array:
+        """Unit vectors [p, d] of the public texts."""
+        return on_grid(embed(self._encoder, self.texts))
+
+    def exemplars(self, m: int) -> NDArray[np.int64]:
+        """Return the places [m] of m exemplars among the public texts. Raises UserError for fewer texts than m."""
+        if m > len(self):
+            raise UserError(
+                f"m is {m}, but there are only {len(self)} distinct public texts; give a smaller m, or more public "
+                "texts"
+            )
+        if m not in self._exemplars:
+            self._exemplars[m] = np.array(central(self.vectors, m, self.seed))
+        return self._exemplars[m]
+
+    def embedded(self, texts: Sequence[str]) -> Iterator[tuple[slice, Array]]:
+        """Yield the unit vectors of private texts, in slices."""
+        for start in track(range(0, len(texts), _CHUNK), -(-len(texts) // _CHUNK), "embed"):
+            part = slice(start, start + _CHUNK)
+            yield part, on_grid(embed(self._encoder, texts[part]))
+
+    def nearest(self, texts: Sequence[str], m: int) -> NDArray[np.int64]:
+        """Return the number [n] of the nearest of m exemplars."""
+        chosen = self.vectors[self.exemplars(m)]
+        parts = [nearest(vectors, chosen) for _, vectors in self.embedded(texts)]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def on_grid(vectors: Array) -> Array:
+    """Return the vectors rounded to multiples of 2^-24."""
+    rounded: Array = np.rint(vectors * GRID) / GRID
+    return rounded
+
+
+def nearest(vectors: Array, chosen: Array) -> NDArray[np.int64]:
+    """Return the place [n] of the nearest of the chosen vectors [m, d], the first of equal ones; both on the grid."""
+    return (vectors @ chosen.T).argmax(1)

@@ -1,0 +1,110 @@
+"""Noisy votes for public exemplars: a corpus becomes public texts, labelled and weighted by what private texts say.
+
+Public exemplars e_1..e_m are chosen from public texts alone. Each private text that counts votes for the cell (nearest
+exemplar, its label); at most c texts of a person count, the first by a keyed hash. H is the table of counts, and H + Z
+is released, with independent integer noise Z in every cell (`shared/noisy_table.py`). All that follows is computed
+from H + Z and public texts (`shared/post_processing.py`), so it costs no budget.
+
+Claim, pure epsilon (Laplace noise) or (epsilon, delta) (Gaussian noise), for granularity user or document:
+
+    replaced:          corpora in which one unit's texts are others. Their tables differ by at most 2 c in L1 norm and
+                       sqrt(2) c in L2 norm, so the noise has scale b = 2 c / epsilon. The number of people is public.
+    added or removed:  corpora of which one has a unit more; c and c, so b = c / epsilon. The number is private, and
+                       nothing that is released depends on it.
+
+After Dwork, McSherry, Nissim and Smith 2006 (histograms); votes of private texts for public ones as in private
+evolution (Xie et al. 2024, arXiv:2403.01749), in one round and without a generator.
+
+Assumptions: public texts, encoder, m, c, and the list of labels are fixed without looking at private texts. Labels that
+are not in the list cast no vote. m may depend on the number of people only where that is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveInt
+
+from epsilometer.core.component import component
+from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.files import read
+from epsilometer.mechanisms.corpora.shared import post_processing
+from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
+from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing, VotesForTexts
+from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts
+from epsilometer.models.locate import ENCODER
+
+_NUMBERS = ((600.0, 64), (1500.0, 128))  # largest number of people times epsilon, and m; then _LARGE
+_LARGE = 252
+_EACH = 4  # public texts for each exemplar at least, where m is chosen by the rule
+
+
+@component
+class VoteHistogram(NoisyVotes):
+    """Public texts, labelled and weighted by noisy votes.
+
+    resource: public texts: a file with a column `text`, or a list.
+    m:        the number of exemplars; by default 64, and under replacement 128 or 252 where the number of people times
+              epsilon is above 600 or 1,500.
+    after:    spread, ridge or plain (`shared/post_processing.py`); plain where there are no labels.
+    encoder, seed: a public sentence encoder; the seed of the clustering.
+    labels, unit, most, neighbours, delta: as in `shared/base.py`.
+    """
+
+    resource: Path | tuple[str, ...]
+    m: PositiveInt | None = None
+    after: PostProcessing = "spread"
+    encoder: str = ENCODER
+    seed: int = 0
+
+    @property
+    def public_sources(self) -> Sequence[str]:
+        """The public data that a release reads, in a few words each."""
+        own = isinstance(self.resource, tuple)
+        source = f"{len(set(self.resource)):,} texts" if own else f"the texts of {Path(str(self.resource)).name}"
+        return [source, *super().public_sources]
+
+    @cached_property
+    def public(self) -> PublicTexts:
+        """The public texts. Raises UserError if there are none."""
+        if isinstance(self.resource, tuple):
+            return PublicTexts.of(self.resource, self.encoder, self.seed)
+        table = read(self.resource)
+        if "text" not in table.columns:
+            raise UserError(f"{self.resource} has no column `text`; rename the column of public texts to `text`")
+        return PublicTexts.of(table["text"].drop_nulls().to_list(), self.encoder, self.seed)
+
+    @property
+    def public_texts(self) -> Sequence[str]:
+        """Return all public texts."""
+        return self.public.texts
+
+    def number(self, units: int, epsilon: float) -> int:
+        """Return m for a corpus of this many people, or texts for unit: document, on which it depends if public."""
+        if self.m is not None:
+            return self.m
+        budget = units * epsilon if self.neighbours == "replaced" else 0.0
+        by_rule = next((m for most, m in _NUMBERS if budget <= most), _LARGE)
+        return max(1, min(by_rule, len(self.public) // _EACH))
+
+    def votes(self, corpus: PrivateCorpus, epsilon: float, key: bytes) -> NDArray[np.int64]:
+        """Return the private counts H [m, L] of votes."""
+        texts, labels = self.voters(corpus, key)
+        m = self.number(self.units(corpus), epsilon)
+        table = np.zeros((m, max(1, len(self.labels))), np.int64)
+        np.add.at(table, (self.public.nearest(texts, m), labels), 1)
+        return table
+
+    def published(self, table: NDArray[np.int64], epsilon: float) -> Release:
+        """Return what is made of a noisy table [m, L] and public texts."""
+        places = self.public.exemplars(len(table))
+        variance = self.cell_noise(epsilon).variance
+        chosen = getattr(post_processing, self.after if self.labels else "plain")
+        rows, labels, weights = chosen(VotesForTexts(table.astype(np.float64), places, self.public.vectors, variance))
+        texts = [self.public.texts[row] for row in rows.tolist()]
+        return Release(texts, weights, [self.labels[label] for label in labels.tolist()] if self.labels else None)
