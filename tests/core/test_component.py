@@ -22,7 +22,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mine.py").write_text(OWN.format(repr(folder)))
     first = find("mechanisms", str(tmp_path / "one/mine.py"), "rewrite")
-    with refused("EPS-C009", "5"):
+    with refused("EPS-C009"):
         find("mechanisms", str(tmp_path / "two/mine.py"), "rewrite")
     assert first("", 1.0, None) == "one"
 
@@ -65,7 +65,7 @@ def test_a_helper_package_of_one_name_is_refused(tmp_path: Path) -> None:
         (tmp_path / folder / f"helper_{folder}.py").write_text("from parts.words import WORD\n")
         (tmp_path / folder / f"own_{folder}.py").write_text(f"from helper_{folder} import WORD\n" + OWN.format("WORD"))
     assert find("mechanisms", str(tmp_path / "one/own_one.py"), "rewrite")("", 1.0, None) == "one"
-    with refused("EPS-C011", "5"):
+    with refused("EPS-C011"):
         find("mechanisms", str(tmp_path / "two/own_two.py"), "rewrite")
 
 
@@ -77,7 +77,7 @@ def test_two_families_with_a_mechanism_of_one_name_are_refused(tmp_path: Path, m
     monkeypatch.setattr(component, "PACKAGE", tmp_path)
     assert list(shipped.__wrapped__("mechanisms")) == ["tem"]
     (tmp_path / "mechanisms/tokens/tem.py").touch()
-    with refused("EPS-C007", "5"):
+    with refused("EPS-C007"):
         shipped.__wrapped__("mechanisms")
 
 

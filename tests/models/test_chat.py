@@ -387,7 +387,7 @@ def test_the_environment_is_checked_and_not_quoted(
 
 def test_a_file_that_is_no_store_is_refused(server: Server, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("something else, long enough to be read as the head of a file" * 20)
-    with refused("EPS-N002", "5"):
+    with refused("EPS-N002"):
         Chat("m", tmp_path / "s").complete(ask("a"), 5)
 
 

@@ -98,7 +98,7 @@ def test_what_cannot_be_had_is_named_with_a_remedy(changes: dict[str, Any], mess
 def test_too_small_a_disk_is_said_before_pip_is_started(sha256: str, monkeypatch: pytest.MonkeyPatch) -> None:
     offline(monkeypatch)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
-    with refused("EPS-C090", "11", "5", "10"):
+    with refused("EPS-C090", "11", "10"):
         packages.file(Pin(**pin(sha256, size=6, unpacked=5)))
 
 

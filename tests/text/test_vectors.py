@@ -321,7 +321,7 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     with refused("EPS-D066", "Error while deserializing header: header too small"):
         WordVectors.from_transformer(tmp_path)
     weights.unlink()
-    with refused("EPS-D066", "5", ")); give a checkpoint"):
+    with refused("EPS-D066", ")); give a checkpoint"):
         WordVectors.from_transformer(tmp_path)
     for index in ("{", "[]", "{}", json.dumps({"weight_map": {"wte.weight": "model-1.safetensors"}})):
         (tmp_path / "model.safetensors.index.json").write_text(index)

@@ -240,7 +240,7 @@ def test_attempts_that_may_have_been_billed_count(server: Deployed, tmp_path: Pa
     with refused("EPS-N074", "2", "30", "100"):
         rewrite(mechanism, "a b")
     assert len(server.texts) == 2
-    refused = service(server, tmp_path, longest=50)
+    elsewhere = service(server, tmp_path, longest=50)
     server.faults = lambda text: {"refused"}
     with refused("EPS-N031", "422"):
         rewrite(elsewhere, "a b")
