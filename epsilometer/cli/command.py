@@ -33,7 +33,8 @@ class Group(TyperGroup):
             if _EMPTY.fullmatch(word):
                 raise UserError(
                     f"argument {number} of {command} is empty ({word!r}); give a value (an unset variable of the shell "
-                    "is an empty word)"
+                    "is an empty word)",
+                    "EPS-U034",
                 )
         call = translated(args)
         if notice := call.notice():
@@ -58,7 +59,8 @@ class Command(TyperCommand):
         for option, path in _written(ctx.params):
             if path in read:
                 raise UserError(
-                    f"{option} must be another file than those that are read, got {path.name!r}, which would be lost"
+                    f"{option} must be another file than those that are read, got {path.name!r}, which would be lost",
+                    "EPS-U035",
                 )
         withhold()
         try:

@@ -51,13 +51,15 @@ class Texts(Rewriting):
         """Refuse two sources, or none, and what a cell would leave out."""
         self.check_source(cell, "--cell")
         if cell is not None and (self.file or self.attacks or self.settings or self.public):
-            raise UserError("--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public")
+            raise UserError(
+                "--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public", "EPS-U040"
+            )
         if cell is not None and self.temperature is not None:
-            raise UserError("--cell draws its trials as params.yaml says; leave out --temperature")
+            raise UserError("--cell draws its trials as params.yaml says; leave out --temperature", "EPS-U041")
         self.check_needs()
         self.reading.files.check(self.file)
         if cell is None and self.file is None:
-            raise UserError("give a FILE of texts (only --cell needs none)")
+            raise UserError("give a FILE of texts (only --cell needs none)", "EPS-U042")
 
     def subject(self, epsilon: float | None, texts: pl.DataFrame, accepted: Accepted | None = None) -> Subject:
         """Return the subject of a gate on these texts, by the attacks and design that were accepted, if any."""
@@ -100,7 +102,7 @@ class GateRules:
         from epsilometer.doors.gate import Rules
 
         if self.max_increase != GateRules.max_increase and baseline is None:
-            raise UserError("--max-increase is over what was accepted; give --baseline, or leave it out")
+            raise UserError("--max-increase is over what was accepted; give --baseline, or leave it out", "EPS-U043")
         return Rules(limits.limits, self.max_increase, self.budget, max_missing=self.max_missing)
 
 
@@ -111,14 +113,18 @@ def _report(text: str) -> tuple[str, Path]:
     """Return the format of a report, and the path of its file."""
     form, _, path = text.partition("=")
     if form not in _FORMATS or not path:
-        raise UserError(f"--report takes FORMAT=FILE, where FORMAT is one of {', '.join(_FORMATS)}, got {text!r}")
+        raise UserError(
+            f"--report takes FORMAT=FILE, where FORMAT is one of {', '.join(_FORMATS)}, got {text!r}", "EPS-U069"
+        )
     return form, Path(path)
 
 
 def _reports(every: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
     forms = [form for form, _ in every]
     if twice := {form for form in forms if forms.count(form) > 1}:
-        raise UserError(f"--report names a file as {', '.join(sorted(twice))} twice; give one file of each format")
+        raise UserError(
+            f"--report names a file as {', '.join(sorted(twice))} twice; give one file of each format", "EPS-U070"
+        )
     for _, path in every:
         writable(path)
     return every
@@ -209,7 +215,7 @@ def _check_accepting(spending: GateRules, limits: LimitOptions) -> None:
     }
     idle = [name for name, value in beside.items() if value]
     if idle:
-        raise UserError(f"--accept measures and judges nothing; leave out {', '.join(idle)}")
+        raise UserError(f"--accept measures and judges nothing; leave out {', '.join(idle)}", "EPS-U045")
 
 
 def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baseline: Path | None) -> None:
@@ -218,7 +224,8 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
 
     if baseline is None:
         raise UserError(
-            "--accept writes --baseline, of a mechanism or program; a project's is `epsilometer results accept`"
+            "--accept writes --baseline, of a mechanism or program; a project's is `epsilometer results accept`",
+            "EPS-U046",
         )
     texts.check(None)
     with told_if_dry(), withheld():

@@ -73,7 +73,9 @@ def write(run: Run, folder: Path, pictures: Mapping[str, str] | None = None) -> 
     """
     names = [grid.name for grid in run.tables]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UserError(f"Two tables of {run.title!r} would be the file {twice[0]!r}. Give them different headings.")
+        raise UserError(
+            f"Two tables of {run.title!r} would be the file {twice[0]!r}. Give them different headings.", "EPS-R024"
+        )
     files = dict[str, str]()
     for grid in run.tables:
         files[grid.name] = _write(grid, folder)
@@ -110,9 +112,13 @@ def read(folder: Path) -> Run:
     try:
         facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist. `epsilometer results` writes it from a finished audit.") from None
+        raise UserError(
+            f"{path} does not exist. `epsilometer results` writes it from a finished audit.", "EPS-R025"
+        ) from None
     except json.JSONDecodeError as error:
-        raise UserError(f"{path} is not JSON ({error}). Restore it, or write it again with its command.") from None
+        raise UserError(
+            f"{path} is not JSON ({error}). Restore it, or write it again with its command.", "EPS-R026"
+        ) from None
     grids = []
     for entry in facts.pop("tables"):
         columns, rows = cells(folder / entry.pop("file"))
