@@ -22,13 +22,13 @@ the least over all orders. Any order is valid, so a grid of orders only costs ti
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
+from epsilometer.accounting.log_sum import log_sum
 from epsilometer.accounting.pairs import Added, Atoms, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
 from epsilometer.accounting.steps import Step
 from epsilometer.core.von_mises_fisher import log_moment
@@ -41,12 +41,13 @@ _PER_SIGMA = 8
 
 def renyi(directions: Sequence[Step], steps: int, delta: float) -> float:
     """Return the epsilon at delta of a number of equal steps, in nats, by the best order from 1.00001 on."""
-    return max(_best(step, steps, delta) for step in directions)
+    return max(_best(step, steps, delta) for step in _distinct(directions))
 
 
 def renyi_on(orders: Sequence[float], directions: Sequence[Step], steps: int, delta: float) -> float:
     """Return the same as `renyi`, by these orders alone, which ascend."""
-    return max(_least(orders, step, steps, delta) for step in directions)
+    excesses = [order - 1 for order in orders]
+    return max(min(_epsilons(excesses, step, steps, delta)) for step in _distinct(directions))
 
 
 def log_moment_of(step: Step, excess: float) -> float:
@@ -56,17 +57,29 @@ def log_moment_of(step: Step, excess: float) -> float:
     return parts if coin == 1 else float(np.logaddexp(math.log1p(-coin), math.log(coin) + parts))
 
 
-def _least(orders: Sequence[float], step: Step, steps: int, delta: float) -> float:
-    """Return the least epsilon over all orders; divergences grow with the order, so most need not be computed."""
-    more = [_conversion(order - 1, delta) for order in orders]
-    rest = np.minimum.accumulate(more[::-1])[::-1]
-    best = math.inf
-    for order, conversion, least in zip(orders, more, rest, strict=True):
-        divergence = steps * log_moment_of(step, order - 1) / (order - 1)
+def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
+    """Return the directions without those whose divergences are taken for those of another (`Added`)."""
+    return dict.fromkeys(
+        Step(tuple(Removed(p.sigma, p.rate) if isinstance(p, Added) else p for p in step.pairs), step.coin)
+        for step in directions
+    )
+
+
+def _epsilons(excesses: Sequence[float], step: Step, steps: int, delta: float) -> list[float]:
+    """Return the epsilon by each order 1 + excess, ascending, up to where none that follows can be the least.
+
+    Divergences grow with the order, so most need not be computed.
+    """
+    more = [_conversion(excess, delta) for excess in excesses]
+    rest = np.minimum.accumulate(more[::-1])[::-1].tolist()
+    epsilons, best = [], math.inf
+    for excess, conversion, least in zip(excesses, more, rest, strict=True):
+        divergence = steps * log_moment_of(step, excess) / excess
+        epsilons.append(max(0.0, divergence + conversion))
         best = min(best, divergence + conversion)
         if divergence + least >= best:
             break
-    return max(0.0, best)
+    return epsilons
 
 
 def _best(step: Step, steps: int, delta: float) -> float:
@@ -74,7 +87,7 @@ def _best(step: Step, steps: int, delta: float) -> float:
         return _epsilon(step, steps, delta, math.exp(log_excess))
 
     grid = np.log(np.geomspace(_LOWEST, _HIGHEST, 46))
-    values = [epsilon(x) for x in grid]
+    values = _epsilons([math.exp(x) for x in grid], step, steps, delta)
     best = int(np.argmin(values))
     ends = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     least = minimize_scalar(epsilon, bounds=ends, method="bounded", options={"xatol": 1e-4})
@@ -103,7 +116,7 @@ def _log_moment(pair: Pair | Atoms, excess: float) -> float:
             return excess * (excess + 1) / (2 * pair.sigma**2)
         return _integral(Removed(pair.sigma, pair.rate), excess, excess + 1)
     if isinstance(pair, Atoms):
-        return float(logsumexp(pair.log_masses + excess * pair.losses))
+        return log_sum(pair.log_masses + excess * pair.losses)
     assert isinstance(pair, Replaced)
     if pair.rate == 1:
         return 4 * excess * (excess + 1) / (2 * pair.sigma**2)
@@ -115,11 +128,18 @@ def _moments(kappa: float, dimension: int, factor: float) -> float:
 
 
 def _integral(pair: Removed | Replaced, excess: float, furthest: float) -> float:
-    """Return ln of the integral of P e^(excess L); its mass lies between means 0 and `furthest`. inf where too long."""
+    """Return ln of the integral of P e^(excess L); its mass lies between means 0 and `furthest`. inf where too long.
+
+    For `Removed` that of P' e^((excess + 1) L), which is the same and takes one law fewer.
+    """
     reach = 14 * pair.sigma
     points = math.ceil((furthest + 2 * reach) / pair.sigma * _PER_SIGMA)
     if points > _POINTS:
         return math.inf
     x: NDArray[np.float64] = np.linspace(-reach, furthest + reach, points)
-    total = float(logsumexp(pair.log_density(x) + excess * pair.loss(x)))
+    if isinstance(pair, Removed):
+        logs = Added(pair.sigma, pair.rate).log_density(x) + (excess + 1) * pair.loss(x)
+    else:
+        logs = pair.log_density(x) + excess * pair.loss(x)
+    total = log_sum(logs)
     return max(0.0, total + math.log(float(x[1] - x[0])))

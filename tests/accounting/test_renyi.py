@@ -85,3 +85,18 @@ def test_it_is_above_the_exact_epsilon_and_not_far(directions: list[Step], steps
     upper = renyi(directions, steps, delta)
     assert exact.lower < upper < 1.35 * exact.upper
     assert upper <= renyi_on(RELEASED, directions, steps, delta) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("sigma", "rate", "steps"), [(1.0, 0.01, 1000), (0.3, 1 / 176, 500), (5.0, 0.2, 10_000)])
+def test_orders_that_are_left_out_are_not_the_least(sigma: float, rate: float, steps: int) -> None:
+    """Against every order and both directions."""
+    directions, delta = [Step((Removed(sigma, rate),)), Step((Added(sigma, rate),))], 1e-5
+    every = [
+        steps * log_moment_of(step, order - 1) / (order - 1)
+        + math.log((order - 1) / order)
+        - (math.log(delta) + math.log(order)) / (order - 1)
+        for step in directions
+        for order in RELEASED
+    ]
+    assert renyi_on(RELEASED, directions, steps, delta) == max(0.0, min(every[: len(RELEASED)]))
+    assert min(every[: len(RELEASED)]) >= min(every[len(RELEASED) :])

@@ -11,7 +11,7 @@ Inside the package:
   and mechanism;
 - `measuring.pair_losses(measuring.request(...))` returns only the figures of the pairs, one `losses.PairLosses` per
   budget, and `rows.average_loss` their average. A search for a budget needs only these, not the relative epsilon;
-- `products.Product`, made of `grid.unit_losses`, is one pair of products of laws. It knows nothing about texts.
+- `products.Product`, made of `accounting/convolution/grid.unit_losses`, is one pair of products of laws.
 
 How the loss is computed depends on the mechanism: `by_laws` (products of unit laws), `latents`, or `by_draws`, which
 gives only the mean over pairs. To add another way for single pairs, write a function that takes a `losses.Request` and

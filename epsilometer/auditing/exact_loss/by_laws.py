@@ -16,9 +16,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.accounting.convolution.grid import loss_range, unit_losses
 from epsilometer.auditing.claims.verdicts import rounding
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
-from epsilometer.auditing.exact_loss.grid import loss_range, unit_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, PairLosses, Request, joined
 from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.auditing.exact_loss.unit_laws import Room, log_laws

@@ -40,14 +40,14 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len
+from scipy.fft import next_fast_len
 
+from epsilometer.accounting.convolution.grid import UnitLosses
+from epsilometer.accounting.convolution.spectrum import Summand, spectrum
+from epsilometer.accounting.convolution.tilted import OUTSIDE, TiltedLaw, window
 from epsilometer.auditing.exact_loss.bracket import Bracket
-from epsilometer.auditing.exact_loss.grid import UnitLosses
-from epsilometer.auditing.exact_loss.spectrum import spectrum
 
 Array = NDArray[np.float64]
-_TAIL = 36.0  # nats: the mass beyond a window is at most 2 e^-36
 _WINDOW = 1 << 21  # the most points of a product's grid; with more, the grid becomes coarser
 _DOUBT = 0.999  # a mean by FFT is used only if its lower value is at least this share of its upper value
 _PRODUCTS = 2e8  # the most products of weights in a convolution without FFT; beyond them its grid becomes coarser
@@ -61,38 +61,26 @@ _LOWEST = -20.0  # the lowest level in nats; only a trade-off curve needs negati
 
 
 @dataclass(frozen=True)
-class _Law:
-    """The law of L under mu e^(theta L), on the grid.
+class _Law(TiltedLaw):
+    """The law of L under mu e^(theta L), with what the grid may have added to a figure.
 
-    losses, shares: [N] each, losses ascending.
-    log_total:      ln of the total mass of mu e^(theta L).
-    noise:          the mean of a function w of the loss is off by at most noise ||w|| + 2 e^-36 max |w|; exact if 0.
-    gap:            gamma sum_i gap_i in the bounds above; reach: a; log_factor: ln of gamma e^(a/2).
+    gap: gamma sum_i gap_i in the bounds above; reach: a; log_factor: ln of gamma e^(a/2).
     """
 
-    theta: float
-    log_total: float
-    losses: Array
-    shares: Array
-    noise: float
     gap: float
     reach: float
     log_factor: float
 
     def mean(self, values: Array) -> Bracket[float]:
         """Return the mean of a function of the losses, given by its values [N] >= 0."""
-        middle = float(self.shares @ values)
-        if not self.noise:
-            return Bracket(middle, middle)
-        error = self.noise * float(np.linalg.norm(values)) + 2 * math.exp(-_TAIL) * float(values.max(initial=0.0))
+        middle, error = float(self.shares @ values), self.error(values)
         return Bracket(max(0.0, middle - error), middle + error)
 
     def near(self, level: float) -> float:
         """Return an upper value of the mean of gap e^(-theta (L - level)) where L is within reach of the level."""
         some = slice(*np.searchsorted(self.losses, (level - self.reach, level + self.reach), side="left"))
         values = np.exp(np.minimum(-self.theta * (self.losses[some] - level), _LARGE))
-        error = self.noise * float(np.linalg.norm(values)) + 2 * math.exp(-_TAIL) * float(values.max(initial=0.0))
-        return self.gap * (float(self.shares[some] @ values) + (error if self.noise else 0.0))
+        return self.gap * (float(self.shares[some] @ values) + self.error(values))
 
 
 @dataclass(frozen=True)
@@ -143,7 +131,7 @@ class Product:
             return Bracket(2 * log_rho - math.log(4), log_rho + self._log_gamma - math.log(2))
         if mean**2 > _FAR * variance:
             theta = self._tilt_to(0.0, -0.5, 0.5)
-        law, share = self._mean(theta, lambda losses: np.exp(-theta * losses - np.abs(losses) / 2))
+        law, share = self._mean(theta, lambda law: np.exp(-theta * law.losses - np.abs(law.losses) / 2))
         low, high = (law.log_total + _log(part) for part in (share.low, share.high + law.near(0.0)))
         high = min(high, law.log_total + _log(share.high) + law.log_factor)
         return Bracket(min(low, 0.0) - math.log(2), min(high, 0.0) - math.log(2))
@@ -161,12 +149,7 @@ class Product:
         theta = 0.5
         if self._cumulants(theta)[1] < level < self._span[1]:
             theta = self._tilt_to(level, theta, math.inf)
-
-        def excess(losses: Array) -> Array:
-            beyond = np.maximum(losses - level, 0.0)
-            return np.exp((0.5 - theta) * beyond) - np.exp(-(0.5 + theta) * beyond)
-
-        law, mean = self._mean(theta, excess)
+        law, mean = self._mean(theta, lambda law: law.excess(level))
         log_scale = law.log_total + (0.5 - theta) * level  # its exponential may overflow a float
         low, high = (math.exp(min(log_scale + _log(x), 0.0)) for x in (mean.low - law.near(level), mean.high))
         return Bracket(min(1.0, gone + low), min(1.0, gone + high))
@@ -213,7 +196,7 @@ class Product:
         Both have the shape of the levels [m], which are at least -20.
         """
         law = self._law(0.5)
-        error = law.noise * math.sqrt(len(law.shares)) + 2 * math.exp(-_TAIL)
+        error = law.noise * math.sqrt(len(law.shares)) + OUTSIDE
         above = _above(law.shares)
         other = _above(law.shares * np.exp(-np.maximum(law.losses, _LOWEST)))
         first = np.searchsorted(law.losses, levels)
@@ -226,15 +209,15 @@ class Product:
         scale = math.exp(law.log_total)
         return scale * np.maximum(middle - missing - error, 0.0), scale * (middle + error)
 
-    def _mean(self, theta: float, function: Callable[[Array], Array]) -> tuple[_Law, Bracket[float]]:
+    def _mean(self, theta: float, function: Callable[[TiltedLaw], Array]) -> tuple[_Law, Bracket[float]]:
         """Return the law under a tilt, and a function's mean under it; without FFT if that is not accurate enough."""
         if self._products > _FEW:
             law = self._law(theta)
-            mean = law.mean(function(law.losses))
+            mean = law.mean(function(law))
             if mean.low >= _DOUBT * mean.high:
                 return law, mean
         law = self._directly(theta)
-        return law, law.mean(function(law.losses))
+        return law, law.mean(function(law))
 
     @cached_property
     def _flat(self) -> tuple[Array, Array, NDArray[np.int64], NDArray[np.int64]]:
@@ -282,23 +265,17 @@ class Product:
 
     def _law(self, theta: float) -> _Law:
         """Return the law of L under a tilt, by FFT on a window outside which at most 2 e^-36 of the mass lies."""
-        log_total, _, variance = self._cumulants(theta)
-        low, high = self._span
-        for scale in (8.0, 3.0, 1.0):
-            t = scale / math.sqrt(max(variance, 1e-300))
-            if t * (high - low) > 1e-9:
-                high = min(high, (self._cumulants(theta + t)[0] - log_total + _TAIL) / t)
-                low = max(low, -(self._cumulants(theta - t)[0] - log_total + _TAIL) / t)
+        _, _, variance = self._cumulants(theta)
+        deviation = math.sqrt(max(variance, 1e-300))
+        low, high = window(lambda tilt: self._cumulants(tilt)[0], theta, deviation, self._span)
         step = self.units[0].step
         first = math.floor(low / step)
         size = math.ceil(high / step) - first + 1
         if size > _WINDOW:
             return self._coarser(2 ** math.ceil(math.log2(size / _WINDOW)))._law(theta)
         size = next_fast_len(max(size, 2), real=True)
-        of_sum = spectrum([(unit.places, weights) for unit, weights in self._by_unit(theta)], size)
-        shares = np.roll(irfft(of_sum.values, size), -(first % size))
-        noise = np.finfo(float).eps * (len(self.units) + 2) * of_sum.terms * float(np.linalg.norm(shares))
-        return self._as_law(theta, first, np.maximum(shares, 0.0), noise + of_sum.left_out)
+        of_sum = spectrum([Summand(unit.places, weights) for unit, weights in self._by_unit(theta)], size)
+        return self._as_law(theta, first, *of_sum.law(first, size))
 
     def _directly(self, theta: float) -> _Law:
         """Return the same as `_law`, by sums of products alone, which are exact to their last digits however small."""
@@ -330,7 +307,8 @@ class Product:
         return _Law(
             theta=theta,
             log_total=self._cumulants(theta)[0],
-            losses=np.asarray(np.arange(first, first + len(shares)) * self.units[0].step, np.float64),
+            step=self.units[0].step,
+            first=first,
             shares=shares,
             noise=noise,
             gap=math.exp(min(log_gamma, _LARGE)) * sum(unit.gap for unit in self.units),

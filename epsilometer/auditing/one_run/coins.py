@@ -37,6 +37,9 @@ from scipy.stats import binom
 from epsilometer.auditing.estimation.abstention import guess_loss, halves, levels
 
 
+_FAR = 12.0  # deviations below the mean down to which probabilities are computed at first
+
+
 class Proved(NamedTuple):
     """The epsilon of one coin, in nats, that this number of right guesses proves; 0 is no evidence."""
 
@@ -73,8 +76,23 @@ def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float 
     pure = float(binom.sf(successes - 1, guesses, p))
     if not delta or not successes:
         return pure
-    below = np.cumsum(binom.pmf(np.arange(successes - 1, -1, -1), guesses, p))
-    return min(1.0, pure + 2 * coins * delta * float((below / np.arange(1, successes + 1)).max()))
+    return min(1.0, pure + 2 * coins * delta * _largest_average(successes, guesses, p))
+
+
+def _largest_average(successes: int, guesses: int, p: float) -> float:
+    """Return the largest P(v > B >= v - i) / i over i >= 1, for v successes.
+
+    Below its mode the law of B falls, so once a probability there is below the average of all from v - 1 down to it,
+    averages fall from there on.
+    """
+    lowest = guesses * p - _FAR * math.sqrt(guesses * p * (1 - p))
+    count = min(max(successes - math.floor(lowest), 1), successes)
+    while True:
+        likely = binom.pmf(np.arange(successes - 1, successes - 1 - count, -1), guesses, p)
+        averages = np.cumsum(likely) / np.arange(1, count + 1)
+        if count == successes or likely[-1] <= averages[-1]:
+            return float(averages.max())
+        count = min(2 * count, successes)
 
 
 def proved(successes: int, guesses: int, coins: int, *, delta: float, level: float) -> float:

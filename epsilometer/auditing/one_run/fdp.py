@@ -20,7 +20,8 @@ Write S_t = P(W >= t) and B_t = S_(t+1) + ... + S_c. The left side is (t S_(t+1)
 
 The right side grows with every S_j above t. The least S_0 that is compatible with P(W >= v) >= tau is therefore
 obtained by starting from S_v = tau and S_j = 0 above v, and taking each S_t as small as this inequality and
-S_t >= S_(t+1) allow. If that S_0 exceeds 1, then P(W >= v) < tau: the **p-value** of v right guesses is the largest tau
+S_t >= S_(t+1) allow. Once S_t = S_(t+1), all below are equal to it: t S_(t+1) + B_t stays the same from there on, and
+B_t - (c - t) S_(t+1) too, so that the inequality asks for no more. If that S_0 exceeds 1, then P(W >= v) < tau: the **p-value** of v right guesses is the largest tau
 for which it does not. Apart from rounding, nothing is approximated.
 
 For a pure epsilon (delta = 0) binomial laws attain every inequality, so little is lost compared with `coins.p_value`;
@@ -39,7 +40,7 @@ from functools import cached_property
 import numpy as np
 
 from epsilometer.core.errors import UserError
-from epsilometer.mechanisms.latents.shared.noise import gaussian_log_delta
+from epsilometer.mechanisms.latents.shared.noise import gaussian_log_deltas
 
 _PRECISION = 1e-6  # relative error of a p-value
 _NOTHING = 1e-4  # a smaller strength counts as no evidence
@@ -98,7 +99,7 @@ class Profile:
 def gaussian(mu: float) -> Profile:
     """Return the profile of N(0, 1) against N(mu, 1): the law of full batches, close to that of sampled ones."""
     epsilons = np.linspace(0, mu * (mu / 2 + 9), 1000)  # at the last of them delta is below 1e-19
-    return Profile(epsilons.tolist(), [math.exp(gaussian_log_delta(float(epsilon), 1 / mu)) for epsilon in epsilons])
+    return Profile(epsilons.tolist(), np.exp(gaussian_log_deltas(epsilons, 1 / mu)).tolist())
 
 
 @dataclass(frozen=True)
@@ -137,10 +138,11 @@ def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: floa
             line += 1
         needed = (share - deltas[line]) * slopes[line]
         least = (above + coins * needed) / (guesses - t) if needed > 0 else above / (guesses - t)
-        if least > reached:
-            if least > 1:
-                return True
-            reached = least
+        if least <= reached:  # and so on down to 0
+            break
+        reached = least
+        if reached > 1:
+            return True
     return reached > 1
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from epsilometer.accounting.convolution.grid import unit_losses
 from epsilometer.auditing.estimation.successes import loss_at
-from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.auditing.truth.known import KnownMechanism
 

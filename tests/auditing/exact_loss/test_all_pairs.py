@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 import epsilometer
+from epsilometer.accounting.convolution.grid import unit_losses
 from epsilometer.auditing.exact_loss import all_pairs, unit_laws
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, error_bounds, pure_losses, relative
-from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import all_of
 from epsilometer.auditing.exact_loss.products import Product

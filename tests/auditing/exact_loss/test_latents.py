@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from epsilometer.accounting.convolution.grid import unit_losses
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
 from epsilometer.auditing.exact_loss import laplace
-from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.latents import gaussian, losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, Request
 from epsilometer.auditing.exact_loss.measuring import measure

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 from scipy.stats import binom
 
+from epsilometer.accounting.convolution.grid import unit_losses
 from epsilometer.auditing.exact_loss import products
 from epsilometer.auditing.exact_loss.by_laws import product as of_laws
-from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.products import Product
 from tests.support.refusals import refused
 

@@ -32,6 +32,18 @@ def test_with_delta_it_is_theorem_5_2(coins: int, guesses: int, successes: int) 
         assert p_value(successes, guesses, coins, loss, delta) == pytest.approx(exact, rel=1e-9)
 
 
+@pytest.mark.parametrize("guesses", [30, 4_000, 50_000])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.7, 1.0])
+@pytest.mark.parametrize("loss", [0.0, 0.9, 4.0, 30.0])
+def test_the_largest_average_needs_no_unlikely_count(guesses: int, share: float, loss: float) -> None:
+    """Against all counts, from far below the mean to far above it."""
+    successes, p = round(share * guesses), 1 / (1 + math.exp(-loss))
+    below = np.cumsum(binom.pmf(np.arange(successes - 1, -1, -1), guesses, p))
+    most = float((below / np.arange(1, successes + 1)).max())
+    pure = float(binom.sf(successes - 1, guesses, p))
+    assert p_value(successes, guesses, 10, loss, 1e-5) == min(1.0, pure + 2 * 10 * 1e-5 * most)
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1e-3)])
 def test_the_bound_holds_as_often_as_it_says(epsilon: float, delta: float) -> None:
     """Coins that the run ties together: with probability delta it gives all of them away, else each is flipped.

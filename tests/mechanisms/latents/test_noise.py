@@ -17,6 +17,7 @@ from epsilometer.mechanisms.latents.shared.noise import (
     add,
     classical_gaussian_scale,
     gaussian_log_delta,
+    gaussian_log_deltas,
     gaussian_scale,
     laplace,
 )
@@ -162,3 +163,10 @@ def test_the_printed_signal_over_noise_of_dp_bart_is_that_of_the_classical_formu
 
     assert fitted(lambda epsilon: classical_gaussian_scale(epsilon, 1e-5, as_published=True)) == [0.40, 4.00]
     assert fitted(lambda epsilon: gaussian_scale(epsilon, 1e-5)) == [0.73, 2.62]  # of Appendix E
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, 20.0])
+def test_deltas_of_many_epsilons_are_those_of_each(scale: float) -> None:
+    epsilons = np.concatenate([[0.0], np.geomspace(1e-6, 300, 200)])
+    each = [gaussian_log_delta(float(epsilon), scale) for epsilon in epsilons]
+    np.testing.assert_allclose(gaussian_log_deltas(epsilons, scale), each, rtol=1e-13, atol=1e-15)

@@ -63,6 +63,17 @@ def gaussian_log_delta(epsilon: float, scale: float) -> float:
     return math.log(ndtr(a) - math.exp(-a * a / 2) * erfcx(b / math.sqrt(2)) / 2)
 
 
+def gaussian_log_deltas(epsilons: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """Return `gaussian_log_delta` at epsilons [n]."""
+    a, b = 1 / (2 * scale) - epsilons * scale, 1 / (2 * scale) + epsilons * scale
+    beyond = erfcx(b / math.sqrt(2))
+    far = a < 0
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.maximum(erfcx(np.where(far, -a, 0.0) / math.sqrt(2)) - beyond, 0.0) / 2) - a * a / 2
+        near = np.log(np.where(far, 1.0, ndtr(a) - np.exp(-a * a / 2) * beyond / 2))
+    return np.asarray(np.where(far, logs, near), np.float64)
+
+
 def gaussian_scale(epsilon: float, delta: float) -> float:
     """Return the least sigma, over the L2 sensitivity, at which Gaussian noise is (epsilon, delta)-private, at any
     epsilon.

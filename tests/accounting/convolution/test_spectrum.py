@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.fft import irfft
 
-from epsilometer.auditing.exact_loss import spectrum as module
-from epsilometer.auditing.exact_loss.spectrum import Summand, spectrum
+from epsilometer.accounting.convolution import spectrum as module
+from epsilometer.accounting.convolution.spectrum import Summand, spectrum
 
 SIZE = 4096
 
@@ -15,12 +15,12 @@ SIZE = 4096
 def summands(kind: str, count: int = 400) -> list[Summand]:
     rng = np.random.default_rng(0)
     if kind == "coins":  # whose sum lies on every second place, so that the highest frequencies are as strong
-        return [(np.array([-1, 1]), np.array([share, 1 - share])) for share in rng.uniform(0.3, 0.7, count)]
+        return [Summand(np.array([-1, 1]), np.array([share, 1 - share])) for share in rng.uniform(0.3, 0.7, count)]
     if kind == "tens":
         places = [10 * np.unique(rng.integers(-3, 4, 4)) for _ in range(count)]
     else:
         places = [np.unique(rng.integers(-20, 21, 9)) for _ in range(count)]
-    return [(at, rng.dirichlet(np.ones(len(at)))) for at in places]
+    return [Summand(at, rng.dirichlet(np.ones(len(at)))) for at in places]
 
 
 @pytest.mark.parametrize("kind", ["coins", "tens", "spread"])
@@ -39,7 +39,7 @@ def test_at_few_frequencies_as_at_all(monkeypatch: pytest.MonkeyPatch, kind: str
 
 
 def test_where_no_frequency_fades_all_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    nearly_certain = [(np.array([0, 1]), np.array([1 - 1e-4, 1e-4]))] * 50
+    nearly_certain = [Summand(np.array([0, 1]), np.array([1 - 1e-4, 1e-4]))] * 50
     every = spectrum(nearly_certain, SIZE)
     monkeypatch.setattr(module, "_BY_FFT", 0)
     few = spectrum(nearly_certain, SIZE)

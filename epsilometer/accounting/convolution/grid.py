@@ -1,4 +1,4 @@
-"""The losses between two laws of one unit, put on a grid that understates no figure.
+"""The losses between two laws, put on a grid that understates no figure.
 
 An output y whose loss l = ln P(y) / P'(y) lies between the grid points g and g + h is split into one output at each of
 them. The measure mu = sqrt(P P') is divided into
@@ -7,8 +7,9 @@ them. The measure mu = sqrt(P P') is divided into
 
 which preserve P(y) and P'(y) ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022,
 arXiv:2207.04380). Ignoring which half an output went to recovers the true pair of laws, so the split pair is at least
-as easy to tell apart, in products too. How much easier is bounded by `gap` (`products.py`): the largest of
-2 sinh((l - g) / 2) sinh((g + h - l) / 2) / sinh(h / 2), which is at most h / 4. This file knows nothing about texts.
+as easy to tell apart, in products too. How much easier is bounded in two ways: by `gap`, the largest of
+2 sinh((l - g) / 2) sinh((g + h - l) / 2) / sinh(h / 2), which is at most h / 4 (`auditing/exact_loss/products.py`), and
+by how far losses are raised under P (`raise_moments`, for `accounting/loss_distribution.py`).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class UnitLosses:
         step = self.step * factor
         losses = np.asarray(self.places * self.step, np.float64)
         first, second = self.log_weights + losses / 2, self.log_weights - losses / 2
-        places, log_weights, gap = _split(first, second, losses, step)
+        places, log_weights, gap = split(first, second, losses, step)
         return replace(
             self, step=step, places=places, log_weights=log_weights, moved=self.moved + step, gap=self.gap + gap
         )
@@ -82,7 +83,7 @@ def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
     if not len(losses):
         return UnitLosses(step, np.empty(0, np.int64), np.empty(0), gone, largest=(math.inf, math.inf))
     largest = (math.inf if apart[0] else float(losses.max()), math.inf if apart[1] else -float(losses.min()))
-    places, log_weights, gap = _split(first, second, losses, step)
+    places, log_weights, gap = split(first, second, losses, step)
     return UnitLosses(step, places, log_weights, gone, largest=largest, moved=step, gap=gap)
 
 
@@ -93,7 +94,7 @@ def loss_range(first: Array, second: Array) -> float:
     return float(loss.max()) if np.isfinite(loss).all() else float(loss[np.isfinite(loss)].max(initial=0.0))
 
 
-def _split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDArray[np.int64], Array, float]:
+def split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDArray[np.int64], Array, float]:
     """Return the grid points of losses [n] between log-laws [n], ascending; the points' log-weights; and the gap.
 
     As mu = P e^(-l / 2) = P' e^(l / 2), the shares of all outputs between g and g + h follow from sums that are
@@ -123,6 +124,16 @@ def _split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDA
     places, log_weights = np.stack([starts, starts + 1], axis=1).ravel(), np.stack([lower, upper], axis=1).ravel()
     used = np.flatnonzero(log_weights > -np.inf)
     return places[used], log_weights[used], gap
+
+
+def raise_moments(losses: Array, step: float) -> tuple[Array, Array]:
+    """Return the mean and the mean square of the amount by which the split raises each loss [n], under P.
+
+    Under P, an output goes up with probability (1 - e^-(l - g)) / (1 - e^-h), else down.
+    """
+    over = losses - np.floor(losses / step) * step
+    up = np.clip(np.expm1(-over) / math.expm1(-step), 0, 1)
+    return up * step - over, up * (step - over) ** 2 + (1 - up) * over**2
 
 
 def _sums(first: Array, second: Array, below: Array, step: float) -> tuple[NDArray[np.int64], Array, Array, Array]:

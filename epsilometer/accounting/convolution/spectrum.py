@@ -1,0 +1,125 @@
+"""The Fourier transform of a sum of independent integers: the product of the transforms of their laws.
+
+Few summands are each transformed by FFT. With thousands, most of the product's frequencies are soon too faint to
+decide anything: no transform of a law is larger than 1, so a product is at most as large as that of some of its
+factors. So the widest laws come first, by FFT, and the others are transformed at the remaining frequencies, term by
+term. Likewise only the frequencies that are bright in a power of a transform are raised to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, rfft
+
+Array = NDArray[np.float64]
+_BY_FFT = 1 << 29  # values of transforms; beyond them only the remaining frequencies are used
+_FAINT = 1e-18
+_TABLE = 1 << 23  # values of waves in memory at a time (128 MB)
+_AT_ONCE = 32  # summands
+
+
+class Summand(NamedTuple):
+    """An independent integer: its values, their probabilities, [m] each, and how often it is drawn."""
+
+    places: NDArray[np.int64]
+    shares: Array
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The transform of a law. values: [size // 2 + 1], as from `scipy.fft.rfft`.
+
+    factors, terms: the number of summands, and the error of the transform of each, as a multiple of a number's
+    rounding. left_out: the norm of the law of the part that was left out.
+    """
+
+    values: NDArray[np.complex128]
+    factors: int
+    terms: float
+    left_out: float = 0.0
+
+    def steps(self, count: int, coin: float) -> Spectrum:
+        """Return the transform of a sum of `count` steps, each of this law with probability `coin`, else 0."""
+        values = self.values if coin == 1 else coin * self.values + (1 - coin)
+        faint = self.left_out if count == 1 else _FAINT  # a sum of squares of at most size / 2 of them, over size
+        return Spectrum(_power(values, count), count * (self.factors + 1), self.terms, faint)
+
+    def law(self, first: int, size: int) -> tuple[Array, float]:
+        """Return the probabilities of first, first + 1, ... [size], and the norm of their error by rounding."""
+        shares = np.roll(irfft(self.values, size), -(first % size))
+        noise = np.finfo(float).eps * (self.factors + 2) * self.terms * float(np.linalg.norm(shares))
+        return np.maximum(shares, 0.0), noise + self.left_out
+
+
+def spectrum(summands: Sequence[Summand], size: int) -> Spectrum:
+    """Return the transform of the law of the sum, modulo size. The places of each summand ascend."""
+    values, factors = np.ones(size // 2 + 1, np.complex128), sum(summand.count for summand in summands)
+    if len(summands) * size <= _BY_FFT:
+        for summand in summands:
+            values *= _transform(summand, size)
+        return Spectrum(values, factors, math.log2(size))
+    ordered = sorted(summands, key=_variance, reverse=True)
+    lowest = min(int(summand.places[0]) for summand in ordered)
+    places = np.arange(lowest, max(int(summand.places[-1]) for summand in ordered) + 1)
+    for first in range(0, len(ordered), _AT_ONCE):
+        bright = np.abs(values) > _FAINT
+        if int(bright.sum()) * len(places) <= _TABLE:
+            few, faint = _at_few(values, ordered[first:], places, size)
+            return Spectrum(few, factors, max(math.log2(size), len(places)), faint)
+        for summand in ordered[first : first + _AT_ONCE]:
+            values *= _transform(summand, size)
+    return Spectrum(values, factors, math.log2(size))
+
+
+def _at_few(
+    values: NDArray[np.complex128], summands: Sequence[Summand], places: NDArray[np.int64], size: int
+) -> tuple[NDArray[np.complex128], float]:
+    """Return the transform, given that of the other summands, and the norm of what is left out.
+
+    places: all possible values of these summands, consecutive.
+    """
+    left, faint = np.arange(len(values)), 0.0
+    waves = np.empty((0, 0))
+    for first in range(0, len(summands), _AT_ONCE):
+        bright = np.abs(values[left]) > _FAINT
+        if 2 * int(bright.sum()) <= len(left) or not first:
+            faint += float(np.linalg.norm(values[left[~bright]])) ** 2
+            values[left[~bright]] = 0.0
+            left = left[bright]
+            angles = np.outer(places, left) % size * (2 * math.pi / size)
+            waves = np.concatenate([np.cos(angles), -np.sin(angles)], axis=1)
+        some = summands[first : first + _AT_ONCE]
+        weights = np.zeros((len(some), len(places)))
+        for row, summand in zip(weights, some, strict=True):
+            row[summand.places - places[0]] = summand.shares
+        real, imaginary = np.split(weights @ waves, 2, axis=1)
+        for row, summand in zip(real + 1j * imaginary, some, strict=True):
+            values[left] *= _power(row, summand.count)
+    return values, math.sqrt(2 * faint / size)
+
+
+def _transform(summand: Summand, size: int) -> NDArray[np.complex128]:
+    transformed: NDArray[np.complex128] = rfft(np.bincount(summand.places % size, summand.shares, size))
+    return _power(transformed, summand.count)
+
+
+def _power(values: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
+    """Return values [n] of at most about 1 to the power `count`, 0 where that is faint."""
+    if count == 1:
+        return values
+    bright = np.flatnonzero(np.abs(values) > _FAINT ** (1 / count))
+    powers = np.zeros_like(values)
+    powers[bright] = np.exp(count * np.log(values[bright]))
+    return powers
+
+
+def _variance(summand: Summand) -> float:
+    mean = float(summand.places @ summand.shares)
+    return float((summand.places - mean) ** 2 @ summand.shares)

@@ -1,0 +1,128 @@
+"""The law of a sum of losses under an exponential tilt: means with their error, delta at a level, epsilon at a delta.
+
+Sums of losses are decided where they are rare. mu = sqrt(P P') is a product measure, and so is mu e^(theta L) for any
+theta, which is chosen to put the mass where it decides the figure. So nothing underflows, however small a delta is, and
+the digits that a Fourier transform loses are lost against the tilted law, not against 1. The excess at a level is
+
+    sum (P - e^level P')_+ = sum over L > level of mu e^(theta L) e^(-theta L) (e^(L/2) - e^(level - L/2)).
+
+The mass beyond a window of the grid is at most e^-36 on each side by Chernoff's bound; it may have come in at the other
+end, so a mean of values of at most v is off by at most 2 e^-36 v beside the transform's rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+_TAIL = 36.0  # nats: the mass beyond a window is at most 2 e^-36
+OUTSIDE = 2 * math.exp(-_TAIL)
+_VANISHED = 100.0  # nats: weights below e^-100 are left out
+_SCALES = (8.0, 3.0, 1.0)  # at which a window is bounded, in deviations
+
+
+def window(
+    log_moment: Callable[[float], float],
+    theta: float,
+    deviation: float,
+    span: tuple[float, float],
+    scales: Sequence[float] = _SCALES,
+) -> tuple[float, float]:
+    """Return two losses beyond each of which at most e^-36 of the mass of mu e^(theta L) lies.
+
+    log_moment: ln of the mass of mu e^(theta L) by theta. deviation: of L, about. span: the smallest and largest L.
+    """
+    low, high = span
+    total = log_moment(theta)
+    for scale in scales:
+        t = scale / deviation
+        if t * (high - low) > 1e-9:
+            high = min(high, (log_moment(theta + t) - total + _TAIL) / t)
+            low = max(low, -(log_moment(theta - t) - total + _TAIL) / t)
+    return low, high
+
+
+@dataclass(frozen=True)
+class TiltedLaw:
+    """The law of L under mu e^(theta L) on a grid.
+
+    shares:    [N], of the losses first * step, (first + 1) * step, ...
+    log_total: ln of the total mass of mu e^(theta L).
+    noise:     the norm of the error of the shares; 0 if they are exact.
+    """
+
+    theta: float
+    log_total: float
+    step: float
+    first: int
+    shares: Array
+    noise: float
+
+    @cached_property
+    def losses(self) -> Array:
+        """The losses [N], ascending."""
+        return np.asarray(np.arange(self.first, self.first + len(self.shares)) * self.step, np.float64)
+
+    def error(self, values: Array) -> float:
+        """Return the most by which the mean of a function of the losses, given by its values >= 0, may be off."""
+        if not self.noise:
+            return 0.0
+        return self.noise * float(np.linalg.norm(values)) + OUTSIDE * float(values.max(initial=0.0))
+
+    def excess(self, level: float) -> Array:
+        """Return the values [N] whose mean is sum (P - e^level P')_+, over e^(log_total + (0.5 - theta) level)."""
+        return weights(np.maximum(self.losses - level, 0.0), self.theta)
+
+    @cached_property
+    def _beyond(self) -> tuple[Array, Array]:
+        """The distances of grid points from one below them, and the excess there, until it vanishes."""
+        count = min(len(self.shares), math.ceil(_VANISHED / ((self.theta - 0.5) * self.step)))
+        distances = np.asarray(np.arange(1, count + 1) * self.step, np.float64)
+        return distances, weights(distances, self.theta)
+
+    def epsilon(self, delta: float, sign: int) -> float:
+        """Return the least level >= 0 whose excess is at most delta, from above (sign 1) or from below (-1).
+
+        Needs theta > 0.5. Between two grid points the excess is D - (e^u - 1) B at u above the lower one, so that the
+        level follows in closed form from D and B there.
+        """
+        n, tilt = len(self.shares), self.theta - 0.5
+        if delta <= 0:
+            return math.inf
+        distances, excess = self._beyond
+        error = sign * (self.noise * float(np.linalg.norm(excess)) + OUTSIDE / (1 + tilt))
+        goal = math.log(delta) - self.log_total
+
+        def over(i: int) -> float:
+            """Return the excess at the grid point i over e^(-tilt loss), less delta in this scale."""
+            above = self.shares[i + 1 : i + 1 + len(excess)]
+            scaled = goal + tilt * (self.first + i) * self.step
+            return float(above @ excess[: len(above)]) + error - math.exp(min(scaled, 700.0))
+
+        low, high = max(0, -self.first), n  # grid points with losses >= 0
+        if high <= low:
+            return 0.0
+        if sign < 0 and over(low) <= 0:  # far below the tilted sum's location, the error exceeds the mass there
+            low = next((i for i in np.linspace(n - 1, low, 33).astype(int).tolist() if over(i) > 0), -1)
+        if low < 0 or over(low) <= 0:
+            return 0.0 if sign < 0 else max(0.0, (self.first + max(low, 0)) * self.step)
+        if over(high) > 0:
+            return math.inf if sign > 0 else (self.first + n) * self.step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if over(middle) > 0 else (low, middle)
+        above = self.shares[low + 1 : low + 1 + len(excess)]
+        slope = float(above @ np.exp(-(0.5 + self.theta) * distances[: len(above)]))
+        inside = min(math.log1p(over(low) / slope), self.step) if slope > 0 else self.step
+        return max(0.0, (self.first + low) * self.step + inside)
+
+
+def weights(beyond: Array, theta: float) -> Array:
+    """Return e^((0.5 - theta) x) (1 - e^-x) for the losses x >= 0 beyond a level."""
+    return np.asarray(np.exp((0.5 - theta) * beyond) * -np.expm1(-beyond), np.float64)
