@@ -26,6 +26,7 @@ from epsilometer.cli import (
     init,
     pipeline,
     project,
+    release,
     rewrite,
 )
 from epsilometer.cli.command import Command, Group
@@ -70,6 +71,7 @@ for command in (
     failures.probe,
     exact.exact,
     rewrite.rewrite,
+    release.release,
     anonymize.anonymize,
     calibrate.calibrate,
     calibrate.compare,

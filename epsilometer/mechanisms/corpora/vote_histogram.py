@@ -92,6 +92,12 @@ class VoteHistogram(NoisyVotes):
         by_rule = next((m for most, m in _NUMBERS if budget <= most), _LARGE)
         return max(1, min(by_rule, len(self.public) // _EACH))
 
+    def cells(self, epsilon: float) -> int:
+        """Return the smallest m. Raises UserError for one that is larger than the public list."""
+        m = self.number(0, epsilon)
+        self.public.check(m)
+        return m
+
     def votes(self, corpus: PrivateCorpus, epsilon: float, key: bytes) -> NDArray[np.int64]:
         """Return the private counts H [m, L] of votes."""
         texts, labels = self.voters(corpus, key)

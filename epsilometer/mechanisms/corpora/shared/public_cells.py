@@ -55,13 +55,17 @@ class PublicTexts:
         """Unit vectors [p, d] of the public texts."""
         return on_grid(embed(self._encoder, self.texts))
 
-    def exemplars(self, m: int) -> NDArray[np.int64]:
-        """Return the places [m] of m exemplars among the public texts. Raises UserError for fewer texts than m."""
+    def check(self, m: int) -> None:
+        """Raise UserError for fewer texts than m."""
         if m > len(self):
             raise UserError(
                 f"m is {m}, but there are only {len(self)} distinct public texts; give a smaller m, or more public "
                 "texts"
             )
+
+    def exemplars(self, m: int) -> NDArray[np.int64]:
+        """Return the places [m] of m exemplars among the public texts. Raises UserError for fewer texts than m."""
+        self.check(m)
         if m not in self._exemplars:
             self._exemplars[m] = np.array(central(self.vectors, m, self.seed))
         return self._exemplars[m]
