@@ -103,24 +103,8 @@ class Ledger:
         """
         own_folder(self.folder)
         with self._locked() as file:
-            key, earlier = self._key(), list(self._entries(file))
-            digests = {hmac.digest(key, person.encode(), "sha256").hex(): count for person, count in people.items()}
-            totals = dict.fromkeys(digests, Sum())
-            there: set[str] = set()
-            of_all = spent(claim, 1)
-            for entry in earlier:
-                of_all += _sum(entry["once"])
-                for digest in entry["people"].keys() & digests.keys():
-                    totals[digest] += _sum(entry["people"][digest])
-                    there.add(digest)
-            new = {digest: spent(claim, count) for digest, count in digests.items()}
-            standing = Standing(
-                _largest(totals.values()),
-                _largest(totals[digest] + own for digest, own in new.items()),
-                len(there),
-                of_all,
-            )
-            if there and not again:
+            standing, new = self._standing(file, claim, people)
+            if standing.again and not again:
                 raise UserError(_refusal(standing))
             entry = {
                 "claim": None if claim is None else claim.describe(),
@@ -131,6 +115,33 @@ class Ledger:
             file.flush()
             os.fsync(file.fileno())
             return standing
+
+    def check(self, claim: Guarantee | None, people: Mapping[str, int], *, again: bool) -> None:
+        """Raise UserError where `enter` would, before work that would be lost."""
+        if not (self.folder / _ENTRIES).is_file():
+            return
+        own_folder(self.folder)
+        with self._locked() as file:
+            standing, _ = self._standing(file, claim, people)
+        if standing.again and not again:
+            raise UserError(_refusal(standing))
+
+    def _standing(
+        self, file: BinaryIO, claim: Guarantee | None, people: Mapping[str, int]
+    ) -> tuple[Standing, dict[str, Sum]]:
+        """Return the ledger with this release added, and what it spends of each person, by digest."""
+        key = self._key()
+        new = {hmac.digest(key, name.encode(), "sha256").hex(): spent(claim, count) for name, count in people.items()}
+        totals = dict.fromkeys(new, Sum())
+        there: set[str] = set()
+        of_all = spent(claim, 1)
+        for entry in self._entries(file):
+            of_all += _sum(entry["once"])
+            for digest in entry["people"].keys() & new.keys():
+                totals[digest] += _sum(entry["people"][digest])
+                there.add(digest)
+        after = _largest(totals[digest] + own for digest, own in new.items())
+        return Standing(_largest(totals.values()), after, len(there), of_all), new
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:

@@ -30,6 +30,8 @@ FAR, NEAR = 0.25, 0.95  # cosines below which texts share hardly anything, and a
 
 def check(mechanism: CorpusMechanism, corpus: PrivateCorpus, epsilon: float) -> None:
     """Raise UserError for a corpus that should not be released like this."""
+    if getattr(mechanism, "control", False):
+        raise UserError(f"{type(mechanism).__name__} is a yardstick and not for publication; release by vote_histogram")
     by_user = mechanism.guarantee(epsilon).granularity is Granularity.USER
     most = mechanism.most if isinstance(mechanism, NoisyVotes) and by_user else len(corpus)
     written = Counter(range(len(corpus)) if corpus.people is None else corpus.people)

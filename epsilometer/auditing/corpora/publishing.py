@@ -55,10 +55,12 @@ class Publication:
         Raises UserError where the corpus is refused (`checks.check`), and for people of an earlier release.
         """
         check(self.mechanism, corpus, self.epsilon)
+        claim, ledger = self.mechanism.guarantee(self.epsilon), Ledger(self.ledger)
+        people = Counter(corpus.texts if corpus.people is None else corpus.people)
+        ledger.check(claim, people, again=self.again)
         with withheld():
             release = self.mechanism.release(corpus, self.epsilon, Noise.operating_system(1))
-        people = Counter(corpus.texts if corpus.people is None else corpus.people)
-        standing = Ledger(self.ledger).enter(self.mechanism.guarantee(self.epsilon), people, again=self.again)
+        standing = ledger.enter(claim, people, again=self.again)
         self.write(release, standing.of_all, self._units(corpus), out)
         return release, standing
 
