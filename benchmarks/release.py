@@ -20,7 +20,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -93,58 +92,61 @@ class Snips:
         return Release(texts, np.ones(len(texts)), self.labels_of(texts))
 
 
-def on_vectors(kind: type[VoteHistogram], data: Snips, public: Sequence[str], **settings: object) -> VoteHistogram:
-    """A mechanism whose texts were embedded before."""
+def on_texts(kind: type[VoteHistogram], data: Snips, public: PublicTexts, **settings: object) -> VoteHistogram:
+    """A mechanism on public texts that were embedded and clustered before."""
 
     class Cached(kind):  # type: ignore[valid-type, misc]
-        @cached_property
+        @property
         def public(self) -> PublicTexts:
-            return PublicTexts.of(public, data.encode, 0)
+            return public
 
-    return Cached(resource=tuple(public), labels=data.labels, **settings)  # type: ignore[no-any-return]
+    return Cached(resource=tuple(public.texts), labels=data.labels, **settings)  # type: ignore[no-any-return]
 
 
-def few_labelled(data: Snips, public: Sequence[str]) -> Release:
+def few_labelled(data: Snips, public: PublicTexts) -> Release:
     """64 exemplars with their true labels, spread to all public texts as votes are, without noise."""
-    mechanism = on_vectors(VoteHistogram, data, public)
-    chosen = [public[place] for place in mechanism.public.exemplars(LABELLED)]
+    chosen = [public.texts[place] for place in public.exemplars(LABELLED)]
     votes = np.array([[float(label == data.label[text]) for label in data.labels] for text in chosen])
-    return mechanism.labelled(votes, 0.0)
+    return on_texts(VoteHistogram, data, public).labelled(votes, 0.0)
 
 
-def snips() -> list[dict[str, str]]:
-    """A row for each release, number of private texts and epsilon: F1 over seeds."""
-    data, rows = Snips(), dict[tuple[str, str, str], list[float]]()
-    for seed in range(SEEDS):
-        order = np.random.default_rng(seed).permutation(len(data.others)).tolist()
-        public = [data.others[i] for i in order[:PUBLIC]]
-        results = {
-            ("64 public texts, labelled", "", ""): few_labelled(data, public),
-            ("all public texts, labelled", "", ""): data.true_labels(public),
-        }
-        for n in NUMBERS:
-            private = [data.others[i] for i in order[PUBLIC : PUBLIC + n]]
-            results["private texts, clean", f"{n:,}", ""] = data.true_labels(private)
-            corpus = PrivateCorpus(private, None, data.labels_of(private))
+def of_seed(data: Snips, seed: int) -> dict[str, float]:
+    """F1 by what is released, number of private texts and epsilon."""
+    order = np.random.default_rng(seed).permutation(len(data.others)).tolist()
+    public = PublicTexts.of([data.others[i] for i in order[:PUBLIC]], data.encode, 0)
+    results = {
+        "64 public texts, labelled by hand": few_labelled(data, public),
+        "all public texts with their true labels": data.true_labels(public.texts),
+    }
+    for n in NUMBERS:
+        private = [data.others[i] for i in order[PUBLIC : PUBLIC + n]]
+        results[f"private texts as they are | {n:,}"] = data.true_labels(private)
+        corpus = PrivateCorpus(private, None, data.labels_of(private))
+        for kind, name in ((VoteHistogram, "noisy votes"), (LocalVotes, "local twin")):
             for epsilon in EPSILONS:
-                place = (f"{n:,}", f"{epsilon:g}")
                 noise = Noise.named(1, "release", seed, n, epsilon)
-                votes = on_vectors(VoteHistogram, data, public)
-                table = votes.noisy_votes(corpus, epsilon, noise)
-                results["votes, spread", *place] = votes.published(table, epsilon)
-                for after in ("ridge", "plain"):
-                    other = on_vectors(VoteHistogram, data, public, after=after)
-                    results[f"votes, {after}", *place] = other.published(table, epsilon)
-                results["local twin, spread", *place] = on_vectors(LocalVotes, data, public).release(
-                    corpus, epsilon, noise
-                )
-        for key, release in results.items():
-            rows.setdefault(key, []).append(data.f1(release))
-        print(seed, {" ".join(key): round(of[-1], 3) for key, of in rows.items()}, flush=True)
-    return [
-        {"released": name, "private texts": n, "epsilon": epsilon, "macro F1": mean_interval(of)}
-        for (name, n, epsilon), of in rows.items()
-    ]
+                release = on_texts(kind, data, public).release(corpus, epsilon, noise)
+                results[f"{name} | {n:,} | {epsilon:g}"] = release
+    return {key: data.f1(release) for key, release in results.items()}
+
+
+def learnt_from_snips() -> list[dict[str, str]]:
+    """A row for each release, number of private texts and epsilon."""
+    data, seeds = Snips(), list[dict[str, float]]()
+    for seed in range(SEEDS):
+        seeds.append(of_seed(data, seed))
+        print(seed, {key: round(value, 3) for key, value in seeds[-1].items()}, flush=True)
+    return rows_of(seeds)
+
+
+def rows_of(seeds: Sequence[dict[str, float]]) -> list[dict[str, str]]:
+    """Rows of means over seeds."""
+    rows = []
+    for key in seeds[0]:
+        name, n, epsilon = [*key.split(" | "), "", ""][:3]
+        mean = mean_interval([each[key] for each in seeds])
+        rows.append({"released": name, "private texts": n, "epsilon": epsilon, "macro F1": mean})
+    return rows
 
 
 def shares() -> list[dict[str, str]]:
@@ -178,12 +180,11 @@ def _apart(some: Array, others: Array | float) -> float:
 def seconds() -> str:
     """A sentence: how long 100,000 texts take once embedded."""
     data = Snips()
-    public = data.others[:PUBLIC]
+    public = PublicTexts.of(data.others[:PUBLIC], data.encode, 0)
     private = [data.others[PUBLIC + i % (len(data.others) - PUBLIC)] for i in range(LARGE)]
     corpus = PrivateCorpus(private, [str(i) for i in range(LARGE)], data.labels_of(private))
-    mechanism = on_vectors(VoteHistogram, data, public)
     begun = time.process_time()
-    mechanism.release(corpus, 1.0, Noise.operating_system(1))
+    on_texts(VoteHistogram, data, public).release(corpus, 1.0, Noise.operating_system(1))
     return f"{LARGE:,} texts took {time.process_time() - begun:.0f} s of processor time once embedded."
 
 
@@ -192,20 +193,24 @@ def main() -> None:
     if not SNIPS.is_file():
         print(f"not run: needs {SNIPS}")
         return
+    tables.write_text(page(seconds(), learnt_from_snips(), shares()), PAGE)
+
+
+def page(took: str, snips: list[dict[str, str]], messages: list[dict[str, str]]) -> str:
+    """The page."""
     about, *_ = (__doc__ or "").split("\n\nusage")
-    settings = f"{SEEDS} seeds; means with 99 % intervals of Student's t."
     parts = [
         "# Corpora released",
         "For whoever asks what can be learnt from a corpus that is released with noisy votes.",
         "Written by `python -m benchmarks.release`; do not edit.",
         about,
-        f"{dated()} {settings} {seconds()}",
+        f"{dated()} {SEEDS} seeds; means with 99 % intervals of Student's t. {took}",
         "## Learnt from SNIPS",
-        markup(pl.DataFrame(snips())).rstrip("\n"),
+        markup(pl.DataFrame(snips)).rstrip("\n"),
         "## Shares of questions",
-        markup(pl.DataFrame(shares())).rstrip("\n"),
+        markup(pl.DataFrame(messages)).rstrip("\n"),
     ]
-    tables.write_text("\n\n".join(parts) + "\n", PAGE)
+    return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

@@ -486,6 +486,7 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "epsilometer bench": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
     "epsilometer claims": "above, with what it prints",
     "epsilometer dossier": "a finished audit: tests/studies/texts/report/test_dossier.py",
+    "epsilometer release": "needs texts of people; tests/cli/test_release.py has some",
     "epsilometer fetch": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
     "epsilometer gate reviews.csv --mechanism mine.py --limit attribute": "needs labels of authors; as the next",
     "epsilometer gate reviews.txt --mechanism masker.py": "tests/cli/test_gate.py has the masker",
