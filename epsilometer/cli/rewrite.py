@@ -78,7 +78,7 @@ def rewrite(
     if person is not None:
         _record(file, reading, person, built.guarantee(budget), recording)
     elif recording != LedgerOptions():
-        raise UserError("--ledger and --again are for --person; give the column of people")
+        raise UserError("--ledger and --again are for --person; give the column of people", "EPS-U077")
     if file is not None and suffix(file) in TABLES:
         publish_table(publisher, file, out, columns=reading.text, rows=reading.rows, layout=layout)
     else:
@@ -104,9 +104,13 @@ def _record(
     from epsilometer.corpora.files import TABLES, read, suffix
 
     if file is None or suffix(file) not in TABLES:
-        raise UserError("--person names a column, and lines have none; give a table (.csv, .parquet, .jsonl)")
+        raise UserError(
+            "--person names a column, and lines have none; give a table (.csv, .parquet, .jsonl)", "EPS-U078"
+        )
     if person in reading.text:
-        raise UserError(f"--person {person!r} is a column of texts; name the column that says who wrote them")
+        raise UserError(
+            f"--person {person!r} is a column of texts; name the column that says who wrote them", "EPS-U079"
+        )
     table = read(file, reading.files.layout).head(reading.rows or 1 << 31)
     people = Counter(people_of(table, person, reading.text[0], str(file)))
     counts = {name: rows * len(reading.text) for name, rows in people.items()}
