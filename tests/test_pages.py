@@ -485,6 +485,7 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "epsilometer ask linking reviews.csv --rewrites": "likewise; tests/auditing/linking has some",
     "epsilometer check estimators": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
     "epsilometer claims": "above, with what it prints",
+    "epsilometer release": "needs texts of people; tests/cli/test_release.py has some",
     "epsilometer results dossier": "a finished audit: tests/studies/texts/report/test_dossier.py",
     "epsilometer check params --fetch": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
     "epsilometer gate reviews.csv --mechanism mine.py --limit attribute": "needs labels of authors; as the next",

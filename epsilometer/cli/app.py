@@ -25,6 +25,7 @@ from epsilometer.cli import (
     gate,
     init,
     pipeline,
+    release,
     results,
     rewrite,
 )
@@ -80,6 +81,7 @@ _add(
         "gate": gate.gate,
         "decide": decide.decide,
         "rewrite": rewrite.rewrite,
+        "release": release.release,
         "anonymize": anonymize.anonymize,
         "list": components.listed,
         "init": init.init,

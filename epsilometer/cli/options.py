@@ -22,6 +22,7 @@ from epsilometer.runtime.progress import note
 if TYPE_CHECKING:
     import polars as pl
 
+    from epsilometer.accounting.ledger import Standing
     from epsilometer.auditing.external import CommandMechanism
     from epsilometer.auditing.gate_statistics import Verdict
     from epsilometer.auditing.subject import Subject
@@ -363,6 +364,30 @@ class TextOptions:
             if corpus.counts[key]:
                 note(f"{corpus.counts[key]} {meaning}")
         return corpus.table
+
+
+@dataclass(frozen=True)
+class LedgerOptions:
+    """Where it is recorded what releases spend of each person."""
+
+    ledger: Annotated[
+        Path | None, typer.Option(help="Folder of the ledger (default: .epsilometer-ledger beside the private texts).")
+    ] = None
+    again: Annotated[
+        bool, typer.Option("--again", help="Release texts of people who are in an earlier release, too.")
+    ] = False
+
+    def folder(self, file: Path) -> Path:
+        """The folder of the ledger for the people of a file."""
+        return self.ledger or file.parent / ".epsilometer-ledger"
+
+    def say(self, standing: Standing) -> None:
+        """Note the new total of people who were in an earlier release."""
+        if standing.again:
+            note(
+                f"{standing.again:,} people are in an earlier release: the largest sum of a person is now "
+                f"{standing.after.describe()}, and what the earlier statement promised no longer holds"
+            )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from epsilometer.cli.options import (
     A_MECHANISM,
     DrawnSeed,
     Epsilon,
+    LedgerOptions,
     Public,
     Settings,
     TextOptions,
@@ -21,6 +22,9 @@ from epsilometer.cli.options import (
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note, warn
 
+if TYPE_CHECKING:
+    from epsilometer.core.guarantees import Guarantee
+
 
 def rewrite(
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)],
@@ -29,7 +33,11 @@ def rewrite(
         Path | None, typer.Argument(help="A table, or texts one a line; lines on standard input by default.")
     ] = None,
     out: Annotated[Path | None, out_option(writable)] = None,
+    person: Annotated[
+        str | None, typer.Option(help="Column that says who wrote a text: what is spent of each goes to the ledger.")
+    ] = None,
     *,
+    recording: LedgerOptions,
     reading: TextOptions,
     seed: DrawnSeed = None,
     settings: Settings = [],  # noqa: B006
@@ -66,6 +74,10 @@ def rewrite(
     publisher = Publisher(built, budget, seed, own=mechanism not in shipped("mechanisms"))
     if seed is not None:
         note("with --seed, anyone who knows the seed can invert the output; it is not for publication")
+    if person is not None:
+        _record(file, reading, person, built.guarantee(budget), recording)
+    elif recording != LedgerOptions():
+        raise UserError("--ledger and --again are for --person; give the column of people", "EPS-U077")
     if file is not None and suffix(file) in TABLES:
         publish_table(publisher, file, out, columns=reading.text, rows=reading.rows, layout=layout)
     else:
@@ -78,3 +90,27 @@ def rewrite(
             "holds if these were collected apart from the private ones, and not otherwise; whoever reads the output "
             "must not learn of this warning"
         )
+
+
+def _record(
+    file: Path | None, reading: TextOptions, person: str, claim: Guarantee | None, recording: LedgerOptions
+) -> None:
+    """Write to the ledger what the rewrites of a table spend of each person, before any is published."""
+    from collections import Counter
+
+    from epsilometer.accounting.ledger import Ledger
+    from epsilometer.corpora.authors import people_of
+    from epsilometer.corpora.files import TABLES, read, suffix
+
+    if file is None or suffix(file) not in TABLES:
+        raise UserError(
+            "--person names a column, and lines have none; give a table (.csv, .parquet, .jsonl)", "EPS-U078"
+        )
+    if person in reading.text:
+        raise UserError(
+            f"--person {person!r} is a column of texts; name the column that says who wrote them", "EPS-U079"
+        )
+    table = read(file, reading.files.layout).head(reading.rows or 1 << 31)
+    people = Counter(people_of(table, person, reading.text[0], str(file)))
+    counts = {name: rows * len(reading.text) for name, rows in people.items()}
+    recording.say(Ledger(recording.folder(file)).enter(claim, counts, again=recording.again))

@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 
 from epsilometer.core.errors import UserError, by_number
+from epsilometer.core.file_names import no_column
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.parts import GROUP
+from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
 
 
@@ -22,6 +24,19 @@ def check_named(table: pl.DataFrame, columns: Sequence[str], place: str) -> None
                 f"{len(table):,}; fill it in, or leave these rows out of the source",
                 "EPS-D005",
             )
+
+
+def people_of(table: pl.DataFrame, column: str, texts: str, place: str) -> list[str]:
+    """Return who wrote each text, as strings; a text without a value is a person of its own, which is noted.
+
+    texts: the column of the texts. Raises UserError for a missing column.
+    """
+    if column not in table.columns:
+        raise no_column(place, "column of people", column, table.columns)
+    if nobody := table[column].null_count():
+        note(f"{nobody:,} texts have no value in {column!r}; each of them counts as a person")
+    own = pl.format("\0{}", pl.col(texts).fill_null(""))
+    return table.select(pl.col(column).cast(pl.String).fill_null(own))[column].to_list()
 
 
 def of_own_words(table: pl.DataFrame) -> pl.DataFrame:

@@ -36,7 +36,7 @@ from epsilometer.corpora.files import read
 from epsilometer.mechanisms.corpora.shared import post_processing
 from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing, VotesForTexts
-from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts
+from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, by_encoder
 from epsilometer.models.locate import ENCODER
 
 _NUMBERS = ((600.0, 64), (1500.0, 128))  # largest number of people times epsilon, and m; then _LARGE
@@ -73,13 +73,13 @@ class VoteHistogram(NoisyVotes):
     def public(self) -> PublicTexts:
         """The public texts. Raises UserError if there are none."""
         if isinstance(self.resource, tuple):
-            return PublicTexts.of(self.resource, self.encoder, self.seed)
+            return PublicTexts.of(self.resource, by_encoder(self.encoder), self.seed)
         table = read(self.resource)
         if "text" not in table.columns:
             raise UserError(
                 f"{self.resource} has no column `text`; rename the column of public texts to `text`", "EPS-M105"
             )
-        return PublicTexts.of(table["text"].drop_nulls().to_list(), self.encoder, self.seed)
+        return PublicTexts.of(table["text"].drop_nulls().to_list(), by_encoder(self.encoder), self.seed)
 
     @property
     def public_texts(self) -> Sequence[str]:
@@ -94,6 +94,12 @@ class VoteHistogram(NoisyVotes):
         by_rule = next((m for most, m in _NUMBERS if budget <= most), _LARGE)
         return max(1, min(by_rule, len(self.public) // _EACH))
 
+    def cells(self, epsilon: float) -> int:
+        """Return the smallest m. Raises UserError for one that is larger than the public list."""
+        m = self.number(0, epsilon)
+        self.public.check(m)
+        return m
+
     def votes(self, corpus: PrivateCorpus, epsilon: float, key: bytes) -> NDArray[np.int64]:
         """Return the private counts H [m, L] of votes."""
         texts, labels = self.voters(corpus, key)
@@ -104,9 +110,11 @@ class VoteHistogram(NoisyVotes):
 
     def published(self, table: NDArray[np.int64], epsilon: float) -> Release:
         """Return what is made of a noisy table [m, L] and public texts."""
-        places = self.public.exemplars(len(table))
-        variance = self.cell_noise(epsilon).variance
-        chosen = getattr(post_processing, self.after if self.labels else "plain")
-        rows, labels, weights = chosen(VotesForTexts(table.astype(np.float64), places, self.public.vectors, variance))
+        return self.labelled(table.astype(np.float64), self.cell_noise(epsilon).variance)
+
+    def labelled(self, counts: NDArray[np.float64], variance: float) -> Release:
+        """Return what is made of counts [m, L] whose noise has this variance in each cell."""
+        votes = VotesForTexts(counts, self.public.exemplars(len(counts)), self.public.vectors, variance)
+        rows, labels, weights = getattr(post_processing, self.after if self.labels else "plain")(votes)
         texts = [self.public.texts[row] for row in rows.tolist()]
         return Release(texts, weights, [self.labels[label] for label in labels.tolist()] if self.labels else None)

@@ -134,8 +134,8 @@ def test_questions_are_asked_of_a_release(view: OneText, name: str) -> None:
 
 def test_which_text_is_answered_by_the_law(view: OneText) -> None:
     of = subject(list(TEXTS), view, 1.0, attacks=["likelihood"], design=Design(temperature=0))
-    asked = question("which_text")
-    observed, why = asked.by_law(of, asked.limit(of, 0.6), 1000, errors=Errors())
+    which = question("which_text")
+    observed, why = which.by_law(of, which.limit(of, 0.6), 1000, errors=Errors())
     assert why is None
     assert observed is not None
     assert observed.evidence.covers.name == "EVERYONE"

@@ -168,8 +168,8 @@ def well_drawn(noise: NDArray[np.int64], rate: float) -> bool:
 
 def only_where_votes_are(of: VoteHistogram, empty: PrivateCorpus) -> NDArray[np.int64]:
     table = of.votes(empty, 1.0, KEY)
-    drawn = of.noisy_votes(empty, 1.0, Noise.operating_system(1))
-    return np.where(table > 0, drawn - table, 0)
+    noisy = of.noisy_votes(empty, 1.0, Noise.operating_system(1))
+    return np.where(table > 0, noisy - table, 0)
 
 
 def test_noise_is_in_every_cell_and_fresh() -> None:
@@ -213,10 +213,10 @@ def test_the_rate_is_rounded_down(epsilon: float) -> None:
 def test_the_noise_has_its_law() -> None:
     """100,000 draws; each frequency within 5 deviations, 11 figures."""
     count, noise = 100_000, CellNoise(1.0, 1, True)
-    drawn, q = noise.draw(count, ExactDraws()), math.exp(-0.5)
+    noisy, q = noise.draw(count, ExactDraws()), math.exp(-0.5)
     for z in range(-5, 6):
         p = (1 - q) / (1 + q) * q ** abs(z)
-        assert abs((drawn == z).mean() - p) < 5 * math.sqrt(p * (1 - p) / count)
+        assert abs((noisy == z).mean() - p) < 5 * math.sqrt(p * (1 - p) / count)
     assert noise.variance == pytest.approx(sum((1 - q) / (1 + q) * q ** abs(z) * z * z for z in range(-200, 201)))
 
 

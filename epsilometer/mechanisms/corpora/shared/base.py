@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -72,6 +73,18 @@ class NoisyVotes(ABC):
         rows = counted(eligible, self.most if self.unit == "user" else None, key)
         labels = label_numbers(eligible, numbers)[rows] if numbers else np.zeros_like(rows)
         return [eligible.texts[row] for row in rows.tolist()], labels
+
+    def cells(self, epsilon: float) -> int:
+        """Return the smallest number of cells for a label, by default 1."""
+        return 1
+
+    def needed(self, epsilon: float) -> int:
+        """Return the number of people (or texts) at which a label's votes equal the deviation of its noisy total.
+
+        With fewer, noise drowns the votes of a label with an average share: L sqrt(cells v) / c for L labels.
+        """
+        noise = math.sqrt(self.cells(epsilon) * self.cell_noise(epsilon).variance)
+        return math.ceil(max(1, len(self.labels)) * noise / self.most)
 
     @abstractmethod
     def votes(self, corpus: PrivateCorpus, epsilon: float, key: bytes) -> NDArray[np.int64]:

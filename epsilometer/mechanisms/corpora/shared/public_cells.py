@@ -8,9 +8,9 @@ is the same bit for bit whatever else is in the batch. A vector depends on its t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,43 +28,46 @@ _CHUNK = 4096  # private texts embedded at a time: memory does not grow with the
 
 @dataclass(frozen=True)
 class PublicTexts:
-    """Distinct public texts in their order, and the encoder of both sides. seed: of the clustering."""
+    """Distinct public texts in their order.
+
+    encode: unit vectors [n, d] of any texts, each a function of its text alone. seed: of the clustering.
+    """
 
     texts: Sequence[str]
-    encoder: str
+    encode: Callable[[Sequence[str]], Array]
     seed: int = 0
     _exemplars: dict[int, NDArray[np.int64]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, texts: Sequence[str], encoder: str, seed: int) -> PublicTexts:
+    def of(cls, texts: Sequence[str], encode: Callable[[Sequence[str]], Array], seed: int) -> PublicTexts:
         """Return the distinct non-empty ones of some texts. Raises UserError for none."""
         distinct = usable(texts)
         if not distinct:
             raise UserError(
                 "there are no public texts; give a file of texts that were collected apart (--public)", "EPS-M103"
             )
-        return cls(distinct, encoder, seed)
+        return cls(distinct, encode, seed)
 
     def __len__(self) -> int:
         return len(self.texts)
 
     @cached_property
-    def _encoder(self) -> Encoder:
-        return Encoder(self.encoder)
-
-    @cached_property
     def vectors(self) -> Array:
         """Unit vectors [p, d] of the public texts."""
-        return on_grid(embed(self._encoder, self.texts))
+        return on_grid(self.encode(self.texts))
 
-    def exemplars(self, m: int) -> NDArray[np.int64]:
-        """Return the places [m] of m exemplars among the public texts. Raises UserError for fewer texts than m."""
+    def check(self, m: int) -> None:
+        """Raise UserError for fewer texts than m."""
         if m > len(self):
             raise UserError(
                 f"m is {m}, but there are only {len(self)} distinct public texts; give a smaller m, or more public "
                 "texts",
                 "EPS-M104",
             )
+
+    def exemplars(self, m: int) -> NDArray[np.int64]:
+        """Return the places [m] of m exemplars among the public texts. Raises UserError for fewer texts than m."""
+        self.check(m)
         if m not in self._exemplars:
             self._exemplars[m] = np.array(central(self.vectors, m, self.seed))
         return self._exemplars[m]
@@ -73,13 +76,23 @@ class PublicTexts:
         """Yield the unit vectors of private texts, in slices."""
         for start in track(range(0, len(texts), _CHUNK), -(-len(texts) // _CHUNK), "embed"):
             part = slice(start, start + _CHUNK)
-            yield part, on_grid(embed(self._encoder, texts[part]))
+            yield part, on_grid(self.encode(texts[part]))
 
     def nearest(self, texts: Sequence[str], m: int) -> NDArray[np.int64]:
         """Return the number [n] of the nearest of m exemplars."""
         chosen = self.vectors[self.exemplars(m)]
         parts = [nearest(vectors, chosen) for _, vectors in self.embedded(texts)]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def by_encoder(name: str) -> Callable[[Sequence[str]], Array]:
+    """Return the embedding of texts by a sentence encoder, which is loaded at first use."""
+
+    @cache
+    def encoder() -> Encoder:
+        return Encoder(name)
+
+    return lambda texts: embed(encoder(), texts)
 
 
 def on_grid(vectors: Array) -> Array:

@@ -1,0 +1,155 @@
+"""What is refused before a corpus is released, and what only the curator is shown.
+
+Both depend on private texts. A refusal can therefore say something of them, and a claim covers completed runs that are
+published. The figures for the curator are in no published file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.claims.verdicts import count_public
+from epsilometer.core.corpus_mechanism import CorpusMechanism, PrivateCorpus, Release
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity
+from epsilometer.core.mechanism import HasPublicTexts
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
+from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
+
+FEWEST = 30  # people
+LARGEST = 0.2  # share of one person in the texts that count
+SAMPLE = 2000  # private texts that the curator's figures are measured on
+FAR, NEAR = 0.25, 0.95  # cosines below which texts share hardly anything, and above which they are near copies
+
+
+def check(mechanism: CorpusMechanism, corpus: PrivateCorpus, epsilon: float) -> None:
+    """Raise UserError for a corpus that should not be released like this."""
+    if getattr(mechanism, "control", False):
+        raise UserError(
+            f"{type(mechanism).__name__} is a yardstick and not for publication; release by vote_histogram", "EPS-A201"
+        )
+    by_user = mechanism.guarantee(epsilon).granularity is Granularity.USER
+    most = mechanism.most if isinstance(mechanism, NoisyVotes) and by_user else len(corpus)
+    written = Counter(range(len(corpus)) if corpus.people is None else corpus.people)
+    if len(written) < FEWEST:
+        raise UserError(
+            f"the corpus has texts of {len(written)} people, and fewer than {FEWEST} are no corpus to publish; add "
+            "people, or keep it",
+            "EPS-A202",
+        )
+    count = [min(texts, most) for texts in written.values()]
+    if max(count) > LARGEST * sum(count):
+        raise UserError(
+            f"one person wrote {max(count):,} of the {sum(count):,} texts that count, more than {LARGEST:.0%}; count "
+            "fewer texts of each person (--per-person), or leave this person out",
+            "EPS-A203",
+        )
+    if isinstance(mechanism, HasPublicTexts) and (shared := count_public(mechanism, corpus.texts)):  # type: ignore[arg-type]
+        raise UserError(
+            f"{shared:,} of the private texts are among the public texts, which must be collected apart from them; "
+            "take these out of the public texts if they come from the same place, else out of the private ones",
+            "EPS-A204",
+        )
+    _check_labels(mechanism, corpus)
+    if isinstance(mechanism, NoisyVotes) and (units := mechanism.units(corpus)) < (needed := mechanism.needed(epsilon)):
+        noun = "people" if by_user else "texts"
+        raise UserError(
+            f"at epsilon {epsilon:g} noise drowns the votes of {units:,} {noun}; {needed:,} {noun} would do, or a "
+            "larger epsilon, fewer labels or a smaller m",
+            "EPS-A205",
+        )
+
+
+def _check_labels(mechanism: CorpusMechanism, corpus: PrivateCorpus) -> None:
+    listed = set(mechanism.labels) if isinstance(mechanism, NoisyVotes) else set()
+    if corpus.labels is None or corpus.people is None or not listed:
+        return
+    if both := listed & set(corpus.people):
+        raise UserError(
+            f"{len(both)} of the labels are identifiers of people, too, so a label would name a person; give a column "
+            "of labels that many people share",
+            "EPS-A206",
+        )
+    people: dict[str, set[str]] = {}
+    for person, label in zip(corpus.people, corpus.labels, strict=True):
+        if label in listed:
+            people.setdefault(label or "", set()).add(person)
+    if not people:
+        raise UserError("no text has a label of --labels; check how they are spelled", "EPS-A207")
+    single = sum(len(each) == 1 for each in people.values())
+    if single > len(people) / 2:
+        raise UserError(
+            f"{single} of {len(people)} labels belong to one person each, so a label identifies a person; give a "
+            "column of labels that many people share",
+            "EPS-A208",
+        )
+
+
+@dataclass(frozen=True)
+class ForTheCurator:
+    """Figures of private texts, for the curator alone.
+
+    people: their number. f1: macro F1 on a sample of private texts of a classifier that learnt from the release, None
+    without labels. far, near: the shares of the sample with a cosine below .25 to each released text, and above .95 to
+    one. sample: its size.
+    """
+
+    people: int
+    f1: float | None = None
+    far: float | None = None
+    near: float | None = None
+    sample: int = 0
+
+    def describe(self) -> Sequence[str]:
+        """Return a line for each figure."""
+        lines = [f"{self.people:,} people"]
+        if self.f1 is not None:
+            lines.append(f"macro F1 {self.f1:.3f} on {self.sample:,} of the private texts, learnt from the release")
+        if self.far is not None and self.near is not None:
+            lines.append(
+                f"{self.far:.1%} of {self.sample:,} private texts are unlike every released text (cosine below {FAR}), "
+                f"{self.near:.1%} are nearly the same as one (above {NEAR})"
+            )
+        return lines
+
+
+def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: Release) -> ForTheCurator:
+    """Return the figures; those that need vectors are of `vote_histogram` alone."""
+    if not isinstance(mechanism, VoteHistogram) or not release.texts:
+        return ForTheCurator(corpus.count_people)
+    rows = np.argsort(Noise.operating_system(len(corpus)).uniforms()[:, 0])[:SAMPLE].tolist()
+    own = np.concatenate([vectors for _, vectors in mechanism.public.embedded([corpus.texts[row] for row in rows])])
+    place = {text: i for i, text in enumerate(mechanism.public.texts)}
+    released = mechanism.public.vectors[[place[text] for text in release.texts]]
+    nearness = np.concatenate([(part @ released.T).max(1) for part in np.array_split(own, 1 + len(own) // 256)])
+    far, near = float((nearness < FAR).mean()), float((nearness > NEAR).mean())
+    labels = None if corpus.labels is None else [corpus.labels[row] for row in rows]
+    f1 = None if labels is None or release.labels is None else learnt(released, release, own, labels)
+    return ForTheCurator(corpus.count_people, f1, far, near, sample=len(rows))
+
+
+def learnt(
+    released: NDArray[np.float64], release: Release, own: NDArray[np.float64], labels: Sequence[str | None]
+) -> float | None:
+    """Return the macro F1 on texts with vectors `own` and labels of a classifier of the released texts' vectors.
+
+    None where fewer than two labels are released. Texts without a released label are left out.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import f1_score
+
+    assert release.labels is not None
+    numbers: Mapping[str | None, int] = {label: i for i, label in enumerate(sorted(set(release.labels)))}
+    rows = [row for row, label in enumerate(labels) if label in numbers]
+    if len(numbers) < 2 or not rows:
+        return None
+    head = LogisticRegression(C=10, max_iter=200)
+    head.fit(released, [numbers[label] for label in release.labels], release.weights / release.weights.mean())
+    truth = [numbers[labels[row]] for row in rows]
+    return float(f1_score(truth, head.predict(own[rows]), average="macro"))

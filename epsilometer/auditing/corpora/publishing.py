@@ -1,0 +1,127 @@
+"""A corpus for publication: noise from the operating system, the ledger, a statement, and the released texts.
+
+In this order: everything is checked, the release is drawn, the ledger is written and synced, the statement appears,
+then the released texts, each whole or not at all and readable by their owner alone. The two files are functions of the
+release and of public data: for two neighbouring corpora and the same noisy table they are equal byte by byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from epsilometer.accounting.ledger import Ledger, Standing, Sum, spent
+from epsilometer.auditing.corpora.checks import check
+from epsilometer.core.atomic import write_text
+from epsilometer.core.corpus_mechanism import CorpusMechanism, PrivateCorpus, Release
+from epsilometer.core.guarantees import Granularity, Neighbours
+from epsilometer.core.mechanism import HasPublicTexts
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora import files
+from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
+from epsilometer.runtime.withholding import withheld
+
+_COVERS = (
+    "Completed runs that are published. A run that is refused, for few people, one person who wrote much, or texts "
+    "that are public, too, may show that by its absence."
+)
+_NOT_CLAIMED = [
+    "that the release is anonymous, or lawful to publish",
+    "that people are protected whom others' texts mention: a unit is who wrote a text",
+    "that the public texts, or the public encoder, have not seen the private texts",
+    "that a private sentence is unlike every released one: the released sentences were public before",
+]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What is published: how, at which epsilon, and where the ledger is. again: people may be in earlier releases."""
+
+    name: str
+    mechanism: CorpusMechanism
+    epsilon: float
+    ledger: Path
+    again: bool = False
+
+    def publish(self, corpus: PrivateCorpus, out: Path) -> tuple[Release, Standing]:
+        """Write the released texts to a file, and its statement beside it. Returns them and the ledger's standing.
+
+        Raises UserError where the corpus is refused (`checks.check`), and for people of an earlier release.
+        """
+        check(self.mechanism, corpus, self.epsilon)
+        claim, ledger = self.mechanism.guarantee(self.epsilon), Ledger(self.ledger)
+        people = Counter(corpus.texts if corpus.people is None else corpus.people)
+        ledger.check(claim, people, again=self.again)
+        with withheld():
+            release = self.mechanism.release(corpus, self.epsilon, Noise.operating_system(1))
+        standing = ledger.enter(claim, people, again=self.again)
+        self.write(release, standing.of_all, self._units(corpus), out)
+        return release, standing
+
+    def _units(self, corpus: PrivateCorpus) -> int | None:
+        """Return the number of people or texts, where the claim takes it to be public."""
+        claim = self.mechanism.guarantee(self.epsilon)
+        if claim.neighbours is not Neighbours.REPLACED:
+            return None
+        return corpus.count_people if claim.granularity is Granularity.USER else len(corpus)
+
+    def write(self, release: Release, of_all: Sum, units: int | None, out: Path) -> None:
+        """Write the statement, then the released texts. Nothing else of the corpus is read."""
+        statement = json.dumps(self.statement(release, of_all, units), indent=1, ensure_ascii=False) + "\n"
+        write_text(statement, statement_of(out), private=True)
+        columns: dict[str, Any] = {"text": release.texts, "label": release.labels, "weight": release.weights}
+        table = pl.DataFrame({name: values for name, values in columns.items() if values is not None})
+        files.write(table, out, files.suffix(out), private=True)
+
+    def statement(self, release: Release, of_all: Sum, units: int | None) -> dict[str, Any]:
+        """Return what is said beside the release, which private texts do not change."""
+        claim, mechanism = self.mechanism.guarantee(self.epsilon), self.mechanism
+        user = claim.granularity is Granularity.USER
+        per_person = (
+            (mechanism.most if user else "all") if isinstance(mechanism, NoisyVotes) else "as the mechanism says"
+        )
+        public: dict[str, Any] = {"assumed": claim.public}
+        if isinstance(mechanism, HasPublicTexts):
+            public["texts"] = len(mechanism.public_texts)
+            public["sha256"] = hashlib.sha256("\n".join(mechanism.public_texts).encode()).hexdigest()
+        if isinstance(mechanism, NoisyVotes):
+            public["labels"] = list(mechanism.labels)
+        if units is not None:
+            public["people" if user else "private texts"] = units
+        return {
+            "schema": "epsilometer/release/1",
+            "mechanism": self.name,
+            "claim": {
+                "epsilon": claim.epsilon,
+                "delta": claim.delta,
+                "unit": claim.granularity.value,
+                "neighbours": claim.neighbours.value,
+                "sentence": claim.describe(),
+            },
+            "texts counted per person": per_person,
+            "public": public,
+            "rows": len(release.texts),
+            "spent": {
+                "this release": _spent(spent(claim, 1), user),
+                "at most, with all releases of the ledger": _spent(of_all, user),
+            },
+            "covers": _COVERS,
+            "not claimed": _NOT_CLAIMED,
+        }
+
+
+def _spent(amount: Sum, user: bool) -> dict[str, Any]:
+    """Return a sum by replacement of a person, as data."""
+    times = {} if user else {"times": "the number of a person's texts"}
+    return {"epsilon": amount.epsilon, "delta": amount.delta, "releases without a bound": amount.unbounded, **times}
+
+
+def statement_of(out: Path) -> Path:
+    """Return the path of the statement beside a release."""
+    return out.with_name(f"{out.name}.statement.json")

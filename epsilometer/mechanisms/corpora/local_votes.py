@@ -1,0 +1,123 @@
+"""The local twin of `vote_histogram`: the same cells, smoothing and learner, with noise in every person's own vote.
+
+No curator is trusted: each of n people sends their cell of K = m L through a protocol with a pure epsilon, and the
+counts are debiased. A yardstick for what the curator is worth, not for publication, as its noise is drawn in floating
+point. Of three protocols that with the smallest variance of a count is used:
+
+    unary encoding, optimised:  a bit for each cell, 1 with probability 1/2 in the own one and 1 / (e^epsilon + 1)
+                                elsewhere; variance n 4 e^epsilon / (e^epsilon - 1)^2 (Wang et al. 2017).
+    subset selection:           a set of d = K / (e^epsilon + 1) cells that holds the own one with probability p =
+                                d e^epsilon / (d e^epsilon + K - d); variance n q (1 - q) / (p - q)^2, q the
+                                probability that it holds another one (Ye and Barg 2018).
+    Hadamard response:          one of K' = 2^ceil(log2(K + 1)) outputs, in the half that a row of the Hadamard matrix
+                                gives the cell with probability e^epsilon / (e^epsilon + 1);
+                                variance n ((e^epsilon + 1) / (e^epsilon - 1))^2 (Acharya, Sun and Zhang 2019).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import component
+from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
+
+Array = NDArray[np.float64]
+
+_PEOPLE = 1024  # people whose sets are drawn at a time
+
+
+@component
+class LocalVotes(VoteHistogram):
+    """Settings as of `vote_histogram`; one text of each person counts."""
+
+    control: ClassVar[bool] = True
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        """Epsilon for the text of each person that counts, whoever sees what they send."""
+        return Guarantee(epsilon, Granularity.USER, Neighbours.ANY, public=", ".join(self.public_sources))
+
+    def release(self, corpus: PrivateCorpus, epsilon: float, noise: Noise) -> Release:
+        """Return a release as in `CorpusMechanism`."""
+        generator = noise.generator(0)
+        table = self.votes(corpus, epsilon, generator.bytes(32))
+        counts, variance = debiased(table.ravel(), epsilon, generator)
+        return self.labelled(counts.reshape(table.shape), variance)
+
+
+def debiased(counts: NDArray[np.int64], epsilon: float, generator: np.random.Generator) -> tuple[Array, float]:
+    """Return unbiased estimates of the counts [K] by the best protocol, and the variance of each."""
+    n, variances = int(counts.sum()), variance_of_one(len(counts), epsilon)
+    best = min(variances, key=variances.__getitem__)
+    return _PROTOCOLS[best](counts, epsilon, generator), n * variances[best]
+
+
+def variance_of_one(cells: int, epsilon: float) -> dict[str, float]:
+    """Return what each person adds to the variance of a count to which they do not belong, by protocol."""
+    odds = math.exp(epsilon)
+    _, own, other = _subset(cells, epsilon)
+    return {
+        "unary encoding": 4 * odds / (odds - 1) ** 2,
+        "subset selection": other * (1 - other) / (own - other) ** 2,
+        "hadamard response": ((odds + 1) / (odds - 1)) ** 2,
+    }
+
+
+def _subset(cells: int, epsilon: float) -> tuple[int, float, float]:
+    """Return the size of a set, and the probabilities that it holds the own cell, and another."""
+    odds = math.exp(epsilon)
+    size = min(max(1, round(cells / (odds + 1))), cells - 1)
+    own = size * odds / (size * odds + cells - size)
+    return size, own, (own * (size - 1) + (1 - own) * size) / (cells - 1)
+
+
+def unary_encoding(counts: NDArray[np.int64], epsilon: float, generator: np.random.Generator) -> Array:
+    """Return estimates by optimised unary encoding: bits are independent, so their sums are binomial."""
+    n, other = int(counts.sum()), 1 / (math.exp(epsilon) + 1)
+    ones = generator.binomial(counts, 0.5) + generator.binomial(n - counts, other)
+    estimates: Array = (ones - n * other) / (0.5 - other)
+    return estimates
+
+
+def subset_selection(counts: NDArray[np.int64], epsilon: float, generator: np.random.Generator) -> Array:
+    """Return estimates by subset selection, person by person."""
+    cells, people = len(counts), np.repeat(np.arange(len(counts)), counts)
+    size, own, other = _subset(cells, epsilon)
+    held = np.zeros(cells)
+    for start in range(0, len(people), _PEOPLE):
+        mine = people[start : start + _PEOPLE]
+        rank = generator.random((len(mine), cells))
+        within = generator.random(len(mine)) < own
+        rank[np.arange(len(mine)), mine] = np.where(within, -1.0, 2.0)  # first, or last
+        held += np.bincount(np.argpartition(rank, size - 1, axis=1)[:, :size].ravel(), minlength=cells)
+    return (held - len(people) * other) / (own - other)
+
+
+def hadamard_response(counts: NDArray[np.int64], epsilon: float, generator: np.random.Generator) -> Array:
+    """Return estimates by Hadamard response: cell x has row x + 1 of the matrix, its half the places of +1."""
+    cells, people = len(counts), np.repeat(np.arange(len(counts)), counts)
+    width = 1 << cells.bit_length()
+    signs = np.array(
+        [[1 - 2 * ((row & column).bit_count() % 2) for column in range(width)] for row in range(1, cells + 1)]
+    )
+    inside = np.array([np.flatnonzero(row == 1) for row in signs])
+    outside = np.array([np.flatnonzero(row == -1) for row in signs])
+    probability = math.exp(epsilon) / (math.exp(epsilon) + 1)
+    place, right = generator.integers(0, width // 2, len(people)), generator.random(len(people)) < probability
+    sent = np.where(right, inside[people, place], outside[people, place])
+    sums = signs @ np.bincount(sent, minlength=width)
+    estimates: Array = sums / (2 * probability - 1)
+    return estimates
+
+
+_PROTOCOLS = {
+    "unary encoding": unary_encoding,
+    "subset selection": subset_selection,
+    "hadamard response": hadamard_response,
+}
