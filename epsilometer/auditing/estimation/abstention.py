@@ -32,12 +32,14 @@ average, so it is a column beside `loss` and never the loss itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from epsilometer.auditing.estimation.counting import counted
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
 
 LEAST = 16  # guesses of the smallest level: fewer prove almost nothing, even if all are right
@@ -52,13 +54,35 @@ def worst_output(
     right: [trials], whether the source was named; scores: [trials], larger where the attack is more confident, computed
     without knowing the target.
     """
-    _, counts, (hits,) = counted(scores, right)
-    guesses, successes = np.cumsum(counts[::-1]), np.cumsum(hits[::-1])  # by levels, the most confident first
-    places = {int(np.searchsorted(guesses, m)) for m in halves(len(right))}
-    return max(
-        guess_loss(int(successes[i]), int(guesses[i]), len(right), candidates, alpha=alpha / len(places), delta=delta)
-        for i in places
-    )
+    reached, least = dict(_reached(right, scores)), 0.0
+    for guesses, successes in reached.items():
+        level = alpha / len(reached)
+        if delta and least:  # most levels prove less, as one probability shows
+            p = tail(least, successes, guesses, len(right), candidates=candidates, delta=delta)
+            if p > level / 2:
+                continue
+        least = max(least, guess_loss(successes, guesses, len(right), candidates, alpha=level, delta=delta))
+    return least
+
+
+def _reached(right: NDArray[np.bool_], scores: NDArray[np.floating]) -> Iterator[tuple[int, int]]:
+    """Yield the number of guesses at each level, and how many are right.
+
+    Each level is looked for above the score of the one before. Partitions sort nothing, and move memory in blocks.
+    """
+    yield len(right), int(np.count_nonzero(right))
+    hits = scores[np.flatnonzero(right)]
+    for most in halves(len(right))[1:]:
+        if most > len(scores):
+            continue  # the score of the level before is that of this one
+        cut = len(scores) - most
+        scores = np.partition(scores, cut)
+        last = scores[cut]
+        more, ties = int(np.count_nonzero(scores > last)), int(np.count_nonzero(scores == last))
+        yield more + ties, int(np.count_nonzero(hits >= last))
+        scores = scores[len(scores) - more :] if ties == 1 else scores[scores > last]
+        cut = len(hits) - int(np.count_nonzero(hits > last))
+        hits = np.partition(hits, cut)[cut:] if cut < len(hits) else hits[:0]
 
 
 def levels(ordered: NDArray[np.floating]) -> list[int]:
@@ -93,7 +117,13 @@ def guess_loss(
 
 def tail(loss: float, successes: int, guesses: int, trials: int, *, candidates: int, delta: float) -> float:
     """Return the largest probability of this many right guesses: P(R + Bin(guesses - R, p*) >= successes)."""
-    wrong = np.arange(min(guesses, int(binom.isf(_NEGLIGIBLE, trials, delta))) + 1)
-    p = success_bound(loss, candidates)
-    reached = binom.sf(successes - wrong - 1, guesses - wrong, p)
-    return float(binom.pmf(wrong, trials, delta) @ reached + binom.sf(wrong[-1], trials, delta))
+    free, likely, more = _given_away(guesses, trials, delta)
+    reached = binom.sf(successes - free - 1, guesses - free, success_bound(loss, candidates))
+    return float(likely @ reached + more)
+
+
+@lru_cache(maxsize=32)
+def _given_away(guesses: int, trials: int, delta: float) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
+    """Return numbers R of trials that delta gives away, their probabilities, and the probability of more."""
+    free = np.arange(min(guesses, int(binom.isf(_NEGLIGIBLE, trials, delta))) + 1)
+    return free, binom.pmf(free, trials, delta), float(binom.sf(free[-1], trials, delta))

@@ -36,7 +36,6 @@ from scipy.stats import binom
 
 from epsilometer.auditing.estimation.abstention import guess_loss, halves, levels
 
-
 _FAR = 12.0  # deviations below the mean down to which probabilities are computed at first
 
 

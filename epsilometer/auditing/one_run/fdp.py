@@ -21,8 +21,8 @@ Write S_t = P(W >= t) and B_t = S_(t+1) + ... + S_c. The left side is (t S_(t+1)
 The right side grows with every S_j above t. The least S_0 that is compatible with P(W >= v) >= tau is therefore
 obtained by starting from S_v = tau and S_j = 0 above v, and taking each S_t as small as this inequality and
 S_t >= S_(t+1) allow. Once S_t = S_(t+1), all below are equal to it: t S_(t+1) + B_t stays the same from there on, and
-B_t - (c - t) S_(t+1) too, so that the inequality asks for no more. If that S_0 exceeds 1, then P(W >= v) < tau: the **p-value** of v right guesses is the largest tau
-for which it does not. Apart from rounding, nothing is approximated.
+B_t - (c - t) S_(t+1) too, so that the inequality asks for no more. If that S_0 exceeds 1, then P(W >= v) < tau: the
+**p-value** of v right guesses is the largest tau for which it does not. Apart from rounding, nothing is approximated.
 
 For a pure epsilon (delta = 0) binomial laws attain every inequality, so little is lost compared with `coins.p_value`;
 with a delta of about 1 / n much is gained: 1,000 right guesses of 1,000, among 5,000 coins, prove 5.80 at
