@@ -58,7 +58,8 @@ class Command(TyperCommand):
         for option, path in _written(ctx.params):
             if path in read:
                 raise UserError(
-                    f"{option} must be another file than those that are read, got {path.name!r}, which would be lost"
+                    f"{option} must be another file than those that are read, got {path.name!r}, which would be lost",
+                    "EPS-U035",
                 )
         withhold()
         try:

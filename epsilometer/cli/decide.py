@@ -93,7 +93,9 @@ def reaudit(
     if baseline is None:
         raise UserError("reaudit compares with accepted figures, or writes them with --accept; give --baseline FILE")
     if accept != bool(asked_for.question):
-        raise UserError("--question names what --accept measures; later re-audits ask what the baseline holds")
+        raise UserError(
+            "--question names what --accept measures; later re-audits ask what the baseline holds", "EPS-U036"
+        )
     if accept:
         built = dict(zip(asked_for.question, questions(asked_for.question, asked_for.with_settings), strict=True))
         with told_if_dry(), withheld():

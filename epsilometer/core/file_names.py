@@ -60,7 +60,9 @@ def absent(kind: str, name: object, names: Collection[object]) -> UserError:
     """Return the error for a name that is not among those of a file."""
     if _quoted():
         return unknown(kind, name, map(str, names))
-    return UserError(f"unknown {kind} {str(name)!r}; to see the file's names, run on a terminal, or set {SHOW}=1")
+    return UserError(
+        f"unknown {kind} {str(name)!r}; to see the file's names, run on a terminal, or set {SHOW}=1", "EPS-C024"
+    )
 
 
 def no_column(source: object, kind: str, name: str, columns: Collection[str]) -> UserError:

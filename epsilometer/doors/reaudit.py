@@ -108,7 +108,7 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
     now = {"mechanism": of.name, "epsilon": stored(of.epsilon), "texts": of.digest}
     for what, value in now.items():
         if (then := getattr(before, what)) != value:
-            raise UserError(f"the baseline has other {what} ({then}, now {value}); accept a new one")
+            raise UserError(f"the baseline has other {what} ({then}, now {value}); accept a new one", "EPS-Q017")
     of = of.seeded(before.seed)
     # A clock that was set back must not find an earlier year's alpha unspent.
     date = max([*before.reaudits, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"])
@@ -148,7 +148,8 @@ def _figures(asked_for: Question, of: Subject, count: int) -> dict[str, Figure]:
     if Gives.OUTCOMES not in asked_for.gives:
         raise UserError(
             f"{type(asked_for).__name__} has no outcome for each trial, so no change could be shown; accept another "
-            "question, such as which_text"
+            "question, such as which_text",
+            "EPS-Q021",
         )
     check(asked_for, of)
     worse_is_less = asked_for.limit(of, 0.5).at_least

@@ -12,7 +12,6 @@ from scipy.stats import binom, binomtest, fisher_exact
 from epsilometer.auditing.claims.verdicts import NOT_TESTABLE
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.results import comparison
-from epsilometer.core.errors import UserError
 from epsilometer.reaudit import drift
 from epsilometer.reaudit.drift import (
     BETTER,
@@ -26,6 +25,7 @@ from epsilometer.reaudit.drift import (
     Row,
     judge,
 )
+from tests.support.refusals import refused
 
 TRIALS = 400
 LEVEL = drift.level(0.01, 0)

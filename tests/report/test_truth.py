@@ -6,12 +6,11 @@ import math
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from epsilometer.auditing.truth.bench import TRUTH
-from epsilometer.core.errors import UserError
 from epsilometer.report.truth import figure, write
 from tests.support.commands import app
+from tests.support.refusals import refused
 
 
 def row(mechanism: str, estimator: str, **more: float) -> dict[str, object]:

@@ -86,7 +86,8 @@ def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]
     if changed:
         raise UserError(
             f"edited while this stage was running: {', '.join(changed[:_NAMED])}; what it made may be of the old or of "
-            "the new, so it is not kept: run again"
+            "the new, so it is not kept: run again",
+            "EPS-P035",
         )
 
 
