@@ -188,5 +188,6 @@ def _decoded(lines: Iterable[bytes], name: str, encoding: str) -> Iterator[str]:
         except UnicodeError as error:
             place = f" (byte {error.start} of the line)" if isinstance(error, UnicodeDecodeError) else ""
             raise UserError(
-                f"{name}, line {number}: not {encoding.upper()}{place}; give --layout encoding=..., or convert it first"
+                f"{name}, line {number}: not {encoding.upper()}{place}; give --layout encoding=..., or convert it first",
+                "EPS-A149",
             ) from error

@@ -59,7 +59,9 @@ def canaries(
     if out.exists():
         raise UserError(f"{out} exists; name another file (--out), or delete it", "EPS-U025")
     if key.exists():
-        raise UserError(f"{key} exists, and a key that is lost cannot be drawn again; name another file (--key)")
+        raise UserError(
+            f"{key} exists, and a key that is lost cannot be drawn again; name another file (--key)", "EPS-U026"
+        )
     text = text or "text"
     request = CanaryRequest(text, label, count, kind=kind, replaced=replaced)  # type: ignore[arg-type]  # it checks the kind
     table = files.read(file, layout)

@@ -33,7 +33,8 @@ class Group(TyperGroup):
             if _EMPTY.fullmatch(word):
                 raise UserError(
                     f"argument {number} of {command} is empty ({word!r}); give a value (an unset variable of the shell "
-                    "is an empty word)"
+                    "is an empty word)",
+                    "EPS-U034",
                 )
         call = translated(args)
         if notice := call.notice():

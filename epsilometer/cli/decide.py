@@ -91,7 +91,9 @@ def reaudit(
     from epsilometer.doors import reaudit as door
 
     if baseline is None:
-        raise UserError("reaudit compares with accepted figures, or writes them with --accept; give --baseline FILE")
+        raise UserError(
+            "reaudit compares with accepted figures, or writes them with --accept; give --baseline FILE", "EPS-U068"
+        )
     if accept != bool(asked_for.question):
         raise UserError(
             "--question names what --accept measures; later re-audits ask what the baseline holds", "EPS-U036"

@@ -44,10 +44,10 @@ def probe(
     from epsilometer.auditing.identifiers import planting
 
     if service.endpoint is None:
-        raise UserError("probe tries a service; give its URL (--endpoint)")
+        raise UserError("probe tries a service; give its URL (--endpoint)", "EPS-U038")
     built = service.mechanism(settings, private=False)
     if built.private_texts or built.stream:
-        raise UserError("probe sends planted texts alone; leave out --private-texts and stream=true")
+        raise UserError("probe sends planted texts alone; leave out --private-texts and stream=true", "EPS-U039")
     kinds = planting.KINDS if identifiers == "all" else _kinds(identifiers) or KINDS
     requests = service.max_requests or _REQUESTS
     if service.dry:

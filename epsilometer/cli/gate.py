@@ -113,14 +113,18 @@ def _report(text: str) -> tuple[str, Path]:
     """Return the format of a report, and the path of its file."""
     form, _, path = text.partition("=")
     if form not in _FORMATS or not path:
-        raise UserError(f"--report takes FORMAT=FILE, where FORMAT is one of {', '.join(_FORMATS)}, got {text!r}")
+        raise UserError(
+            f"--report takes FORMAT=FILE, where FORMAT is one of {', '.join(_FORMATS)}, got {text!r}", "EPS-U069"
+        )
     return form, Path(path)
 
 
 def _reports(every: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
     forms = [form for form, _ in every]
     if twice := {form for form in forms if forms.count(form) > 1}:
-        raise UserError(f"--report names a file as {', '.join(sorted(twice))} twice; give one file of each format")
+        raise UserError(
+            f"--report names a file as {', '.join(sorted(twice))} twice; give one file of each format", "EPS-U070"
+        )
     for _, path in every:
         writable(path)
     return every
@@ -220,7 +224,8 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
 
     if baseline is None:
         raise UserError(
-            "--accept writes --baseline, of a mechanism or program; a project's is `epsilometer results accept`"
+            "--accept writes --baseline, of a mechanism or program; a project's is `epsilometer results accept`",
+            "EPS-U046",
         )
     texts.check(None)
     with told_if_dry(), withheld():

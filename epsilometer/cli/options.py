@@ -43,17 +43,17 @@ def writable(path: Path | None) -> Path | None:
     if path is None:
         return path
     if os.path.normpath(path) in _STANDARD:
-        raise UserError(f"{path} is the output of this command; leave the option out, or name a file")
+        raise UserError(f"{path} is the output of this command; leave the option out, or name a file", "EPS-U057")
     if is_stream(path):
         return path
     if path.is_dir():
-        raise UserError(f"{path} is a folder; give the file to write")
+        raise UserError(f"{path} is a folder; give the file to write", "EPS-U058")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}); give another path") from error
+        raise UserError(f"{path} cannot be written ({error.strerror}); give another path", "EPS-U059") from error
     return path
 
 
@@ -322,7 +322,8 @@ class FileOptions:
                 values[key] = value
             else:
                 raise UserError(
-                    f"--layout takes separator=CHARACTER, quotes=false, header=false or encoding=NAME, got {entry!r}"
+                    f"--layout takes separator=CHARACTER, quotes=false, header=false or encoding=NAME, got {entry!r}",
+                    "EPS-U071",
                 )
         return values
 

@@ -32,7 +32,7 @@ def report(as_json: Json = False) -> None:
     estimates = read(Path()) if studied is None else None
     page.refresh()
     if not page.PAGE.is_file():
-        raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it")
+        raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it", "EPS-U064")
     if as_json:
         tables = {"tables": studied} if estimates is None else {"estimates": estimates.to_dicts()}
         show({"report": str(page.PAGE.resolve()), **tables}, as_json)
@@ -97,7 +97,7 @@ def export(
     elif suffix is not None:
         tell(rendered(every, suffix, wanted), end="")
     else:
-        raise UserError(f"give a FILE, or a --format ({', '.join(_FORMATS)}) to print")
+        raise UserError(f"give a FILE, or a --format ({', '.join(_FORMATS)}) to print", "EPS-U072")
 
 
 def diff(
@@ -149,7 +149,9 @@ def history(
     table = past.read()
     if table.is_empty():
         read()  # refuses a folder that holds no project
-        raise UserError(f"{past.FILE} has no audit yet; `epsilometer results accept` and re-audits write it")
+        raise UserError(
+            f"{past.FILE} has no audit yet; `epsilometer results accept` and re-audits write it", "EPS-U065"
+        )
     if mechanism is not None:
         if mechanism not in table["mechanism"]:
             raise unknown("mechanism in the history", mechanism, table["mechanism"].unique())

@@ -69,4 +69,4 @@ def no_column(source: object, kind: str, name: str, columns: Collection[str]) ->
     """Return the error for a column that a file does not have."""
     mark = next((mark for mark in ";\t|" if len(columns) == 1 and mark in "".join(columns)), None)
     hint = f"; its separator may be {mark!r} (separator, --layout separator=...)" if mark else ""
-    return UserError(f"{source} has {listed(columns, 'column')}: {absent(kind, name, columns)}{hint}")
+    return UserError(f"{source} has {listed(columns, 'column')}: {absent(kind, name, columns)}{hint}", "EPS-C025")

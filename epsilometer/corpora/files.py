@@ -208,7 +208,9 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
             f"{name} is not {kind}: {wrong} (line {line}); {_encoding(raw, error.start)}", "EPS-D019"
         ) from error
     except UnicodeError:  # from encodings of host names
-        raise UserError(f"{name} is not {kind}; give its encoding (encoding, --layout encoding=...)") from None
+        raise UserError(
+            f"{name} is not {kind}; give its encoding (encoding, --layout encoding=...)", "EPS-D020"
+        ) from None
     if "\0" in text:
         wide = raw[:_SAMPLE].count(0) > _FEW * len(raw[:_SAMPLE])  # two bytes a character
         remedy = (
@@ -261,7 +263,8 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
     except csv.Error as error:
         raise UserError(
             f"{path}, line {reader.line_num}: {error}; close every quoted field and double the quotes within it, or "
-            "read quotes as ordinary characters (quotes: false, --layout quotes=false)"
+            "read quotes as ordinary characters (quotes: false, --layout quotes=false)",
+            "EPS-D023",
         ) from error
     if not layout.header:
         rows = [[str(number) for number in range(1, len(rows[0]) + 1)], *rows] if rows else []

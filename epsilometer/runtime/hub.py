@@ -213,7 +213,8 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
                 raise UserError(
                     f"{file.name} of {repository} arrived with a size or hash that differs from its commit's and was "
                     "deleted; run `epsilometer check params --fetch` again, and if that fails in the same way, do not "
-                    "use this source"
+                    "use this source",
+                    "EPS-C082",
                 )
             os.replace(partial, blob)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -281,7 +282,8 @@ def _explained(repository: Repository) -> Iterator[None]:
         page = f"{'datasets/' if repository.kind == 'dataset' else ''}{repository.name}"
         raise UserError(
             f"{repository} is gated; open https://huggingface.co/{page}, accept the terms, wait until access is "
-            "granted, then `hf auth login` (or set HF_TOKEN) and run `epsilometer check params --fetch` again"
+            "granted, then `hf auth login` (or set HF_TOKEN) and run `epsilometer check params --fetch` again",
+            "EPS-C084",
         ) from error
     except RevisionNotFoundError as error:
         raise UserError(

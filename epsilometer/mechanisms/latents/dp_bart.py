@@ -106,7 +106,8 @@ class DPBART(LatentMechanism):
             there = f"one for {record.variant}" if record else "none"
             raise UserError(
                 f"variant {self.variant} needs a model with a pruning.json for it, but {str(self.resource)!r} has "
-                f"{there}; train the model (epsilometer pipeline stage build noise_aware-NAME), or use variant: clv"
+                f"{there}; train the model (epsilometer pipeline stage build noise_aware-NAME), or use variant: clv",
+                "EPS-M036",
             )
         if record.width != self._model.width:
             raise UserError(

@@ -32,7 +32,7 @@ def subject_of_cell(params: TextsParams, name: str, epsilon: float | None) -> Su
     table, built = audited(params, cell.dataset), mechanism(params, name)
     embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
     if not embeddings.is_file():
-        raise UserError(f"{embeddings} does not exist; `epsilometer pipeline repro` makes it")
+        raise UserError(f"{embeddings} does not exist; `epsilometer pipeline repro` makes it", "EPS-S071")
     groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
     pool = text_audit.Pool(
         table["text"].to_list(),
@@ -64,6 +64,7 @@ def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[st
     if any(measured.trial_set != trials for measured in rows.values()):
         raise UserError(
             f"{file} is about other texts or trials of {dataset}; audit, then accept what is measured now "
-            "(epsilometer results accept)"
+            "(epsilometer results accept)",
+            "EPS-S073",
         )
     return {attack: measured.estimate for attack, measured in rows.items()}

@@ -115,7 +115,8 @@ class Autoencoder(nn.Module):
         if missing:
             raise UserError(
                 f"{str(folder)!r} is not an autoencoder: {missing[0]} is missing; give a folder written by stage "
-                "`build` (epsilometer pipeline stage build autoencoders-NAME)"
+                "`build` (epsilometer pipeline stage build autoencoders-NAME)",
+                "EPS-M039",
             )
         try:
             shape = Shape(**json.loads((folder / "config.json").read_text()))
@@ -124,7 +125,8 @@ class Autoencoder(nn.Module):
         except (TypeError, ValueError, RuntimeError) as error:
             raise UserError(
                 f"{str(folder)!r} cannot be read as an autoencoder of epsilometer ({str(error)[:200]}); train it again "
-                "(epsilometer pipeline stage build autoencoders-NAME)"
+                "(epsilometer pipeline stage build autoencoders-NAME)",
+                "EPS-M040",
             ) from error
         return model.eval().placed(resolved())
 

@@ -113,7 +113,8 @@ class TripleCorpus:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{folder} is not a folder of triples ({type(error).__name__}); make one from public text by stage "
-                "`build` (epsilometer pipeline stage build triples-NAME)"
+                "`build` (epsilometer pipeline stage build triples-NAME)",
+                "EPS-M067",
             ) from error
         table = tables.read(folder / "triples.parquet", SCHEMA)
         shapes = {len(table), len(vectors), *(len(member) for member in members.values())}
