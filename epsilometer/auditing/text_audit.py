@@ -18,9 +18,9 @@ from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.claims.verdicts import check_distances, refuse_public, trial_claims
+from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.posteriors import DEPARTS
-from epsilometer.auditing.estimation.successes import Rates, below_chance
-from epsilometer.auditing.results.by_source import loss_of_law
+from epsilometer.auditing.estimation.successes import Rates, below_chance, loss_at
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.results.distinct_texts import noticed
 from epsilometer.auditing.results.estimates import Attacked, estimates
@@ -534,3 +534,15 @@ def _note_length(rows: Sequence[Mapping[str, Any]]) -> None:
             f"length alone proves up to {max(proved):.2g} nats between texts of equally many words too (equal_loss), "
             "by their characters, white space or punctuation"
         )
+
+
+def loss_of_law(right: NDArray[np.bool_], source: NDArray[np.integer], candidates: int, alpha: float) -> float:
+    """Return the lower bound on the loss under the mechanism's law, in nats, at confidence 1 - alpha / 2.
+
+    right: [n], whether the guess was right; source: [n], the text that was rewritten. Trials of one text are not
+    independent where each text has one permanent answer, since all show the same draw. The shares of right guesses of
+    different texts are, and betting (`betting`) bounds their mean over the population from which texts were drawn.
+    """
+    _, number = np.unique(source, return_inverse=True)
+    share = np.bincount(number, right) / np.bincount(number)
+    return loss_at(interval(share, alpha, fixed=True)[0], candidates)

@@ -137,14 +137,6 @@ def of_plain(data: Mapping[str, Any]) -> Curve:
     return _KINDS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
 
 
-def largest_rate(curve: Curve, wrong: float) -> float:
-    """Return the largest probability of a set under one neighbour that the curve allows, given that under the other.
-
-    The least of delta(c) + e^c wrong over LEVELS: each level is a bound, so one pair of rates is compared with all.
-    """
-    return min(1.0, float((curve.delta(LEVELS) + np.exp(LEVELS) * wrong).min()))
-
-
 def largest_success(curve: Curve, candidates: int) -> float:
     """Return the largest success probability of guessing among equally likely candidates that the curve allows.
 

@@ -15,15 +15,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from epsilometer.auditing.evidence.status import Change
-from epsilometer.auditing.limits.accepted import chosen_settings
+from epsilometer.auditing.limits.accepted import chosen_settings, read_as
 from epsilometer.auditing.question import Gives, Question, check, question
 from epsilometer.auditing.subject import Subject
-from epsilometer.core import json_text
 from epsilometer.core.atomic import write_text
-from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.doors.ask import answers
@@ -143,18 +141,7 @@ def write(baseline: Baseline, path: Path) -> None:
 
 def read(path: Path) -> Baseline:
     """Read a baseline. Raises UserError where there is none, and for a file that is not one."""
-    try:
-        return Baseline.model_validate(json_text.load(path.read_bytes()))
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; accept what is measured now (--accept)", "EPS-Q018") from None
-    except ValidationError as error:
-        raise UserError(
-            f"{path}: {describe(error, '')}; restore it, or accept what is measured now", "EPS-Q019"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path} is not readable JSON ({error}); restore it, or accept what is measured now", "EPS-Q020"
-        ) from error
+    return read_as(Baseline, path)
 
 
 def _figures(asked_for: Question, of: Subject, count: int) -> dict[str, Figure]:

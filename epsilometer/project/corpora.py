@@ -10,7 +10,6 @@ import polars as pl
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import absent
 from epsilometer.corpora.authors import at_most, check_named, chosen, of_own_words
-from epsilometer.corpora.chunks import chunked
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.parts import GROUP, PUBLIC, groups, hashed, resplit
 from epsilometer.corpora.reading import Corpus, GeneratorRequest, check_sides, prepare, read
@@ -126,3 +125,17 @@ def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: 
         if name not in table[label]:
             raise absent(f"class in {place}.{label}", name, table[label].drop_nulls().unique())
     return table.with_columns(pl.when(pl.col(label).is_in(list(classes))).then(pl.col(label)).alias(label))
+
+
+def chunked(table: pl.DataFrame, size: int, agreeing: Sequence[str]) -> pl.DataFrame:
+    """Return chunks of `size` texts that agree in these columns, in their order; the last chunk may have fewer texts.
+
+    TOEFL11 joins sentences by fives in this way (IDT, appendix D).
+
+    table: column `text`, whose blank rows are left out. Every other column has the value of a chunk's first text.
+    Chunks are in the order of their first texts.
+    """
+    worded = table.filter(pl.col("text").str.strip_chars() != "")
+    number = pl.int_range(pl.len()).over(agreeing) // size
+    parts = worded.with_columns(number.alias("_chunk")).group_by(*agreeing, "_chunk", maintain_order=True)
+    return parts.agg(pl.col("text").str.join(" "), pl.all().exclude("text").first()).select(table.columns)

@@ -21,27 +21,27 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
         pl.DataFrame({"review": part.originals, **part.labels}).write_csv(f"{name}.csv")
     columns = {"original": [*test.originals, *train.originals], "rewrite": [*test.rewrites, *train.rewrites]}
     pl.DataFrame(columns).write_csv("made.csv")
-    labels = ("--text", "review", "--attribute", "gender", "--keep", "rating", "--labelled", "train.csv")
-    options = ("texts.csv", "--rewrites", "made.csv", *labels, "--kinds", "linear")
-    code, out, err = call(capsys, "audit", *options, "--json")
+    labels = ("--with=attribute=gender", "--with=keep=rating", "--with=labelled=train.csv", "--with=kinds=[linear]")
+    options = ("attribute", "texts.csv", "--rewrites", "made.csv", "--text", "review", *labels)
+    code, out, err = call(capsys, "ask", *options, "--json")
     assert (code, err) == (0, "note: an exclusive or of 2 attributes is not covered\n")
     rows = {row["attacker"]: row for row in json.loads(out)}
     assert (rows["static"]["rs_all"], rows["static"]["accuracy"]) == (1, 0)
     assert rows["adaptive"]["accuracy"] == rows["strongest"]["accuracy"] == 1
-    nothing_kept = [word for word in options if word not in ("--keep", "rating")]
-    code, out, _ = call(capsys, "audit", *nothing_kept, "--json")
+    nothing_kept = [word for word in options if word != "--with=keep=rating"]
+    code, out, _ = call(capsys, "ask", *nothing_kept, "--json")
     rows = {row["attacker"]: row for row in json.loads(out)}
     assert (code, rows["static"]["rs_all"], rows["static"]["ur"], rows["static"]["task_f1"]) == (0, 1, None, None)
-    joint = [{"gender": "gender,rating"}.get(word, word) for word in nothing_kept]
-    code, out, err = call(capsys, "audit", *joint, "--json")
+    joint = [word.replace("=gender", "=gender,rating") for word in nothing_kept]
+    code, out, err = call(capsys, "ask", *joint, "--json")
     assert (code, err) == (0, "note: an exclusive or of 3 attributes is not covered\n")
     assert max(row["classes"] for row in json.loads(out)) == 4
-    code, out, _ = call(capsys, "audit", *options)
+    code, out, _ = call(capsys, "ask", *options)
     victims, attackers = out.split("\n\n")
     assert "rs_all" in victims
     assert [line.split()[1] for line in attackers.splitlines()[1:4]] == ["clean", "static", "relabelled"]
     pl.DataFrame({"review": test.originals, **test.labels}).head(6).write_csv("texts.csv")
-    attackers = call(capsys, "audit", *options)[1].split("\n\n")[1]
+    attackers = call(capsys, "ask", *options)[1].split("\n\n")[1]
     assert all("not testable" in line for line in attackers.splitlines()[1:]), "six right guesses prove nothing"
 
 

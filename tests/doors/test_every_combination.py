@@ -23,11 +23,11 @@ from epsilometer.core.errors import UserError
 from epsilometer.doors import reaudit
 from epsilometer.doors.ask import ask
 from epsilometer.doors.calibrate import calibrate
-from epsilometer.doors.combinations import DOORS, opens
 from epsilometer.doors.compare import compare
 from epsilometer.doors.decide import decide
 from epsilometer.doors.gate import Rules, gate
 from epsilometer.studies.texts.calibrating.losses import Search
+from tests.support.combinations import DOORS, opens
 from tests.support.places import ROOT
 from tests.support.refusals import refused
 
@@ -229,7 +229,7 @@ def test_the_fixture_of_pytest_asks_them_all(pytester) -> None:
 
 
 def test_the_page_has_the_table_of_combinations() -> None:
-    from epsilometer.doors.combinations import table as combinations
+    from tests.support.combinations import table as combinations
 
     assert combinations() in (ROOT / "docs/questions.md").read_text()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from epsilometer.doors.combinations import DOORS, opens
+from tests.support.combinations import DOORS, opens
 from tests.support.commands import call
 from tests.support.places import ROOT
 

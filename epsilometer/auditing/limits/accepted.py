@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -22,6 +22,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.extras import installed
 from epsilometer.core.guarantees import stored
 
+_Stored = TypeVar("_Stored", bound=BaseModel)
 _FIRST = "epsilometer/accepted/1"  # without alpha, seed and settings of attacks
 
 
@@ -115,8 +116,13 @@ def write(accepted: Accepted, path: Path) -> None:
 
 def read(path: Path) -> Accepted:
     """Read a baseline. Raises UserError where there is none, and for another schema."""
+    return read_as(Accepted, path)
+
+
+def read_as(model: type[_Stored], path: Path) -> _Stored:
+    """Return what --accept wrote to a file. Raises UserError where there is none, and for other content."""
     try:
-        return Accepted.model_validate(json_text.load(path.read_bytes()))
+        return model.model_validate(json_text.load(path.read_bytes()))
     except FileNotFoundError:
         raise UserError(
             f"{path} does not exist; accept what is measured now (--accept), then compare", "EPS-A124"

@@ -4,7 +4,7 @@ Trials count as independent draws of the mechanism. If it remembers its answers 
 the text, consistent pseudonyms) or draws nothing (a function of the text), there is one draw for each text. Intervals
 over trials then describe this deployment, with the answers that it happens to have drawn. From outside the two look
 alike, so both are named together. The law of such a mechanism is known from as many draws as there are texts
-(`results.by_source`), and only if each text has an answer of its own.
+(`text_audit.loss_of_law`), and only if each text has an answer of its own.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from epsilometer.accounting.convolution.grid import unit_losses
 from epsilometer.auditing.estimation.successes import loss_at
+from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.auditing.truth.estimators import ERROR, OURS, Estimator, own
-from epsilometer.auditing.truth.exact_figures import exact_figure
 from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.mechanisms import every
 from epsilometer.auditing.truth.samples import samples
@@ -22,6 +24,7 @@ from epsilometer.core.tables import Schema
 from epsilometer.runtime.scaling import Engine, run
 
 RATE = 0.01  # the false-positive rate of DP-Sniper's figures
+_WIDTH = 1e-4  # rounding error allowed in the guess loss, in nats, for all units together
 _TOLERANCE = 1e-9  # rounding error of the truth: a bound that equals it does not count as above
 
 TRUTH: Schema = {  # a row for each mechanism, estimator and number of samples
@@ -127,3 +130,26 @@ def summary(bounds: np.ndarray, truth: float) -> dict[str, Any]:
         "above": above,
         "coverage": 1 - above / len(bounds),
     }
+
+
+@dataclass(frozen=True)
+class ExactFigure:
+    """The exact loss of a pair. low, high: bounds on its guess loss; pure: its pure loss."""
+
+    low: float
+    high: float
+    pure: float
+
+
+def exact_figure(mechanism: KnownMechanism) -> ExactFigure:
+    """Return the exact loss by the product of the laws of the output's independent parts, or by its one law."""
+    law = mechanism.law()
+    parts = law.parts or (law,)
+    step = 4 * _WIDTH / len(parts)
+    with np.errstate(divide="ignore"):
+        units = [unit_losses(np.log(part.first), np.log(part.other), step) for part in parts]
+    pair = Product(units)
+    log_error = pair.log_error()
+    low, high = (loss_at(1 - math.exp(end), 2, mechanism.delta) for end in (log_error.high, log_error.low))
+    pure = max(pair.pure_loss, pair.reversed.pure_loss, law.limit)
+    return ExactFigure(low, high, pure)

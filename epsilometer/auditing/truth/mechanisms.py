@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cache
 
-from epsilometer.auditing.truth import additive, broken, geometric, local, means, noisy_max, rappor, texts
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.truth import additive, broken, local, means, noisy_max, rappor, texts
 from epsilometer.auditing.truth import numeric_sparse_vector as numeric
 from epsilometer.auditing.truth import sparse_vector as sparse
-from epsilometer.auditing.truth.known import KnownMechanism
+from epsilometer.auditing.truth.known import KnownMechanism, table
+from epsilometer.auditing.truth.law import Law
 from epsilometer.auditing.truth.sparse_vector import Threshold
 
 _TEN, _HALVES = [1.0] * 10, [2.0] * 5 + [0.0] * 5
 _SWAPPED = ([0.0] * 5 + [1.0] * 5, [1.0] * 5 + [0.0] * 5)
 _ONE_FEWER = ([1.0] * 5, [0.0] + [2.0] * 4)
+_GEOMETRIC, _PEOPLE, _COUNTS = 0.1, 5, (2, 1)  # epsilon, people, and the counts of the two inputs
 SIZES, EPSILONS = (2, 10, 100), (0.5, 1.0, 4.0)
 
 
@@ -27,7 +33,7 @@ def sniper() -> Iterator[KnownMechanism]:
     """Yield the twenty of DP-Sniper (eth-sri/dp-sniper ee087b2), at the pairs of its reference results."""
     laplace, ding = "Dwork et al., TCC 2006", "Ding et al., CCS 2018, algorithm {}"
     yield additive.laplace("Laplace", laplace, ([1], [2]), 10, claim=0.1)
-    yield geometric.truncated_geometric()
+    yield truncated_geometric()
     yield additive.laplace("NoisyHist1", ding.format(9), ([0, 1, 1, 1, 1], [1] * 5), 10, claim=0.1)
     yield additive.laplace("NoisyHist2", ding.format(10), ([0, 1, 1, 1, 1], [1] * 5), 0.1, claim=0.1)
     yield noisy_max.place("ReportNoisyMax1", 5, _ONE_FEWER, "laplace")
@@ -88,3 +94,29 @@ def rewriters() -> Iterator[KnownMechanism]:
     yield texts.responses(2.0)
     for name in ("tem", "santext", "exponential", "custext"):
         yield texts.words(name, 2.0)
+
+
+def truncated_geometric() -> KnownMechanism:
+    """Return truncated geometric noise on a count, in integers (Balcer and Vadhan, algorithm 4.8).
+
+    It is ln(1 + 2^-k)-private for k = ceil(ln(2 / epsilon)).
+    P(z | c) falls by a factor of 2^k / (2^k + 1) with each step of z away from c.
+    """
+    k = math.ceil(math.log(2 / _GEOMETRIC))
+    base, whole = 2**k + 1, (2 ** (k + 1) + 1) * (2**k + 1) ** (_PEOPLE - 1)
+
+    def up_to(c: int) -> list[int]:
+        """Return how many of the `whole` equally likely integers lead to an output of at most z, for z = 0 to n."""
+        below = [2 ** (k * (c - z)) * base ** (_PEOPLE - (c - z)) for z in range(c)]
+        above = [whole - 2 ** (k * (z - c + 1)) * base ** (_PEOPLE - 1 - (z - c)) for z in range(c, _PEOPLE)]
+        return [*below, *above, whole]
+
+    counts = [np.diff(np.array(up_to(c)), prepend=0) for c in _COUNTS]
+    law = Law(counts[0] / whole, counts[1] / whole)
+
+    def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return np.searchsorted(up_to(_COUNTS[which]), rng.integers(1, whole + 1, count))
+
+    claim = math.log1p(2.0**-k)
+    origin = "Balcer and Vadhan, arXiv:1709.05396, algorithm 4.8"
+    return KnownMechanism("TruncatedGeometric", origin, draw, table(law.losses), law=lambda: law, claim=claim)

@@ -39,12 +39,27 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Unread
 from epsilometer.mechanisms.latents.shared.base import LatentMechanism
-from epsilometer.mechanisms.latents.shared.embedded import autoencoder
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, LatentNoise, gaussian_scale, laplace
+from epsilometer.models.embedded import cached
 from epsilometer.text.words import words
 
 if TYPE_CHECKING:
     from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder
+
+
+def autoencoder() -> Path:
+    """Return the folder of the default autoencoder, of the embedded generators' texts."""
+    from epsilometer.corpora.synthetic import generate
+    from epsilometer.mechanisms.latents.shared.autoencoder import AutoencoderTraining, Shape, train
+
+    def make(out: Path) -> None:
+        texts = [text for part in ("queries", "reviews") for text in generate(part, 12_000, 1)["text"]]
+        model, _ = train(texts, Shape(), AutoencoderTraining())
+        model.save(out)
+
+    return cached(
+        "autoencoder", "ADePT's autoencoder, trained for some minutes on the embedded generators' texts", make
+    )
 
 
 @component

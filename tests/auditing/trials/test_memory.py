@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epsilometer.auditing.estimation.successes import loss_at, success_bound
-from epsilometer.auditing.results.by_source import loss_of_law
+from epsilometer.auditing.text_audit import loss_of_law
 from epsilometer.auditing.trials.memory import (
     BY_TEXT,
     BY_WORD,

@@ -12,9 +12,8 @@ import pytest
 from scipy.stats import binom
 
 from epsilometer.auditing.estimation.successes import loss_at
-from epsilometer.auditing.truth.bench import FULL, TRUTH, Size, bench, rows, summary, truths
+from epsilometer.auditing.truth.bench import FULL, TRUTH, Size, bench, exact_figure, rows, summary, truths
 from epsilometer.auditing.truth.estimators import ERROR, OURS, Estimator, own
-from epsilometer.auditing.truth.exact_figures import exact_figure
 from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.mechanisms import every
 from epsilometer.auditing.truth.samples import Samples, samples
