@@ -194,7 +194,9 @@ def dossier(
     Raises UserError for a cell or budget that was not audited, and for fewer than one text.
     """
     if texts_per_person is not None and texts_per_person < 1:
-        raise UserError(f"texts per person must be at least 1, got {texts_per_person}; leave it out to assume 1")
+        raise UserError(
+            f"texts per person must be at least 1, got {texts_per_person}; leave it out to assume 1", "EPS-S118"
+        )
     if cell not in results.params.cells:
         raise unknown("cell", cell, list(results.params.cells))
     of = results.params.cells[cell]
