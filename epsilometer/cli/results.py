@@ -184,15 +184,18 @@ def _schema() -> dict[str, Any]:
 def dossier(
     cell: Annotated[str, typer.Argument(help="A cell of params.yaml, such as queries-tem.")],
     epsilon: Epsilon = None,
+    texts_per_person: Annotated[
+        int | None, typer.Option(help="Most texts of a person, as confirmed (default: 1, stated as assumed).")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("reports/dossier"),
     schema: Annotated[bool, schema_option(_schema)] = False,
 ) -> None:
-    """Write two pages about one release, for a decision.
+    """Write what a finished audit says of one release: a page to sign and a page of evidence.
 
-    They say what a finished audit says of it, as HTML, PDF and JSON; without --epsilon of the largest budget within the
-    limits, or of the smallest. No text is shown. An audit that is not finished is refused.
+    The pages are HTML, PDF and JSON; without --epsilon they are about the largest budget within the limits, or the
+    smallest. No text is shown. An audit that is not finished is refused.
     """
     from epsilometer.pipeline.dossier import write
     from epsilometer.pipeline.params import read
 
-    tell(*(path.resolve() for path in write(read(), cell, epsilon, out)))
+    tell(*(path.resolve() for path in write(read(), cell, epsilon, out, texts_per_person=texts_per_person)))

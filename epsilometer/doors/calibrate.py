@@ -109,7 +109,7 @@ class _Looking:
     """Looks at the figure of a question in fresh trials, GROWTH times as many in each further look at an epsilon."""
 
     def __init__(self, question: Question, of: Subject, limit: Limit, budget: int) -> None:
-        """Raises UserError where a part of the budget has too few rewrites to show anything."""
+        """Raise UserError where a part of the budget has too few rewrites to show anything."""
         self._question, self._of, self._limit, self._number = question, of, limit, 0
         tests, last = len(question.tests(of)), level(of.design.alpha, LOOKS)
         errors = Errors(alpha=last / 2, beta=last / 2 / max(1, tests))

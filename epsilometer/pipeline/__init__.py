@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def bodies() -> dict[str, Path]:
-    """Returns the file of each stage's body, by the stage's name: those of the studies, and the common ones."""
+    """Return the file of each stage's body, by the stage's name: those of the studies, and the common ones."""
     files = [*(PACKAGE / "studies").glob("*/stages/[!_]*.py"), *(PACKAGE / "pipeline/stages").glob("[!_]*.py")]
     return {file.stem: file for file in sorted(files)}
 

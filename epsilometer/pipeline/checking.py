@@ -151,7 +151,7 @@ def _check_memory(params: Params) -> None:
 
 
 def _trial(candidates: int) -> int:
-    """The least bytes of memory per trial: its candidates, its target's slot, its number, its claim, a guess."""
+    """Return the least bytes of memory per trial: its candidates, its target's slot, its number, its claim, a guess."""
     return 4 * candidates + 20
 
 

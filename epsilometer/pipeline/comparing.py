@@ -151,7 +151,7 @@ def _at_epsilon(params: QuestionParams, name: str, epsilon: float | None) -> pl.
 
 
 def _at(side: Side) -> tuple[Named, float | None]:
-    """A mechanism, and its epsilon or None."""
+    """Return a mechanism, and its epsilon or None."""
     if not isinstance(side, tuple):
         return side, None
     if len(side) != 2:

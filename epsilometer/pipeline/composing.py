@@ -47,13 +47,13 @@ _EMBEDDED = "data/embedded"
 
 @cache
 def fragments() -> dict[str, dict[str, Any]]:
-    """Returns every existing stage, by name, with the keys that DVC does not know."""
+    """Return every existing stage, by name, with the keys that DVC does not know."""
     files = [_SHARED, *sorted((PACKAGE / "studies").glob("*/stages.yaml"))]
     return {name: stage for file in files for name, stage in yaml_text.load(file.read_bytes()).items()}
 
 
 def stages(params: Params, folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Returns the stages that the parameters of a run's folder need, by name, as in its dvc.yaml."""
+    """Return the stages that the parameters of a run's folder need, by name, as in its dvc.yaml."""
     settings = params.model_dump(mode="json")
     needed = {name: _spelled(stage, params) for name, stage in fragments().items()}
     needed = {name: stage for name, stage in needed.items() if _wanted(stage, settings)}
@@ -64,7 +64,7 @@ def stages(params: Params, folder: Path = Path()) -> dict[str, dict[str, Any]]:
 
 
 def compose(params: Params, folder: Path = Path()) -> str:
-    """Returns the text of dvc.yaml for the parameters of a run's folder."""
+    """Return the text of dvc.yaml for the parameters of a run's folder."""
     layout: dict[str, Any] = {"sort_keys": False, "default_flow_style": None, "width": _WIDTH, "allow_unicode": True}
     texts = (yaml.dump({name: stage}, Dumper=_Dumper, **layout) for name, stage in stages(params, folder).items())
     return _HEAD + "\n".join(indent(text, "  ") for text in texts)
@@ -86,7 +86,7 @@ def write(params: Params, folder: Path = Path()) -> bool:
 
 
 def check(params: Params) -> None:
-    """Raises UserError if dvc.yaml lacks a stage that params.yaml needs, or has an unneeded or different one.
+    """Raise UserError if dvc.yaml lacks a stage that params.yaml needs, or has an unneeded or different one.
 
     A user's own stages are allowed.
     """
@@ -106,7 +106,7 @@ def check(params: Params) -> None:
 
 
 def _of_users(text: str) -> tuple[list[str], list[str]]:
-    """A user's own parts of dvc.yaml: the keys before `stages`; and own stages, with the keys after `stages`."""
+    """Return a user's own parts of dvc.yaml: the keys before `stages`; and own stages, with the keys after `stages`."""
     try:
         root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}
     except (yaml.YAMLError, UserError) as error:
@@ -135,7 +135,7 @@ def _is_own(name: str, stage: Any) -> bool:
 
 
 def _blocks(text: str, node: yaml.MappingNode, values: Mapping[str, Any], column: int) -> Iterator[tuple[str, str]]:
-    """Each key of a mapping with its text and the comment above it; a key in another layout is written again."""
+    """Yield each key of a mapping with its text and the comment above it; a key in another layout is written again."""
     lines, comment = text.splitlines(), " " * column + "#"
     starts = {key.value: key.start_mark for key, _ in node.value}
     last = node.end_mark.line if node.end_mark.index < len(text) else len(lines)
@@ -205,7 +205,7 @@ def _written(
 
 
 def _of_entries(key: str, entries: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
-    """A setting of every entry, or the section that contains it if an entry leaves it to its default."""
+    """Return a setting of every entry, or the section that contains it if an entry leaves it to its default."""
     if (section := _SETTING.fullmatch(key)) is None:
         return key
     filled = (_ENTRY.sub(partial(_value, entry), key).replace("${key}", name) for name, entry in entries.items())
@@ -230,12 +230,12 @@ def _is_made(dep: str, outs: list[str]) -> bool:
 
 
 def _fixed(path: str) -> str:
-    """The part of a path before its first entry's name."""
+    """Return the part of a path before its first entry's name."""
     return path.partition("${")[0]
 
 
 def _places(stage: Mapping[str, Any]) -> Iterator[str]:
-    """The outs of a stage; for entries that are spelled out, one per entry."""
+    """Yield the outs of a stage; for entries that are spelled out, one per entry."""
     entries = stage.get("foreach")
     for out in _outs(stage):
         if isinstance(entries, Mapping):

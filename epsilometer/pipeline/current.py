@@ -16,14 +16,14 @@ _SHOWN = 3  # reasons shown; the rest are counted
 
 
 def records(params: Params) -> dict[str, Any]:
-    """The records that stages `code` and `resources` would write now, by file."""
+    """Return the records that stages `code` and `resources` would write now, by file."""
     from epsilometer.pipeline.stages import code, resources
 
     return {path.as_posix(): record for of in (code, resources) for path, record in of.records(params).items()}
 
 
 def check(params: Params, *, with_code: bool) -> None:
-    """Raises UserError if a stage behind the figures of the current folder must run again.
+    """Raise UserError if a stage behind the figures of the current folder must run again.
 
     with_code: also if code or a mechanism's resources have changed, or if dvc.yaml lacks a stage. Stages that ran
     without DVC, in a folder without dvc.yaml, have left no record to compare with.
@@ -45,7 +45,7 @@ def check(params: Params, *, with_code: bool) -> None:
 
 
 def measured(params: Params) -> list[str]:
-    """The stages whose results a baseline has, by address; none if params.yaml names nothing for a baseline."""
+    """Return the stages whose results a baseline has, by address; none if params.yaml names nothing for a baseline."""
     of_attributes = (f"anonymity@{name}" for name, cell in params.anonymity.items() if cell.part == "test")
     of_questions = (f"asked@{name}" for name in params.questions)
     return [*(["estimate"] if params.cells else []), *of_attributes, *of_questions]

@@ -20,16 +20,31 @@ from epsilometer.studies.texts.report.results import TextResults
 FOLDER = Path("reports/dossier")
 
 
-def write(params: Params, cell: str, epsilon: float | None, folder: Path = FOLDER) -> list[Path]:
+def write(
+    params: Params,
+    cell: str,
+    epsilon: float | None,
+    folder: Path = FOLDER,
+    *,
+    texts_per_person: int | None = None,
+) -> list[Path]:
     """Write the dossier of a cell at a budget as HTML, PDF and JSON, and return their paths.
 
-    Raises UserError if the audit is not finished: a stage has not run, or its inputs have changed since.
+    texts_per_person: as confirmed; None assumes one. Raises UserError if the audit is not finished: a stage has not
+    run, or its inputs have changed since.
     """
     _check_finished(params)
     facts = origin.facts(Path())
     source = {name: facts[name] for name in ("date", "profile", "commit", "device")} | {"epsilometer": VERSION}
     results = TextResults(params)
-    of = page.dossier(results, cell, epsilon, source=_named(source), hashes=_hashes(params, cell))
+    of = page.dossier(
+        results,
+        cell,
+        epsilon,
+        source=_named(source),
+        hashes=_hashes(params, cell),
+        texts_per_person=texts_per_person,
+    )
     name, parts, heading = f"{cell}-{budget_name(of.release.epsilon)}", page.blocks(of), page.title(of)
     paths = [folder / f"{name}.{suffix}" for suffix in ("html", "pdf", "json")]
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,8 +65,8 @@ def _check_finished(params: Params) -> None:
     if stale:
         name, changes = next(iter(stale.items()))
         raise UserError(
-            f"this audit is not finished: {len(stale)} of its stages are not up to date ({name}: {changes[0]}); "
-            "`epsilometer pipeline repro` brings them up to date, and a dossier is about a finished audit alone",
+            f"this audit is not finished: {len(stale)} of its stages are not up to date ({name}: {changes[0]}). Run "
+            "`epsilometer pipeline repro` first; a dossier describes a finished audit.",
             "EPS-P020",
         )
 

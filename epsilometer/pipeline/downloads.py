@@ -72,7 +72,7 @@ def downloads(params: Params) -> list[Download]:
 
 
 def packaged(params: Params) -> list[Packaged]:
-    """Every file of a package that data sets name, once, present or not. Needs no network.
+    """Return every file of a package that data sets name, once, present or not. Needs no network.
 
     Raises UserError for a package under special terms that its pin does not accept.
     """
@@ -108,21 +108,21 @@ def fetch(params: Params) -> None:
 
 
 def repositories(params: Params) -> list[Repository]:
-    """The repositories, data sets first, each once."""
+    """Return the repositories, data sets first, each once."""
     models = [*models_of_stages(params), *_of_attacks(params), *_of_metrics(params), *_of_membership(params)]
     named = [locate.repository(model) for model in models if locate.local(model) is None]
     return list(dict.fromkeys([*(pin.repository for pin in pins(params) if not Path(pin.dataset).is_dir()), *named]))
 
 
 def pins(params: Params) -> Iterator[data_sets.Pin]:
-    """The data sets of the hub that are audited, or that stages build from."""
+    """Yield the data sets of the hub that are audited, or that stages build from."""
     for path in _json_files(params):
         if packages.read_pin(path) is None and not (annotated.holds(path) or conversations.holds(path)):
             yield data_sets.read_pin(path)
 
 
 def _json_files(params: Params) -> Iterator[Path]:
-    """The sources of texts that are .json files: pins, or texts themselves."""
+    """Yield the sources of texts that are .json files: pins, or texts themselves."""
     corpora = [entry.corpus.source for _, entry in params.made_of_public()]
     for source in (*(dataset.source for dataset in params.datasets.values()), *corpora):
         path = Path(params.path(source))
@@ -131,7 +131,7 @@ def _json_files(params: Params) -> Iterator[Path]:
 
 
 def models_of_stages(params: Params) -> list[str]:
-    """The models that stages read or train, by their names on the hub, or as folders."""
+    """Return the models that stages read or train, by their names on the hub, or as folders."""
     models = [params.embedding.model]
     for name, source in params.models.items():
         models += _pinned(params.path(source), f"models.{name}")
@@ -171,12 +171,12 @@ def _of_membership(params: Params) -> list[str]:
 
 
 def _not_of_stages(params: Params, models: list[str]) -> list[str]:
-    """The models except those that a stage makes, which may not exist yet."""
+    """Return the models except those that a stage makes, which may not exist yet."""
     return [model for model in models if model not in {f"data/models/{stage}" for stage in params.models}]
 
 
 def _trainings(params: Params) -> Iterator[tuple[str, FineTuning]]:
-    """The settings by which transformers are fine-tuned, with their places in params.yaml."""
+    """Yield the settings by which transformers are fine-tuned, with their places in params.yaml."""
     if params.classification.labels and TRANSFORMER in params.classification.kinds:
         yield "classification.training.model", params.classification.training
     for name, entry in params.auxiliaries.items():
@@ -185,7 +185,7 @@ def _trainings(params: Params) -> Iterator[tuple[str, FineTuning]]:
 
 
 def _pinned(source: str, place: str) -> list[str]:
-    """The model that a small file {"model": id, "revision": commit} names; none for other sources."""
+    """Return the model that a small file {"model": id, "revision": commit} names; none for other sources."""
     path = Path(source)
     if path.suffix != ".json" or not path.exists():
         return []

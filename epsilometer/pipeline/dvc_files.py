@@ -30,17 +30,17 @@ _TEXTS = 4  # cached texts: dvc.lock, dvc.yaml, params.yaml, and one of them bef
 
 
 def settings() -> dict[str, Any]:
-    """Returns params.yaml as DVC reads it."""
+    """Return params.yaml as DVC reads it."""
     return _load(Path("params.yaml"))
 
 
 def stages(folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Returns the stages of the dvc.yaml in a folder as written there, by name."""
+    """Return the stages of the dvc.yaml in a folder as written there, by name."""
     return dict(_load(folder / "dvc.yaml")["stages"])
 
 
 def entries(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the entries of a stage, one run each, by key: a section of params.yaml, or spelled out.
+    """Return the entries of a stage, one run each, by key: a section of params.yaml, or spelled out.
 
     None for a stage of a single run.
     """
@@ -51,28 +51,28 @@ def entries(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, 
 
 
 def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Returns the deps and params of a stage (`rewrite@queries-tem`) in dvc.yaml, with this parameter file's values."""
+    """Return the deps and params of a stage (`rewrite@queries-tem`) in dvc.yaml, with this parameter file's values."""
     entry, filled = _entry(stage, settings)
     deps = dict.fromkeys(os.path.normpath(filled(dep)) for dep in entry.get("deps", []))
     return [*deps], [filled(param) for param in entry.get("params", [])]
 
 
 def outs(stage: str, settings: Mapping[str, Any]) -> list[str]:
-    """Returns the paths of all outs of a stage in dvc.yaml, with this parameter file's values."""
+    """Return the paths of all outs of a stage in dvc.yaml, with this parameter file's values."""
     entry, filled = _entry(stage, settings)
     every = [*entry.get("outs", []), *entry.get("metrics", []), *entry.get("plots", [])]
     return [os.path.normpath(filled(out if isinstance(out, str) else next(iter(out)))) for out in every]
 
 
 def outs_for_git(stage: str, settings: Mapping[str, Any]) -> list[str]:
-    """Returns the outs of a stage in dvc.yaml that git keeps instead of DVC's cache."""
+    """Return the outs of a stage in dvc.yaml that git keeps instead of DVC's cache."""
     entry, filled = _entry(stage, settings)
     flagged = (out for out in entry.get("outs", []) if isinstance(out, Mapping))
     return [filled(path) for out in flagged for path, flags in out.items() if not flags.get("cache", True)]
 
 
 def _entry(stage: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[str], str]]:
-    """The definition of a stage in dvc.yaml, and a function that fills in its placeholders."""
+    """Return the definition of a stage in dvc.yaml, and a function that fills in its placeholders."""
     name, _, key = stage.partition("@")
     entry, scope = stages()[name], dict(settings)
     if (each := entries(entry, settings)) is not None:
@@ -86,13 +86,13 @@ def _entry(stage: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], Cal
 
 
 def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Returns the record of each stage in the dvc.lock of a folder, by name; empty if there is no such file."""
+    """Return the record of each stage in the dvc.lock of a folder, by name; empty if there is no such file."""
     file = folder / "dvc.lock"
     return dict(_load(file).get("stages", {})) if file.is_file() else {}
 
 
 def recorded(kind: str, folder: Path = Path()) -> dict[str, str]:
-    """Returns the hashes that the dvc.lock in a folder records for stages' `deps` or `outs`, by path.
+    """Return the hashes that the dvc.lock in a folder records for stages' `deps` or `outs`, by path.
 
     Without stages and entries that no longer exist, whose records DVC keeps: their outs may now belong to others.
     """
@@ -108,24 +108,24 @@ def recorded(kind: str, folder: Path = Path()) -> dict[str, str]:
 
 
 def lookup(settings: Any, key: str) -> Any:
-    """Returns the value at a.b.c; None if there is none."""
+    """Return the value at a.b.c; None if there is none."""
     for part in key.split("."):
         settings = settings.get(part) if isinstance(settings, dict) else None
     return settings
 
 
 def digest(path: str) -> str:
-    """Returns DVC's hash of a file or folder, from its present bytes."""
+    """Return DVC's hash of a file or folder, from its present bytes."""
     return digests(path)[path]
 
 
 def digest_of_record(record: Any) -> str:
-    """Returns DVC's hash of the file that `atomic.write_json` makes of a record."""
+    """Return DVC's hash of the file that `atomic.write_json` makes of a record."""
     return hashlib.md5(f"{json.dumps(record, indent=1)}\n".encode(), usedforsecurity=False).hexdigest()
 
 
 def digests(path: str) -> dict[str, str]:
-    """Returns DVC's hash of a file or folder, and of each file in the folder, by path."""
+    """Return DVC's hash of a file or folder, and of each file in the folder, by path."""
     if not Path(path).is_dir():
         return {path: _md5(Path(path))}
     inside = listing(path)
@@ -133,18 +133,18 @@ def digests(path: str) -> dict[str, str]:
 
 
 def listing(folder: str) -> dict[str, str]:
-    """Returns the hash of each file in a folder that DVC counts, by its path from there."""
+    """Return the hash of each file in a folder that DVC counts, by its path from there."""
     return {file.relative_to(folder).as_posix(): _md5(file) for file in files([folder])}
 
 
 def cached(md5: str) -> Any:
-    """Returns the record or folder listing with this hash from DVC's cache; None if it has none."""
+    """Return the record or folder listing with this hash from DVC's cache; None if it has none."""
     file = _place(md5)
     return json.loads(file.read_bytes()) if file is not None and file.is_file() else None
 
 
 def paths_of_code() -> dict[str, list[str]]:
-    """Returns the paths of the files in records of code, by their key there; empty before stage `code` has run."""
+    """Return the paths of the files in records of code, by their key there; empty before stage `code` has run."""
     file = Path(PATHS_OF_CODE)
     return dict(json.loads(file.read_bytes())) if file.is_file() else {}
 
@@ -166,7 +166,7 @@ def keep_listing(folder: str, outs: Mapping[str, str]) -> None:
 
 
 def files(paths: Iterable[str]) -> Iterator[Path]:
-    """The files at and below these paths that DVC counts."""
+    """Yield the files at and below these paths that DVC counts."""
     for path in map(Path, paths):
         if not path.is_dir():
             yield path
@@ -203,12 +203,12 @@ def _load(path: Path) -> dict[str, Any]:
 
 @lru_cache(_TEXTS)
 def parsed(text: bytes) -> dict[str, Any]:
-    """Returns the value of a YAML text, parsed once: callers must not change it."""
+    """Return the value of a YAML text, parsed once: callers must not change it."""
     return yaml_text.load(text) or {}
 
 
 def _written(listing: Mapping[str, str]) -> str:
-    """A listing as DVC writes it."""
+    """Return a listing as DVC writes it."""
     return json.dumps([{"md5": md5, "relpath": name} for name, md5 in sorted(listing.items())], sort_keys=True)
 
 
@@ -217,7 +217,7 @@ def _hash(written: str) -> str:
 
 
 def _place(md5: str) -> Path | None:
-    """The path of the content with this hash in the cache of the project around the run's folder."""
+    """Return the path of the content with this hash in the cache of the project around the run's folder."""
     here = Path.cwd()
     project = next((folder for folder in (here, *here.parents) if (folder / ".dvc").is_dir()), None)
     return project and project / _CACHE / md5[:2] / md5[2:]

@@ -72,7 +72,7 @@ class Expected:
 
 
 def expected(params: Params) -> list[Expected]:
-    """A row for each cell and attack whose model is known; none if the parameters name no large model."""
+    """Return a row for each cell and attack whose model is known; none if the parameters name no large model."""
     uses = [use for use in _uses(params) if _parameters(use.model) is not None]
     if not uses:
         return []
@@ -83,7 +83,7 @@ def expected(params: Params) -> list[Expected]:
 
 
 def parameters(folder: Path) -> int:
-    """The number of parameters of a model's folder, from the headers of its safetensors files."""
+    """Return the number of parameters of a model's folder, from the headers of its safetensors files."""
     total = 0
     for path in sorted(folder.glob("*.safetensors")):
         with path.open("rb") as file:
@@ -140,7 +140,7 @@ def _rate(device: str, size: int) -> float:
 
 
 def _uses(params: Params) -> Iterator[_Use]:
-    """The uses of models on texts: cells, features, trainings of a network, and attacks on all rewrites."""
+    """Yield the uses of models on texts: cells, features, trainings of a network, and attacks on all rewrites."""
     from epsilometer.project import cells
 
     sources: Mapping[str, str] = {f"data/models/{name}": params.path(source) for name, source in params.models.items()}
@@ -167,13 +167,13 @@ def _uses(params: Params) -> Iterator[_Use]:
 
 
 def _id(source: str) -> str:
-    """The id that a pin names, or the source itself."""
+    """Return the id that a pin names, or the source itself."""
     pin = locate.read_pin(source)
     return source if pin is None else "@".join(pin[key] for key in ("model", "revision") if key in pin)
 
 
 def _parameters(model: str) -> int | None:
-    """The number of parameters of a model that is on disk or published; None for unknown models."""
+    """Return the number of parameters of a model that is on disk or published; None for unknown models."""
     folder = Path(model) if Path(model).is_dir() else None
     if folder is None and model != locate.ENCODER:
         repository = locate.repository(model)

@@ -27,18 +27,18 @@ from epsilometer.studies.texts import sources as of_cells
 
 
 def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """The current audit in a folder, row by row, without the choice of the strongest."""
+    """Return the current audit in a folder, row by row, without the choice of the strongest."""
     of_cells_and_attributes = of_texts.measure(params, folder) | of_anonymity.measure(params, folder)
     return of_cells_and_attributes | answers.measure(params, folder)
 
 
 def sources(params: Params, folder: Path = Path(".")) -> list[Source]:
-    """The sources of what is measured, whose updates a re-audit looks for, without asking the hub."""
+    """Return the sources of what is measured, whose updates a re-audit looks for, without asking the hub."""
     return [*of_cells.current(params, folder), *answers.sources(params, folder)]
 
 
 def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path(".")) -> pl.DataFrame:
-    """The history's rows for the audit in a folder: the estimates of `cells`, or without cells attribute losses.
+    """Return the history's rows for the audit in a folder: the estimates of `cells`, or without cells attribute losses.
 
     Figures of questions follow. measured: as `measure` returns it.
     """
@@ -53,7 +53,7 @@ def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path
 
 
 def measured_in(run: Path) -> dict[Row, Measured]:
-    """The results of the audit in a folder. Raises UserError if they do not match its params.yaml.
+    """Return the results of the audit in a folder. Raises UserError if they do not match its params.yaml.
 
     Its code may differ from today's: two versions of a mechanism can be compared side by side.
     """

@@ -62,7 +62,7 @@ def missed(failed: Sequence[str], left: Sequence[str]) -> str:
 
 
 def _behind(needs: Needs) -> dict[str, int]:
-    """The length of the longest chain of stages that wait for each."""
+    """Return the length of the longest chain of stages that wait for each."""
     lengths = dict.fromkeys(needs, 0)
     for stage in reversed([*TopologicalSorter(needs).static_order()]):
         for need in needs[stage]:

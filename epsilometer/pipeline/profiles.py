@@ -40,13 +40,13 @@ def copy(profile: Path, out: Path) -> None:
 
 
 def unwritten(params: Params) -> dict[str, Any]:
-    """Returns the settings that a parameter file leaves to their defaults, except empty ones."""
+    """Return the settings that a parameter file leaves to their defaults, except empty ones."""
     every = params.model_dump(mode="json", exclude=params.model_fields_set)
     return {name: value for name, value in every.items() if value not in ({}, [], None)}
 
 
 def with_sections(text: str, sections: Mapping[str, Any], heading: str) -> str:
-    """Returns the text of a parameter file with additional sections at its end, under a heading."""
+    """Return the text of a parameter file with additional sections at its end, under a heading."""
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sections.items()]
     return "\n".join([text.rstrip("\n"), "", f"# {heading}", *lines, ""])
 

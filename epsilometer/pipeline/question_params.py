@@ -110,10 +110,10 @@ class QuestionParams(TextsParams):
 
 
 def recorded_path(name: str) -> Path:
-    """The figures of a question (schema `answers.ASKED`)."""
+    """Return the figures of a question (schema `answers.ASKED`)."""
     return Path(f"data/asked/{name}.parquet")
 
 
 def read(path: Path | str = "params.yaml") -> QuestionParams:
-    """The parameters that questions read, as `project.params.read` reads them."""
+    """Return the parameters that questions read, as `project.params.read` reads them."""
     return params.read(QuestionParams, path)

@@ -9,7 +9,7 @@ from typing import Any
 from epsilometer.core import tables
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.question_params import QuestionParams
-from epsilometer.pipeline.report import questions
+from epsilometer.pipeline.report import licences, questions
 from epsilometer.report import markdown, settings
 from epsilometer.report.body import Body
 from epsilometer.report.results import Results
@@ -44,6 +44,7 @@ from epsilometer.studies.training.report import section as training
 # In the page's order. A section with empty tables is None, and absent.
 _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
     decision.section,
+    decision.basis,
     survivors.section,
     examples.section,
     curves.section,
@@ -78,7 +79,7 @@ def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
 
 
 def body(params: Params, texts: TextResults | None = None) -> Body:
-    """The body of a run's page. texts: as in `sections`."""
+    """Return the body of a run's page. texts: as in `sections`."""
     texts = texts or TextResults(params)
     estimates, audited = texts.estimates, bool(params.cells)
     own, of_datasets = (datasets.settings(texts), datasets.rows(texts)) if audited else ({}, [])
@@ -91,6 +92,7 @@ def body(params: Params, texts: TextResults | None = None) -> Body:
             *(cell.mechanism for cell in (*params.anonymity.values(), *params.leaderboard_cells.values())),
         ],
         controls=estimates.filter("control")["mechanism"].unique().sort().to_list(),
+        last=[licences.section(params)],
     )
 
 
@@ -114,7 +116,7 @@ def write_tables(params: Params, out: Path | None = None, texts: TextResults | N
 
 
 def studied(params: Params) -> list[str]:
-    """The data sets that some study uses, in the order of params.yaml, which may have others."""
+    """Return the data sets that some study uses, in the order of params.yaml, which may have others."""
     names = {cell.dataset for _, cells in params.sections_of_cells() for cell in cells.values()}
     names |= {*params.leaderboard.datasets}
     names |= {params.features[training.features].dataset for training in params.private_training.values()}
@@ -123,7 +125,7 @@ def studied(params: Params) -> list[str]:
 
 
 def first_tables(params: Params) -> dict[str, list[dict[str, Any]]] | None:
-    """Returns the first table of each study of a run that audits no texts, by its heading; None if it audits texts."""
+    """Return the first table of each study of a run that audits no texts, by its heading; None if it audits texts."""
     if params.cells:
         return None
     firsts = (next(table for table in section.tables if table.in_markdown) for section in sections(params))

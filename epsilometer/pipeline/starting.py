@@ -155,7 +155,7 @@ def _audited(mechanism: str) -> _Audited:
 
 
 def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
-    """The entry of the texts in params.yaml. Raises UserError for unreadable texts, or fewer than two."""
+    """Return the entry of the texts in params.yaml. Raises UserError for unreadable texts, or fewer than two."""
     read_by_stages = {"use": "train", "match": "none"}  # DVC requires explicit values for these
     if texts is None:
         return {"source": "texts/reviews.py", "part": "reviews", "count": 400, **read_by_stages, "public": True}
@@ -176,7 +176,7 @@ def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
 
 
 def _values(dataset: dict[str, Any], audited: _Audited) -> dict[str, str]:
-    """The values for the placeholders of the template of params.yaml."""
+    """Return the values for the placeholders of the template of params.yaml."""
     control = audited.name == "identity"
     model = Path(audited.entry.get("resource", "")).name
     used = {model: f"{_WEIGHTS}/models/{model}"} if model.startswith("minilm-") else {}
@@ -192,7 +192,7 @@ def _values(dataset: dict[str, Any], audited: _Audited) -> dict[str, str]:
 
 
 def _flow(value: Any) -> str:
-    """A value as one line of YAML."""
+    """Return a value as one line of YAML."""
     return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True).strip()
 
 
@@ -206,7 +206,7 @@ def _wanted(file: Path, texts: Path | None, audited: _Audited) -> bool:
 
 
 def _helpers(file: Path) -> list[Path]:
-    """The files and packages beside a file that it imports."""
+    """Return the files and packages beside a file that it imports."""
     return [path if (path := file.parent / name).is_dir() else path.with_suffix(".py") for name in beside(file)]
 
 

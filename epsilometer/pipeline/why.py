@@ -17,7 +17,7 @@ _Paths = Mapping[str, list[str]]
 def reasons(
     stage: str, records: Mapping[str, Any] | None = None, digest: Callable[[str], str] = dvc_files.digest
 ) -> list[str]:
-    """Returns the differences of a stage (`rewrite@queries-tem`) from its record in dvc.lock; none if it is up to date.
+    """Return the differences of a stage (`rewrite@queries-tem`) from its record in dvc.lock; none if it is up to date.
 
     records: those of stages `code` and `resources` by file, if they are not yet written. Earlier records are read from
     DVC's cache. digest: DVC's hash of a path; pass a caching one to ask for many stages.
@@ -38,7 +38,7 @@ def inputs(
     records: Mapping[str, Any] | None = None,
     digest: Callable[[str], str] = dvc_files.digest,
 ) -> list[str]:
-    """Returns the differences of a stage's inputs from this entry of dvc.lock; none for a stage that always runs."""
+    """Return the differences of a stage's inputs from this entry of dvc.lock; none for a stage that always runs."""
     if dvc_files.stages()[stage.partition("@")[0]].get("always_changed"):
         return []
     settings = dvc_files.settings()
@@ -59,7 +59,7 @@ def inputs(
 
 
 def addresses(stage: str | None) -> list[str]:
-    """Returns stages of dvc.yaml by address: all, those of one name, or a single one. Raises UserError for none."""
+    """Return stages of dvc.yaml by address: all, those of one name, or a single one. Raises UserError for none."""
     settings = dvc_files.settings()
     every: dict[str, list[str]] = {}
     for name, body in dvc_files.stages().items():
@@ -86,7 +86,7 @@ def _changed_settings(last: Mapping[str, Any], settings: Any, params: Sequence[s
 
 
 def _differences(key: str, old: Any, new: Any) -> Iterator[str]:
-    """The innermost settings that differ."""
+    """Yield the innermost settings that differ."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         yield f"setting {key}: {json.dumps(old)} before, {json.dumps(new)} now"
         return
@@ -96,7 +96,7 @@ def _differences(key: str, old: Any, new: Any) -> Iterator[str]:
 
 
 def _changed(path: str, md5: str) -> list[str]:
-    """The changes within a record or among the files of a folder; for any other input, only that it changed."""
+    """Return the changes within a record or among the files of a folder; for any other input, only that it changed."""
     if path.startswith("data/code/") or _is_resources(path):
         return _changed_record(path, md5, json.loads(Path(path).read_bytes()))
     if md5.endswith(".dir") and Path(path).is_dir() and (entries := dvc_files.cached(md5)) is not None:
@@ -115,7 +115,7 @@ def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths |
 
 
 def _changed_folder(folder: str, before: Mapping[str, str]) -> list[str]:
-    """The changes of a folder's files. before: their hashes, by path within the folder."""
+    """Return the changes of a folder's files. before: their hashes, by path within the folder."""
     reasons = []
     for name, (old, now) in _pairs(before, dvc_files.listing(folder)):
         path = f"{folder}/{name}"
@@ -159,7 +159,7 @@ def _named(keys: Iterable[str], paths: _Paths) -> list[str]:
 
 
 def _pairs(old: Mapping[str, str], now: Mapping[str, str]) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
-    """The entries that differ, by name: the values before and now."""
+    """Yield the entries that differ, by name: the values before and now."""
     for name in sorted({*old, *now}):
         if old.get(name) != now.get(name):
             yield name, (old.get(name), now.get(name))

@@ -283,5 +283,5 @@ def _first_of_each(groups: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _stream(seed: int, name: str) -> Noise:
-    """One stream whose name does not contain the mechanism, so all are attacked on the same texts."""
+    """Return one stream whose name does not contain the mechanism, so all are attacked on the same texts."""
     return Noise.named(1, seed, "gate", "attribute", name)

@@ -332,10 +332,10 @@ class _Trials:
     attacks: Mapping[str, Attack]
     seed: int
     tally: Tally
-    surest: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    scores: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def pull(self, arms: NDArray[np.int64], first: int, count: int) -> NDArray[np.bool_]:
-        """Return hits as `halving.Pull` does; `surest` stores the attacks' scores of the last trials."""
+        """Return hits as `halving.Pull` does; `scores` stores the attacks' scores of the last trials."""
         places = np.repeat(arms, count)
         # One stream per pair and trial, whichever others are tried with it.
         numbers = places * (1 << 32) + np.tile(np.arange(first, first + count), len(arms))
@@ -355,7 +355,7 @@ class _Trials:
         right = []
         for label, guesses in played[self.epsilon].items():
             right.append((guesses.slots == target).reshape(len(arms), count))
-            self.surest[label] = np.zeros(len(places)) if guesses.scores is None else guesses.scores
+            self.scores[label] = np.zeros(len(places)) if guesses.scores is None else guesses.scores
         return np.stack(right, axis=2)
 
 
@@ -371,7 +371,7 @@ def _searched(
 ) -> tuple[Survivor, Mapping[str, NDArray[np.float64]]]:
     """Return the pair that the search leaves, tried afresh, and the attacks' scores of these fresh trials."""
     tried = _Trials(pairs, mechanism, epsilon, attacks, seed=seed, tally=tally)
-    return search(tried.pull, len(pairs.x), trials), tried.surest
+    return search(tried.pull, len(pairs.x), trials), tried.scores
 
 
 def _proved(
@@ -384,7 +384,7 @@ def _proved(
     design: Design,
     tally: Tally,
 ) -> dict[str, Any]:
-    best, surest = _searched(pairs, mechanism, epsilon, attacks, trials=trials, seed=design.seed, tally=tally)
+    best, scores = _searched(pairs, mechanism, epsilon, attacks, trials=trials, seed=design.seed, tally=tally)
     attack, said = list(attacks)[best.attack], stated(mechanism, epsilon)
     count, hits = len(best.right), int(best.right.sum())
     proved = estimate(hits, count, alpha=design.alpha)
@@ -399,7 +399,7 @@ def _proved(
         "loss": proved.loss,
         "point": proved.point,
         "ceiling": proved.ceiling,
-        "worst_output": worst_output(best.right, surest[attack], 2, design.alpha),
+        "worst_output": worst_output(best.right, scores[attack], 2, design.alpha),
         "delta": said.delta,
         "claim": said.claim,
         **pairs.parts(best.arm),

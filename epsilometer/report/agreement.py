@@ -59,7 +59,7 @@ def agreement(
     other_of: int | None = None,
     off: float | None = None,
 ) -> str:
-    """Returns the verdict on a claim.
+    """Return the verdict on a claim.
 
     of, other_of: the numbers of texts of which the cell and the other are shares; off: how far a cell without an
     interval may be off by chance, 0 for an exact one.
@@ -95,7 +95,7 @@ def agreement(
 def decided(
     cell: str, rule: str, other: str, by: str | None, *, against: float, of: int | None = None, off: float = 0
 ) -> bool:
-    """Returns True if the rule would disagree with probability `LEAST` were the truth `against` on the wrong side.
+    """Return True if the rule would disagree with probability `LEAST` were the truth `against` on the wrong side.
 
     other: with its own interval, if it is a share; else as for `agreement`.
     """
@@ -128,7 +128,7 @@ def _compared(ends: tuple[float, float], rule: str, other: tuple[float, float], 
 
 
 def interval(cell: str, of: int | None = None) -> tuple[float, float]:
-    """Returns the ends of the interval in a cell; of: the number of texts of which it is a share."""
+    """Return the ends of the interval in a cell; of: the number of texts of which it is a share."""
     numbers = [float(number.replace(",", "")) for number in re.findall(_NUMBER, cell)]
     if not numbers:
         raise UserError(f"{cell!r} has no number to compare with; name another cell, or compare with IS", "EPS-R012")
@@ -142,7 +142,7 @@ def interval(cell: str, of: int | None = None) -> tuple[float, float]:
 
 
 def off_by(cell: str, factor: float) -> str:
-    """Returns the interval of a cell that may be off by a factor; the cell's own, if it has one.
+    """Return the interval of a cell that may be off by a factor; the cell's own, if it has one.
 
     Raises UserError for a factor below 1.
     """
@@ -155,13 +155,13 @@ def off_by(cell: str, factor: float) -> str:
 
 
 def multiplied(cell: str, times: float) -> str:
-    """Returns the interval of a cell, multiplied by `times`."""
+    """Return the interval of a cell, multiplied by `times`."""
     low, high = interval(cell)
     return f"at least {low * times:.6g}" if math.isinf(high) else f"{low * times:.6g} to {high * times:.6g}"
 
 
 def _of_share(share: float, of: int) -> tuple[float, float]:
-    """Returns the ends of Clopper and Pearson's interval of a share."""
+    """Return the ends of Clopper and Pearson's interval of a share."""
     if not 0 <= share <= 1:
         raise UserError(
             f"{share:g} is no share of {of} texts; leave OF out, or cite a share between 0 and 1", "EPS-R014"

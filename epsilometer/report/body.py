@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from epsilometer.core import tables
 from epsilometer.core.version import VERSION
 from epsilometer.report import figures
 from epsilometer.report.environment import render, show
-from epsilometer.report.section import NEXT, Section
+from epsilometer.report.section import Section
 
-ROOM = 120  # words above the first section
+ROOM = 260  # words above the first section
 _HEADER = 15  # words on the origin of the page, which are inserted last (`origin.header`)
+
+Topics = list[tuple[str, list[str]]]
+"""Topics of the first screen, each with its sentences."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class Body:
     closing: Sequence[Section]  # follows the history of audits, which is inserted last (`page`)
     mechanisms: Iterable[str]
     controls: Sequence[str]
+    last: Sequence[Section] = ()  # follows the origin of the page, which is inserted last, too
 
 
 def build(body: Body, path: Path, folder: Path) -> None:
@@ -33,7 +38,7 @@ def build(body: Body, path: Path, folder: Path) -> None:
     styles = figures.styles([*body.mechanisms])
     shown = {
         name: [{"id": part.id, "link": part.link, "html": show(part, styles, body.controls)} for part in sections]
-        for name, sections in (("sections", body.sections), ("closing", body.closing))
+        for name, sections in (("sections", body.sections), ("closing", body.closing), ("last", body.last))
     }
     html = render(
         Path(__file__).with_suffix(".html.j2"),
@@ -53,15 +58,20 @@ def build(body: Body, path: Path, folder: Path) -> None:
     tables.write_text(html, path)
 
 
-def first_screen(body: Body) -> list[tuple[str, str]]:
-    """The topics and sentences that the sections contribute, in their order.
+def first_screen(body: Body) -> Topics:
+    """Return the topics and sentences that the sections contribute, in their order.
 
-    If there is not enough room, the last ones are left out first, and the next steps stay longest.
+    The first section with topics shows all of them, so that no data set lacks its answer; later topics are shown as far
+    as there is room.
     """
-    sections = [*body.sections, *body.closing]
+    sections = [*body.sections, *body.closing, *body.last]
     taken = _HEADER + len(" ".join([body.title, *(section.link for section in sections)]).split())
-    chosen = [each for section in sections for each in section.first_screen]
-    while chosen and taken + sum(len(f"{topic} {sentence}".split()) for topic, sentence in chosen) > ROOM:
-        others = [number for number, (topic, _) in enumerate(chosen) if topic != NEXT]
-        del chosen[others[-1] if others else -1]
+    chosen: Topics = []
+    for number, section in enumerate(section for section in sections if section.first_screen):
+        for topic, pairs in groupby(section.first_screen, key=lambda each: each[0]):
+            sentences = [sentence for _, sentence in pairs]
+            words = len(" ".join([topic, *sentences]).split())
+            if number == 0 or taken + words <= ROOM:
+                chosen.append((topic, sentences))
+                taken += words
     return chosen

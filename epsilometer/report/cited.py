@@ -48,7 +48,7 @@ def fill(folder: Path) -> list[Path]:
 
 
 def filled(text: str, page: Path) -> str:
-    """Returns the text of a page with the present figures of its tables, the verdicts that follow, and their counts.
+    """Return the text of a page with the present figures of its tables, the verdicts that follow, and their counts.
 
     Raises UserError naming the page and the figure for a missing file, heading, column or value, and unless exactly one
     row matches; also for an unknown verdict in a counted table.
@@ -116,14 +116,14 @@ def _begins(cells: list[str], row: str) -> bool:
 
 
 def _by_holm(cell: str, family: list[str]) -> str:
-    """Returns the p-value in a cell, adjusted for those in the cells of a family; cells without a number have none."""
+    """Return the p-value in a cell, adjusted for those in the cells of a family; cells without a number have none."""
     p_values = [interval(other)[0] for other in family if re.search(r"\d", other)]
     adjusted = dict(zip(p_values, holm(p_values), strict=True))
     return f"{adjusted[interval(cell)[0]]:.2g}"
 
 
 def _table(text: str, heading: str) -> tuple[list[str], list[list[str]]]:
-    """Returns head and rows of the first table under a heading; empty if there is none."""
+    """Return head and rows of the first table under a heading; empty if there is none."""
     section = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
     lines = re.search(r"(?:^\|.*\n?)+", section[1], re.MULTILINE) if section else None
     if lines is None:

@@ -20,13 +20,13 @@ def render(template: Path, context: Mapping[str, Any]) -> Markup:
 
 
 def show(section: Section, styles: Mapping[str, Any] | None = None, controls: Sequence[str] = ()) -> Markup:
-    """A section as HTML. styles: those of mechanisms; controls: the mechanisms with a known loss."""
+    """Return a section as HTML. styles: those of mechanisms; controls: the mechanisms with a known loss."""
     shared = {"section": section, "styles": styles or {}, "controls": controls}
     return render(PACKAGE / "report/section.html.j2", shared)
 
 
 def _marked(text: str) -> Markup:
-    """The text as HTML, with text in backticks as code, and text between two pairs of asterisks as strong."""
+    """Return the text as HTML, with text in backticks as code, and text between two pairs of asterisks as strong."""
     code = re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", code))
 

@@ -45,7 +45,7 @@ _BESIDE = (".curves", ".figures", ".rates", ".roc", ".texts", ".candidates")
 
 
 def read_table(run: Path, name: str) -> pl.DataFrame:
-    """A table of the audit in a folder: `estimates` (as `read`), or one of `TABLES`, over all cells.
+    """Return a table of the audit in a folder: `estimates` (as `read`), or one of `TABLES`, over all cells.
 
     Raises UserError for other names, and for a table that the audit does not have.
     """
@@ -64,7 +64,7 @@ def _files(run: Path, name: str) -> list[Path]:
 
 
 def read(run: Path) -> pl.DataFrame:
-    """The estimates of the audit in a folder: schema `ESTIMATES`, and the verdicts of `verdicts.with_overall`.
+    """Return the estimates of the audit in a folder: schema `ESTIMATES`, and the verdicts of `verdicts.with_overall`.
 
     An audit without the stages `claims` and `exact` is judged only by its guesses.
     """
@@ -73,13 +73,13 @@ def read(run: Path) -> pl.DataFrame:
 
 
 def read_claims(run: Path) -> pl.DataFrame:
-    """The worst cases of the audit in a folder: schema `CLAIMS`, without rows if there are none."""
+    """Return the worst cases of the audit in a folder: schema `CLAIMS`, without rows if there are none."""
     path = run / "data/claims.parquet"
     return tables.read(path, CLAIMS) if path.is_file() else pl.DataFrame(schema=dict(CLAIMS))
 
 
 def read_exact(run: Path) -> pl.DataFrame:
-    """The exact losses of the audit in a folder: schema `EXACT`, without rows if there are none."""
+    """Return the exact losses of the audit in a folder: schema `EXACT`, without rows if there are none."""
     files = [path for path in sorted((run / "data/exact").glob("*.parquet")) if path.suffixes[-2:-1] != [".curves"]]
     return pl.concat([pl.DataFrame(schema=dict(EXACT)), *(tables.read(path, EXACT) for path in files)])
 
@@ -92,7 +92,7 @@ def write(table: pl.DataFrame, path: Path, suffix: str | None = None, columns: S
 
 
 def rendered(table: pl.DataFrame, suffix: str, columns: Sequence[str] | None = None) -> str:
-    """Returns a table as CSV, JSON, Markdown or LaTeX (booktabs), by suffix.
+    """Return a table as CSV, JSON, Markdown or LaTeX (booktabs), by suffix.
 
     columns: by default all. Numbers have all their digits in CSV and JSON, where infinity is `inf` and "Infinity"; in
     Markdown and LaTeX they are as in `core.rounding.written`. Missing values are empty. Only JSON has columns of lists.
@@ -105,7 +105,7 @@ def rendered(table: pl.DataFrame, suffix: str, columns: Sequence[str] | None = N
 
 
 def markup(table: pl.DataFrame, suffix: str = ".md", columns: Sequence[str] | None = None) -> str:
-    """Returns these columns of a table, by default all, as Markdown (`.md`) or LaTeX (`.tex`)."""
+    """Return these columns of a table, by default all, as Markdown (`.md`) or LaTeX (`.tex`)."""
     from tabulate import tabulate  # from an extra, which CSV and JSON do not need
 
     shown = presented(table, table.columns if columns is None else columns)

@@ -83,7 +83,7 @@ class Style:
 
 
 def styles(mechanisms: Iterable[str]) -> dict[str, Style]:
-    """One fixed style for each mechanism, in the order of their names."""
+    """Return one fixed style for each mechanism, in the order of their names."""
     rounds = len(COLOURS)
     return {
         name: Style(
@@ -96,7 +96,7 @@ def styles(mechanisms: Iterable[str]) -> dict[str, Style]:
 
 
 def file_name(kind: str, dataset: str) -> str:
-    """The name of a data set's figure of a kind, without characters that file names must not hold."""
+    """Return the name of a data set's figure of a kind, without characters that file names must not hold."""
     return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', dataset)}"
 
 
@@ -140,7 +140,7 @@ class Figure:
 
 
 def legend_labels(controls: Iterable[str]) -> str:
-    """The expression of a legend's labels: names, with controls marked."""
+    """Return the expression of a legend's labels: names, with controls marked."""
     names = json.dumps(sorted(set(controls)), ensure_ascii=False)
     return f"indexof({names}, datum.label) < 0 ? datum.label : datum.label + ' (control)'"
 
@@ -157,7 +157,7 @@ def by_name(style: dict[str, Style], names: list[str], controls: Sequence[str] =
 
 
 def epsilon_axis(epsilons: pl.Series) -> alt.X:
-    """The axis of nominal epsilon, on a logarithmic scale."""
+    """Return the axis of nominal epsilon, on a logarithmic scale."""
     low, high = ends(epsilons)
     return alt.X(
         "epsilon:Q",
@@ -191,7 +191,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def specify(chart: alt.HConcatChart | alt.VConcatChart | alt.ConcatChart, datasets: dict[str, Any]) -> Specification:
-    """A chart with named data, completed by the rows of each name and the common look of figures."""
+    """Return a chart with named data, completed by the rows of each name and the common look of figures."""
     # The rows are added last: altair would copy and check them again for every layer.
     return {**chart.to_dict(), "datasets": datasets, "config": CONFIG}
 
@@ -209,10 +209,10 @@ def joined(panels: Iterable[alt.LayerChart | alt.FacetChart], datasets: dict[str
 
 @cache
 def script() -> str:
-    """The JavaScript that draws specifications in a browser (Vega, Vega-Lite, vegaEmbed), without a network."""
+    """Return the JavaScript that draws specifications in a browser (Vega, Vega-Lite, vegaEmbed), without a network."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_VEGA_LITE)
 
 
 def svg(specification: Specification) -> str:
-    """A still picture of a specification."""
+    """Return a still picture of a specification."""
     return vl_convert.vegalite_to_svg(specification, vl_version=_VEGA_LITE)

@@ -7,9 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal
 from xml.etree import ElementTree
 
@@ -37,7 +38,18 @@ from epsilometer.core.guarantees import at_budget, stored
 from epsilometer.core.json_text import for_json
 from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report import sheet
-from epsilometer.report.judged import allowed, allowed_nats, amount, by_law, counted, number, right, seen, source
+from epsilometer.report.judged import (
+    allowed,
+    allowed_nats,
+    amount,
+    by_law,
+    counted,
+    number,
+    on_scale,
+    right,
+    seen,
+    source,
+)
 
 _PLAYED = ("loss", "delta_at_4")  # measures of the guesses of one game, by attack
 _COUNTED = (Hits, AtLeast, Confident)  # data for which the least figure that would have been found can be stated
@@ -140,11 +152,25 @@ class Decision:
     candidates: int
     errors: Errors
     verdict: Verdict
+    texts: int
+    seed: int
 
     @classmethod
     def of(cls, subject: Subject, errors: Errors, verdict: Verdict) -> Decision:
-        """The decision on the audited subject."""
-        return cls(subject.name, stored(subject.epsilon), subject.design.k, errors=errors, verdict=verdict)
+        """Return the decision on the audited subject."""
+        named = (subject.name, stored(subject.epsilon), subject.design.k)
+        return cls(*named, errors=errors, verdict=verdict, texts=len(subject.pool.texts), seed=subject.design.seed)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What was judged, by name."""
+        budget = "none" if self.epsilon is None else f"{self.epsilon:g}"
+        return {
+            "texts": f"{self.texts}",
+            "privacy budget": budget,
+            "seed": f"{self.seed}",
+            "rewrites": f"{self.verdict.trials}",
+        }
 
     @property
     def exit_code(self) -> int:
@@ -172,7 +198,7 @@ class Decision:
         return most_missed(judged.misses, judged.trials, errors=self.errors)
 
     def least_loss(self, judged: Judged) -> float:
-        """The least loss that these trials would have separated from the attack's limit; infinite if none."""
+        """Return the least loss that these trials would have separated from the attack's limit; infinite if none."""
         limit = judged.limit
         if limit is None or limit.at_least or not isinstance(judged.evidence.data, _COUNTED):
             return math.inf
@@ -210,15 +236,16 @@ class Files:
     sarif: Path | None
     html: Path | None
     finding: str
+    started: float = field(default_factory=monotonic)  # JUnit XML states the duration since then
 
     def write(self, outcome: Decision | Failure) -> None:
         """Write it in every format."""
         forms: list[tuple[Path | None, Callable[[Decision | Failure], str]]] = [
             (self.json, as_json),
             (self.markdown, markdown),
-            (self.junit, junit),
+            (self.junit, partial(junit, seconds=monotonic() - self.started)),
             (self.sarif, partial(sarif, file=self.finding)),
-            (self.html, html),
+            (self.html, partial(html, seconds=monotonic() - self.started)),
         ]
         for path, form in forms:
             if path is not None:
@@ -264,7 +291,7 @@ def _headline(status: Status) -> str:
 
 
 def beyond_joined(attributes: int) -> str:
-    """The sentence on the attackers of joined attributes that the gate does not cover."""
+    """Return the sentence on the attackers of joined attributes that the gate does not cover."""
     return f"an exclusive or of {attributes + 1} attributes is not covered"
 
 
@@ -283,8 +310,8 @@ def _detectable(decision: Decision, first: Judged) -> str:
     if first.measure == "delta_at_4":
         share = f"{100 * decision.missed(first):.2g} % of trials"
         if not math.isfinite(least):
-            return f"no delta at 4 nats would have been found {power} if sure guesses may be wrong in {share}"
-        condition = f"would have been found {power} if sure guesses are wrong in at most {share}"
+            return f"no delta at 4 nats would have been found {power} if confident guesses may be wrong in {share}"
+        condition = f"would have been found {power} if confident guesses are wrong in at most {share}"
         return f"{amount(first, least)} or more {condition}"
     if math.isfinite(least):
         said = f"{amount(first, least)} or more would have been found {power}"
@@ -310,7 +337,7 @@ def _detectable(decision: Decision, first: Judged) -> str:
 
 
 def result(outcome: Decision | Failure) -> Result:
-    """The decision as data."""
+    """Return the decision as data."""
     if isinstance(outcome, Failure):
         return Result(
             mechanism=outcome.mechanism,
@@ -357,7 +384,7 @@ def result(outcome: Decision | Failure) -> Result:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema of `result`."""
+    """Return the JSON schema of `result`."""
     return Result.model_json_schema(by_alias=True)
 
 
@@ -367,7 +394,7 @@ def as_json(outcome: Decision | Failure) -> str:
 
 
 def markdown(outcome: Decision | Failure) -> str:
-    """A comment for a pull request."""
+    """Return a comment for a pull request."""
     if isinstance(outcome, Failure):
         return f"### ERROR: {outcome.name}\n\n{outcome.error}\n"
     head, *rest = lines(outcome)
@@ -384,12 +411,15 @@ def markdown(outcome: Decision | Failure) -> str:
 
 
 def _colour(status: Status) -> str:
-    """The colour of a status on the page."""
+    """Return the colour of a status on the page."""
     return "good" if status.passes else "bad" if status is Status.BEYOND else "open"
 
 
-def html(outcome: Decision | Failure) -> str:
-    """A page for people: the verdict, what decided it, and a row per limit."""
+def html(outcome: Decision | Failure, seconds: float = 0.0) -> str:
+    """Return a page for people.
+
+    The verdict, what was judged, a row per limit, and what decided. seconds: the duration.
+    """
     if isinstance(outcome, Failure):
         said = [sheet.Paragraph("ERROR: nothing was decided.", "bad"), sheet.Paragraph(outcome.error)]
         return sheet.page(f"Gate: {outcome.name}", said)
@@ -398,24 +428,27 @@ def html(outcome: Decision | Failure) -> str:
         [
             judged.status,
             judged.attack,
+            on_scale(judged),
             counted(judged),
             number(judged.point),
             allowed(judged),
-            judged.measure,
             _share(judged.row.get("precision")),
         ]
         for judged in outcome.verdict.attacks
     ]
-    heads = ["", "judged", "right, or survived", "at that rate", "allowed", "measure", "precision of masking"]
+    heads = ["", "judged", "what an attacker learns", "right, or survived", "at that rate", "allowed", "masked rightly"]
     statuses = [_colour(judged.status) for judged in outcome.verdict.attacks]
+    facts = outcome.facts | {"duration": f"{seconds:.0f} s"}
     parts: list[sheet.Block] = [
         sheet.Paragraph(head, _colour(outcome.verdict.status)),
-        *(sheet.Paragraph(line) for line in rest),
+        sheet.Paragraph(" · ".join(f"{name}: {value}" for name, value in facts.items()), "note"),
         sheet.Grid(heads, rows, statuses),
+        *(sheet.Paragraph(line) for line in rest),
         sheet.Paragraph(
-            "loss, attribute, linking, unit and worst_pair are in nats, the tail (delta_at_4) is a probability, "
-            "identifiers are a share, similarity is a mean, and a claim is 1 where it is violated. A pass is a "
-            "statement about what was run here; it never means private.",
+            "Of 100 guesses between two texts 50 are right by chance. Beside them, loss, attribute, linking, unit and "
+            "worst_pair are in nats, the tail (delta_at_4) is a probability, identifiers are a share, similarity is a "
+            "mean, and a claim is 1 where it is violated. A pass is a statement about what was run here; it never "
+            "means private.",
             "note",
         ),
     ]
@@ -423,14 +456,20 @@ def html(outcome: Decision | Failure) -> str:
 
 
 def _share(precision: Precision | None) -> str:
-    """The share of masked runs of words that touch an identifier."""
+    """Return the share of masked runs of words that touch an identifier."""
     return "" if precision is None or precision[1] is None else f"{precision[1]:.0%}"
 
 
-def junit(outcome: Decision | Failure) -> str:
-    """JUnit XML: a test case per attack; open ones are skipped."""
+def junit(outcome: Decision | Failure, seconds: float = 0.0) -> str:
+    """JUnit XML: a test case per attack; open ones are skipped. seconds: the duration.
+
+    Properties of the suite: the number of texts, the privacy budget, the seed and the number of rewrites.
+    """
+    time = f"{seconds:.3f}"
     if isinstance(outcome, Failure):
-        suite = ElementTree.Element("testsuite", name="epsilometer gate", tests="1", failures="0", errors="1")
+        suite = ElementTree.Element(
+            "testsuite", name="epsilometer gate", tests="1", failures="0", errors="1", time=time
+        )
         case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name="gate")
         ElementTree.SubElement(case, "error", message=outcome.error)
     else:
@@ -443,13 +482,19 @@ def junit(outcome: Decision | Failure) -> str:
             tests=str(len(attacks)),
             failures=str(failures),
             skipped=str(skipped),
+            time=time,
         )
+        properties = ElementTree.SubElement(suite, "properties")
+        for name, value in outcome.facts.items():
+            ElementTree.SubElement(properties, "property", name=name, value=value)
         for attack in attacks:
             case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name=attack.attack)
+            scale = on_scale(attack)
+            said = f"{seen(attack)}; {scale}" if scale else seen(attack)
             if attack.status is Status.BEYOND:
-                ElementTree.SubElement(case, "failure", message=f"{attack.status}: {seen(attack)}")
+                ElementTree.SubElement(case, "failure", message=f"{attack.status}: {said}")
             elif not attack.status.passes:
-                ElementTree.SubElement(case, "skipped", message=seen(attack))
+                ElementTree.SubElement(case, "skipped", message=said)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
@@ -490,7 +535,7 @@ def _names(verdict: Verdict) -> str:
 
 
 def _by_kind(verdict: Verdict) -> list[list[Judged]]:
-    """The judged limits by kind: one group per measure, and one per kind of identifier."""
+    """Return the judged limits by kind: one group per measure, and one per kind of identifier."""
     kinds: dict[tuple[str, str], list[Judged]] = {}
     for judged in verdict.attacks:
         name = judged.attack.removesuffix(f", {judged.shape}") if judged.measure == "identifiers" else ""
@@ -499,7 +544,7 @@ def _by_kind(verdict: Verdict) -> list[list[Judged]]:
 
 
 def _kind(kind: Sequence[Judged], status: Status) -> str:
-    """One line on a kind: the limit that decided, and others with the same status. status: of the verdict."""
+    """Return one line on a kind: the limit that decided, and others with the same status. status: of the verdict."""
     first, *others = kind
     alike = [] if first.status.passes else [other for other in others if other.status is first.status]
     return "; ".join(

@@ -27,7 +27,7 @@ _NO_COMMIT = "without a git commit"
 
 
 def facts(folder: Path) -> dict[str, str]:
-    """The date, and the profile and commit of a folder, as of now; the device of its networks' computations."""
+    """Return the date, and the profile and commit of a folder, as of now; the device of its networks' computations."""
     at = commit(folder)
     edited = ", with uncommitted changes" if at.edited else ""
     return {
@@ -40,12 +40,12 @@ def facts(folder: Path) -> dict[str, str]:
 
 
 def header(facts: Mapping[str, str]) -> Markup:
-    """The origin in one line, at the top of the page."""
+    """Return the origin in one line, at the top of the page."""
     return Markup("{date} · profile {profile} · {brief} · ").format(**facts)
 
 
 def section(facts: Mapping[str, str], run: Mapping[str, str | None] | None, lock: Path) -> Markup:
-    """The section with all facts on the origin.
+    """Return the section with all facts on the origin.
 
     run: name, id and url of the flow run; by default that of the environment's RUN. lock: the folder's dvc.lock.
     """
@@ -66,7 +66,7 @@ def _flow(run: Mapping[str, str | None]) -> Markup:
 
 
 def device(folder: Path) -> str:
-    """The devices in the records of a folder's code, and the stages where their memory ran out."""
+    """Return the devices in the records of a folder's code, and the stages where their memory ran out."""
     records = (json.loads(path.read_bytes()) for path in sorted((folder / "data" / "code").rglob("*.json")))
     named = {", ".join(record["device"].values()) for record in records if "device" in record}
     ran_out = [f"{stage} with rows halved {times}x for want of memory" for stage, times in halved(folder).items()]
@@ -74,7 +74,7 @@ def device(folder: Path) -> str:
 
 
 def profile(folder: Path) -> str:
-    """The profile of a folder: NAME for runs/NAME; `default` elsewhere."""
+    """Return the profile of a folder: NAME for runs/NAME; `default` elsewhere."""
     place = folder.resolve()
     return place.name if place.parent.name == "runs" else "default"
 

@@ -62,7 +62,7 @@ def _with_history(text: str, folder: Path) -> str:
 
 
 def _mark(file: Path) -> Markup:
-    """A comment with hashes of a history and of the code that draws it."""
+    """Return a comment with hashes of a history and of the code that draws it."""
     code = (path for kind in ("*.py", "*.j2") for path in Path(__file__).parent.rglob(kind))
     digest = hashlib.blake2b(digest_size=8)
     for path in (*sorted(code), *([file] if file.is_file() else [])):
@@ -78,7 +78,7 @@ def put(text: str, name: str, content: str) -> str:
 
 
 def header() -> str:
-    """The origin stated by the page of the current folder: date, profile and commit, as HTML.
+    """Return the origin stated by the page of the current folder: date, profile and commit, as HTML.
 
     Raises UserError if there is no page.
     """
@@ -88,5 +88,5 @@ def header() -> str:
 
 
 def emptied(text: str) -> str:
-    """The page with empty places."""
+    """Return the page with empty places."""
     return _ANY.sub(r"\1\2", text)

@@ -10,19 +10,21 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from epsilometer.report.sheet import Block, Grid, Heading, Paragraph, written
+from epsilometer.report.sheet import Block, Break, Form, Grid, Heading, Paragraph, written
 
 if TYPE_CHECKING:
     from fpdf import FPDF
 
 _FONT, _MARGIN, _SIZE = "Helvetica", 14, 9.5
+_LINE = 8.5  # height of a line to write on, in millimetres
+_SMALL = 7.0  # of digests
 _NO_DATE = datetime(1980, 1, 1, tzinfo=UTC)
 _COLOURS = {"bad": (164, 22, 26), "good": (27, 107, 58), "open": (122, 85, 0), "note": (80, 80, 80)}
 _SIGNS = str.maketrans({"≥": ">=", "≤": "<=", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"', "…": "...", "−": "-"})
 
 
 def pdf(title: str, blocks: Iterable[Block]) -> bytes:
-    """The page on A4, with a fixed date in the file, so that equal pages have equal bytes."""
+    """Return the page on A4, with a fixed date in the file, so that equal pages have equal bytes."""
     from fpdf import FPDF
 
     paper = FPDF(format="A4")
@@ -39,6 +41,10 @@ def pdf(title: str, blocks: Iterable[Block]) -> bytes:
         elif isinstance(block, Paragraph):
             bold = "B" if block.kind in ("bad", "good", "open") else ""
             _write(paper, block.text, size=_SIZE + (2 if block.kind == "lead" else 0), style=bold, kind=block.kind)
+        elif isinstance(block, Break):
+            paper.add_page()
+        elif isinstance(block, Form):
+            _form(paper, block)
         else:
             _grid(paper, block)
     return bytes(paper.output())
@@ -51,18 +57,29 @@ def _write(paper: FPDF, text: str, *, size: float, style: str = "", kind: str = 
     paper.ln(gap)
 
 
+def _form(paper: FPDF, form: Form) -> None:
+    """Labels in a column, each with its entry on a line to write on."""
+    paper.set_font(_FONT, "", _SIZE)
+    paper.set_text_color(0, 0, 0)
+    paper.set_draw_color(120, 120, 120)
+    for label, entry in form.rows:
+        paper.cell(62, _LINE, _latin(label), align="L")
+        paper.cell(0, _LINE, _latin(entry), border="B", new_x="LMARGIN", new_y="NEXT")
+
+
 def _grid(paper: FPDF, grid: Grid) -> None:
     from fpdf.enums import TableBordersLayout
     from fpdf.fonts import FontFace
 
-    paper.set_font(_FONT, "", _SIZE - 0.5)
+    size = _SMALL if grid.small else _SIZE - 0.5
+    paper.set_font(_FONT, "", size)
     paper.set_text_color(0, 0, 0)
     paper.set_draw_color(200, 200, 200)
     with paper.table(
         borders_layout=TableBordersLayout.HORIZONTAL_LINES,
         col_widths=tuple(grid.widths) or None,
         headings_style=FontFace(emphasis="BOLD"),
-        line_height=(_SIZE - 0.5) * 0.45,
+        line_height=size * 0.45,
         padding=0.5,
         text_align="LEFT",
     ) as table:

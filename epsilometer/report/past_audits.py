@@ -25,12 +25,12 @@ _SHADES = ("#0b5394", "#d55e00", "#009e73", "#a05195", "#7a7a26", "#5f5f5f")  # 
 
 
 def link(past: pl.DataFrame) -> Markup:
-    """The entry in the page's table of contents. past: schema `history.HISTORY`."""
+    """Return the entry in the page's table of contents. past: schema `history.HISTORY`."""
     return Markup('<a href="#history">Earlier audits</a>') if len(history.audits(_best(past))) > 1 else Markup()
 
 
 def section(past: pl.DataFrame) -> Markup:
-    """The section as HTML; empty for fewer than two audits. past: schema `history.HISTORY`."""
+    """Return the section as HTML; empty for fewer than two audits. past: schema `history.HISTORY`."""
     best = _best(past)
     dates = history.audits(best)
     if len(dates) < 2:

@@ -28,7 +28,7 @@ def check(path: Path) -> None:
 
 
 def of_verdict(verdict: Verdict, texts: Sequence[str], epsilon: float | None) -> pl.DataFrame:
-    """A gate's results by text, with the columns of `BY_TEXT`. texts: all, in the order of their numbers."""
+    """Return a gate's results by text, with the columns of `BY_TEXT`. texts: all, in the order of their numbers."""
     number = {text: i for i, text in enumerate(texts)}
     counts: dict[tuple[int, str], list[int]] = {}
     for judged in verdict.attacks:
@@ -51,7 +51,7 @@ def write(by_text: pl.DataFrame, files: Sequence[Path], name: str, texts: Sequen
 
 
 def lines(by_text: pl.DataFrame, texts: Sequence[str] | None = None) -> str:
-    """A JSON object per row."""
+    """Return a JSON object per row."""
     rows = by_text.to_dicts()
     if texts is not None:
         rows = [row | {"content": texts[row["text"]]} for row in rows]
@@ -59,7 +59,7 @@ def lines(by_text: pl.DataFrame, texts: Sequence[str] | None = None) -> str:
 
 
 def html(by_text: pl.DataFrame, name: str, texts: Sequence[str] | None = None) -> str:
-    """A page with a row per text, the most recognised first, with how often each attack was right."""
+    """Return a page with a row per text, the most recognised first, with how often each attack was right."""
     columns = by_text.select("epsilon", "attack").unique(maintain_order=True).rows()
     cells = {(row["text"], row["epsilon"], row["attack"]): row for row in by_text.iter_rows(named=True)}
     best = by_text.group_by("text").agg(share=(pl.col("right") / pl.col("trials")).max(), right=pl.col("right").sum())

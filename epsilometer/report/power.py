@@ -24,7 +24,7 @@ Ends = tuple[float, float]
 
 
 def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = False) -> float:
-    """Returns the probability of *disagrees* where the truth lies `against` on the wrong side of the other.
+    """Return the probability of *disagrees* where the truth lies `against` on the wrong side of the other.
 
     ends: of the cell's interval; other: of what it is compared with, for NEAR with the tolerance; losses: True if both
     are losses.
@@ -40,7 +40,7 @@ def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = 
 
 
 def power_of_share(of: int, disagrees: Callable[[int], bool], truths: tuple[float, ...]) -> float:
-    """Returns the probability of *disagrees* for a share of n texts, under the alternative where it is larger.
+    """Return the probability of *disagrees* for a share of n texts, under the alternative where it is larger.
 
     disagrees: whether that many of n do; truths: the shares under the alternatives, moved into 0 to 1.
     """

@@ -28,7 +28,7 @@ class Results(Generic[P]):
     held: dict[str, Any] = field(default_factory=dict)
 
     def table(self, path: Path | str, schema: Schema) -> pl.DataFrame:
-        """The table in a file; raises UserError if it or one of its columns is missing."""
+        """Return the table in a file; raises UserError if it or one of its columns is missing."""
         if str(path) not in self.held:
             self.held[str(path)] = tables.read(path, schema)
         table: pl.DataFrame = self.held[str(path)]
@@ -39,7 +39,7 @@ class Results(Generic[P]):
         return str(path) in self.held or Path(path).is_file()
 
     def tables(self, paths: Iterable[Path | str], schema: Schema) -> pl.DataFrame:
-        """The tables in these files in one; without rows if there are no files."""
+        """Return the tables in these files in one; without rows if there are no files."""
         return pl.concat([pl.DataFrame(schema=dict(schema)), *(self.table(path, schema) for path in paths)])
 
     @property
@@ -50,13 +50,13 @@ class Results(Generic[P]):
         return self.table("data/estimates.parquet", ESTIMATES).sort("dataset", "attack", "mechanism", "epsilon")
 
     def record(self, path: Path | str) -> Any:
-        """The content of a JSON file."""
+        """Return the content of a JSON file."""
         if str(path) not in self.held:
             self.held[str(path)] = json.loads(Path(path).read_text(encoding="utf-8"))
         return self.held[str(path)]
 
     def audited(self, dataset: str) -> pl.DataFrame:
-        """The prepared texts of the audited split, in the order in which candidates number them."""
+        """Return the prepared texts of the audited split, in the order in which candidates number them."""
         return paths.audited(self.params, dataset, self.table)
 
     @property
@@ -65,12 +65,12 @@ class Results(Generic[P]):
         return [name for name, dataset in self.params.datasets.items() if dataset.public]
 
     def texts(self, dataset: str) -> list[str]:
-        """The texts that candidates number; raises UserError unless the data set is public."""
+        """Return the texts that candidates number; raises UserError unless the data set is public."""
         self._check_public(dataset)
         return self.audited(dataset)["text"].to_list()
 
     def shown(self, table: pl.DataFrame) -> pl.DataFrame:
-        """A table with texts, unchanged; raises UserError unless all its data sets are public."""
+        """Return a table with texts, unchanged; raises UserError unless all its data sets are public."""
         for dataset in table["dataset"].unique().sort():
             self._check_public(dataset)
         return table

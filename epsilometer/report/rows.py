@@ -23,7 +23,7 @@ TAIL_ALLOWED = 0.01  # largest delta at 4 nats of ranked mechanisms: publishing 
 
 
 def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
-    """A row per data set, mechanism and epsilon: the strongest attack on what is released, and its numbers.
+    """Return a row per data set, mechanism and epsilon: the strongest attack on what is released, and its numbers.
 
     optimal: False if the optimal adversary attacked other mechanisms but not this one.
     """
@@ -49,7 +49,10 @@ def by_equal_length(exact: pl.DataFrame) -> pl.DataFrame:
 
 
 def exactly(row: Mapping[str, Any]) -> str:
-    """The average of a row of `EXACT`: `11.68 ± 0.02`, `at least 8.20`; without an error that two decimals hide."""
+    """Return the average of a row of `EXACT`.
+
+    `11.68 ± 0.02`, `at least 8.20`; without an error that two decimals hide.
+    """
     if row["method"].startswith(AT_LEAST):
         return f"at least {unbounded(row['average_low'], DOWN)}"
     shown = unbounded(row["average"])
@@ -60,13 +63,16 @@ def exactly(row: Mapping[str, Any]) -> str:
 
 
 def followed(exact: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
-    """The exact losses without those of cells whose rewrites depart from the law: they do not describe the code."""
+    """Return the exact losses without those of cells whose rewrites depart from the law.
+
+    They do not describe the code.
+    """
     departed = estimates.filter("departs").select(CELL).unique()
     return exact.join(departed, on=CELL, how="anti", nulls_equal=True, maintain_order="left")
 
 
 def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
-    """A row per data set, mechanism and epsilon: the bounds on delta at 4 nats, `tail_low` and `tail`.
+    """Return a row per data set, mechanism and epsilon: the bounds on delta at 4 nats, `tail_low` and `tail`.
 
     Both by the law of what is released, over all pairs of the texts by which mechanisms are compared; only `tail` by
     the law of latents, which bounds the text's; only `tail_low` by attacks, over all trials, if there is no law or
@@ -138,7 +144,10 @@ def unbeaten(
 
 
 def within_ceiling(estimates: pl.DataFrame) -> pl.DataFrame:
-    """The estimates with loss, point and upper clipped at the ceiling: nothing above it can be shown or compared."""
+    """Return the estimates with loss, point and upper clipped at the ceiling.
+
+    Nothing above it can be shown or compared.
+    """
     return estimates.with_columns(pl.min_horizontal(c, "ceiling").alias(c) for c in ("loss", "point", "upper"))
 
 
@@ -152,7 +161,7 @@ def unread(outputs: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
 
 
 def hardly_read(outputs: pl.DataFrame) -> dict[str, list[str]]:
-    """The same for each mechanism, over the data sets: `queries: 80.0% of the words unknown`."""
+    """Return the same for each mechanism, over the data sets: `queries: 80.0% of the words unknown`."""
     shares: dict[str, list[str]] = {}
     for (dataset, mechanism), parts in unread(outputs).items():
         shares.setdefault(mechanism, []).extend(f"{dataset}: {what}" for what in parts)

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from epsilometer.report.bars import Bars
 from epsilometer.report.table import Table
 
 if TYPE_CHECKING:  # drawing takes a second to import, and not every section has a figure
     from epsilometer.report.figures import Figure
-
-
-NEXT = "Next"  # the topic of the next steps, which stays on the first screen longest
 
 
 @dataclass(frozen=True)
@@ -23,8 +21,9 @@ class Section:
     link: its name in the page's table of contents.
     heading: its title.
     words: paragraphs; text in backticks is code, between two pairs of asterisks strong.
-    blocks: tables and figures in their order.
-    first_screen: topics with a sentence each, shown at the top of the page as far as there is room.
+    blocks: bars, tables and figures in their order.
+    first_screen: topics with a sentence each, shown at the top of the page as far as there is room; sentences of one
+        topic follow each other.
     alarm: if the first screen must look like an alarm.
     legend: if the mechanisms are listed above the blocks, to be highlighted in all figures.
     folded: if the page shows only its title until a reader opens it: evidence.
@@ -34,7 +33,7 @@ class Section:
     link: str
     heading: str
     words: Sequence[str] = ()
-    blocks: Sequence[Table | Figure] = ()
+    blocks: Sequence[Table | Figure | Bars] = ()
     first_screen: Sequence[tuple[str, str]] = ()
     alarm: bool = False
     legend: bool = False

@@ -11,7 +11,7 @@ from epsilometer.report.table import Table
 
 
 def section(params: ProjectParams, own: Mapping[str, str], datasets: Sequence[Mapping[str, Any]] = ()) -> Section:
-    """The settings behind the results. own: settings of a study; datasets: the study's rows on its data sets."""
+    """Return the settings behind the results. own: settings of a study; datasets: the study's rows on its data sets."""
     audit = params.audit
     settings = {**own, "alpha": f"{audit.alpha:g}", "seed": f"{audit.seed}", "round": f"{audit.round}"}
     sources = [

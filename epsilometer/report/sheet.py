@@ -19,6 +19,10 @@ h1 { font-size: 1.5rem; line-height: 1.2; margin: .2rem 0 .6rem; }
 h2 { font-size: 1.1rem; margin: 1.1rem 0 .3rem; }
 p { margin: .3rem 0 .5rem; }
 .lead { font-size: 1.1rem; } .note { color: var(--muted); font-size: .9rem; }
+.form { border-collapse: collapse; width: 100%; } .form th { font-weight: normal; text-align: left; width: 34%; }
+.form td, .form th { border-bottom: 1px solid var(--line); height: 1.9rem; padding: .2rem 0; vertical-align: bottom; }
+.digest { font-size: .75rem; } .digest td { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
+hr { border: 0; border-top: 1px solid var(--line); break-after: page; margin: 1.6rem 0; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; margin: .3rem 0 .6rem; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .2rem .6rem .2rem 0; text-align: left; vertical-align: top; }
@@ -29,6 +33,7 @@ td { overflow-wrap: break-word; }
 @page { size: A4; margin: 12mm; }
 @media print {
   :root { color-scheme: light; --line: #c8c8c8; --muted: #444; --bad: #a4161a; --good: #1b6b3a; --open: #7a5500; }
+  hr { visibility: hidden; margin: 0; }
   body { font-size: 8.5pt; line-height: 1.3; max-width: none; padding: 0; } tr { break-inside: avoid; }
   h1 { font-size: 14pt; } h2 { break-after: avoid; font-size: 10pt; margin: .6rem 0 .2rem; }
 }
@@ -52,19 +57,35 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. kinds: of the first cell of each row, as for a paragraph. widths: of the columns on paper, in parts."""
+    """A table. kinds: of the first cell of each row, as for a paragraph. widths: of the columns on paper, in parts.
+
+    small: in small letters, as digests are.
+    """
 
     heads: Sequence[str]
     rows: Sequence[Sequence[object]]
     kinds: Sequence[str] = ()
     widths: Sequence[int] = ()
+    small: bool = False
 
 
-Block = Heading | Paragraph | Grid
+@dataclass(frozen=True)
+class Form:
+    """Labels, each with its entry, or with a line to fill in by hand where the entry is empty."""
+
+    rows: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Break:
+    """The end of a page on paper."""
+
+
+Block = Heading | Paragraph | Grid | Form | Break
 
 
 def page(title: str, blocks: Iterable[Block]) -> str:
-    """The page, as HTML."""
+    """Return the page, as HTML."""
     body = "\n".join(_html(block) for block in blocks)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -74,7 +95,7 @@ def page(title: str, blocks: Iterable[Block]) -> str:
 
 
 def written(value: object) -> str:
-    """A cell as text."""
+    """Return a cell as text."""
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
@@ -83,13 +104,23 @@ def _html(block: Block) -> str:
         return f"<h2>{escape(block.text)}</h2>"
     if isinstance(block, Paragraph):
         return f"<p{_class(block.kind)}>{escape(block.text)}</p>"
+    if isinstance(block, Break):
+        return "<hr>"
+    if isinstance(block, Form):
+        entries = "".join(
+            f'<tr><th scope="row">{escape(label)}</th><td>{escape(entry)}</td></tr>\n' for label, entry in block.rows
+        )
+        return f'<table class="form"><tbody>\n{entries}</tbody></table>'
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.heads)
     lines = []
     for number, row in enumerate(block.rows):
         first = block.kinds[number] if number < len(block.kinds) else ""
         lines.append("<tr>" + "".join(_cell(cell, "" if i else first) for i, cell in enumerate(row)) + "</tr>")
     body = "\n".join(lines)
-    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+    small = ' class="digest"' if block.small else ""
+    return (
+        f'<div class="scroll"><table{small}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+    )
 
 
 def _cell(value: object, kind: str) -> str:

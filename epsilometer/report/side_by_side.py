@@ -26,7 +26,7 @@ _MOVED = {"dataset": pl.String, "mechanism": pl.String, "epsilon": pl.Float64, "
 
 
 def moved(before: Mapping[Row, Measured], now: Mapping[Row, Measured]) -> pl.DataFrame:
-    """The rows that two audits share: `ROW`, p_value (corrected) and moved (a verdict of `drift`).
+    """Return the rows that two audits share: `ROW`, p_value (corrected) and moved (a verdict of `drift`).
 
     Without rows of different numbers of candidates. p_value is null if too few trials could have shown a change.
     """
@@ -50,7 +50,7 @@ def compare(first: pl.DataFrame, other: pl.DataFrame, tested: pl.DataFrame) -> p
 
 
 def compare_exact(first: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-    """The exact losses of two audits side by side, as `compare`; they have an error, but no confidence.
+    """Return the exact losses of two audits side by side, as `compare`; they have an error, but no confidence.
 
     change: the second average minus the first; apart: True if they differ by more than their errors.
     """

@@ -51,7 +51,7 @@ class Table:
     opens it. page_only: not in the Markdown file; off_page: only there. texts: it holds texts of public data sets,
     which are wide, and in no Markdown file; a part with markup is `Markup`. picture: the name of a figure of its
     section that the Markdown file shows above it. stacked: on a phone a row's cells are below its first, so that all
-    are visible.
+    are visible. anchors: the id of each row on the page, to which other tables link.
     """
 
     heading: str
@@ -63,6 +63,7 @@ class Table:
     texts: bool = False
     stacked: bool = False
     picture: str | None = None
+    anchors: Sequence[str] = ()
     kind: ClassVar[str] = "table"
 
     @property
@@ -76,33 +77,34 @@ class Table:
         return bool(self.rows) and not (self.page_only or self.texts)
 
     def markdown(self) -> str:
-        """The table in Markdown."""
+        """Return the table in Markdown."""
         frame = markup(pl.DataFrame(self.rows, infer_schema_length=None)).rstrip("\n")
         image = self.picture and f"![{self.heading}]({self.picture}.svg)"
         return "\n\n".join(filter(None, (f"## {self.heading}", self.caption, image, frame)))
 
     def html(self) -> dict[str, Any]:
-        """The context of `section.html.j2`: heads with their classes, and rows with their classes and cells."""
+        """Return the context of `section.html.j2`: heads with their classes, and rows with their classes and cells."""
         cells = {name: [_text(name, row.get(name)) for row in self.rows] for name in self.columns}
         heads = [(_head(name), _class(shown)) for name, shown in cells.items()]
         styles = [style for _, style in heads]
         rows = []
-        for row in zip(*cells.values(), strict=True):
+        for number, row in enumerate(zip(*cells.values(), strict=True)):
             shown = [
                 (name, text, _cell(text, style), style) for name, text, style in zip(cells, row, styles, strict=True)
             ]
-            rows.append({"violated": VIOLATED in row, "cells": shown})
+            anchor = self.anchors[number] if self.anchors else ""
+            rows.append({"violated": VIOLATED in row, "cells": shown, "anchor": anchor})
         return {"heads": heads, "rows": rows}
 
 
 def records(rows: pl.DataFrame | Iterable[Mapping[str, Any]], columns: str) -> list[dict[str, str]]:
-    """A record per row, by the headings and formats of these columns."""
+    """Return a record per row, by the headings and formats of these columns."""
     every = rows.iter_rows(named=True) if isinstance(rows, pl.DataFrame) else rows
     return [record(row, columns) for row in every]
 
 
 def record(row: Mapping[str, Any], columns: str) -> dict[str, str]:
-    """The text of these columns of a row, by heading."""
+    """Return the text of these columns of a row, by heading."""
     cells = {}
     for column in columns.split(" | "):
         heading, _, before = column[: column.index("{")].rpartition(": ")
@@ -127,7 +129,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _head(name: str) -> str:
-    """A column's name as the page writes it: `Nominal ε`, `δ at 4 nats`."""
+    """Return a column's name as the page writes it: `Nominal ε`, `δ at 4 nats`."""
     name = name.replace("_", " ").replace("delta", "δ").replace(" epsilon", " ε")
     return "Nominal ε" if name == "epsilon" else name if name.startswith("δ") else name[:1].upper() + name[1:]
 
@@ -141,7 +143,7 @@ def _class(shown: Sequence[str]) -> str:
 
 
 def _cell(text: str, style: str) -> Markup:
-    """The cell, with a number's remark muted; a violated claim also has a mark besides its colour."""
+    """Return the cell, with a number's remark muted; a violated claim also has a mark besides its colour."""
     if isinstance(text, Markup):
         return text
     if text == VIOLATED:
@@ -152,8 +154,16 @@ def _cell(text: str, style: str) -> Markup:
     return Markup('{}<span class="muted">{}</span>').format(text[: aside.start()], text[aside.start() :])
 
 
+def anchor(dataset: str, mechanism: str, epsilon: float | None) -> str:
+    """Return the id of the row of a cell's evidence, without characters that an id must not hold."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", f"evidence-{dataset}-{mechanism}-{wording.budget(epsilon)}")
+
+
 def by_budget(table: pl.DataFrame, cell: Callable[[pl.DataFrame], str]) -> Iterator[Table]:
-    """A table per data set: a row per mechanism, in the order of the rows, and a column per budget. cell: its text."""
+    """Yield a table per data set: a row per mechanism, in the order of the rows, and a column per budget.
+
+    cell: its text, or the text with markup.
+    """
     for (dataset,), rows in table.group_by("dataset", maintain_order=True):
         shown = []
         for (mechanism,), cells in rows.group_by("mechanism", maintain_order=True):

@@ -44,7 +44,7 @@ class Claim(NamedTuple):
 
 
 def tallied(text: str) -> str:
-    """Returns the text of a page with its claims counted. Raises UserError as `claims` does."""
+    """Return the text of a page with its claims counted. Raises UserError as `claims` does."""
     return _TALLY.sub(lambda _: f"<!-- tally -->\n{_table(list(claims(text)))}\n<!-- end -->", text)
 
 

@@ -11,14 +11,14 @@ _SINGLE = "rewrite"  # the stage with a row for each entry: the time of a mechan
 
 
 def total(seconds: Mapping[str, float]) -> str:
-    """A sentence on all stages; seconds: by stage, of those that ran here."""
+    """Return a sentence on all stages; seconds: by stage, of those that ran here."""
     if not seconds:
         return "None of its stages ran in this folder: what they took is not known."
     return f"{len(seconds)} stages ran here, in {sum(seconds.values()) / 60:,.0f} minutes of processor time."
 
 
 def table(seconds: Mapping[str, float]) -> Table:
-    """A row per stage, the longest first; for `rewrite` a row per entry."""
+    """Return a row per stage, the longest first; for `rewrite` a row per entry."""
     of_stage = defaultdict[str, list[float]](list)
     for stage, time in seconds.items():
         name, _, entry = stage.partition("@")

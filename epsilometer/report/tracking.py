@@ -49,7 +49,7 @@ def track(audit: pl.DataFrame | str | Path) -> None:
 
 
 def _metrics(table: pl.DataFrame) -> dict[str, float]:
-    """The metrics to log, by name; characters that MLflow refuses in a name become underscores."""
+    """Return the metrics to log, by name; characters that MLflow refuses in a name become underscores."""
     metrics = {}
     for row in table.iter_rows(named=True):
         parts = [_part(row[column]) for column in _NAME if row.get(column) is not None]

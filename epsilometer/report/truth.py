@@ -45,7 +45,7 @@ def write(table: pl.DataFrame, path: Path) -> None:
 
 
 def beside(part: pl.DataFrame) -> pl.DataFrame:
-    """A row per mechanism, a column per estimator."""
+    """Return a row per mechanism, a column per estimator."""
     rows = []
     for (name,), lines in part.group_by("mechanism", maintain_order=True):
         figures = lines.row(0, named=True)

@@ -11,29 +11,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, rounded
+from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, beside, rounded
 
+CHANCE = 50.0  # right guesses of 100 between two texts by an attacker who has learnt nothing
+FEW = 30  # cases; a share of fewer is shown as a count
 _NAMED = 6  # names in one sentence; the rest is counted
 _APART = 1.01  # times the lower end; a closer upper end is the same figure
 
 
 def nats(value: float, ceiling: float = math.inf, way: str = NEAREST) -> str:
-    """A loss with two decimals; `above` the ceiling if it is not finite. way: of `rounding.rounded`."""
+    """Return a loss with two decimals; `above` the ceiling if it is not finite. way: of `rounding.rounded`."""
     return f"{rounded(value, 2, way):.2f}" if math.isfinite(value) else f"above {rounded(ceiling, 2, DOWN):.2f}"
 
 
 def proved(loss: float, ceiling: float = math.inf) -> str:
-    """A loss that is a lower bound, or a ceiling of lower bounds: never rounded up."""
+    """Return a loss that is a lower bound, or a ceiling of lower bounds: never rounded up."""
     return nats(loss, ceiling, DOWN)
 
 
 def bounded(loss: float, ceiling: float = math.inf) -> str:
-    """A loss that is an upper bound: never rounded down."""
+    """Return a loss that is an upper bound: never rounded down."""
     return nats(loss, ceiling, UP)
 
 
 def unbounded(loss: float | None, way: str = NEAREST) -> str:
-    """A loss with two decimals; `∞` if some output is possible under only one input, `–` without a loss."""
+    """Return a loss with two decimals; `∞` if some output is possible under only one input, `–` without a loss."""
     if loss is None:
         return "–"
     if abs(loss) < 1e300:
@@ -92,24 +95,24 @@ def rough(value: float) -> str:
 
 
 def budget(epsilon: float | None) -> str:
-    """A nominal epsilon as written everywhere: `0.5`, `2,500`; a dash for a mechanism without a budget."""
+    """Return a nominal epsilon as written everywhere: `0.5`, `2,500`; a dash for a mechanism without a budget."""
     if epsilon is None:
         return "–"
     return f"{epsilon:,.6f}".rstrip("0").rstrip(".") if epsilon >= 1e-4 else f"{epsilon:g}"
 
 
 def share(part: float, way: str = NEAREST) -> str:
-    """A share in percent with one decimal: `57.4 %`, without a line break. way: of `rounding.rounded`."""
+    """Return a share in percent with one decimal: `57.4 %`, without a line break. way: of `rounding.rounded`."""
     return f"{rounded(100 * part, 1, way):.1f}\N{NO-BREAK SPACE}%"
 
 
 def share_proved(part: float) -> str:
-    """A share that is a lower bound: never rounded up."""
+    """Return a share that is a lower bound: never rounded up."""
     return share(part, DOWN)
 
 
 def tail_words(low: float | None, high: float | None) -> str:
-    """The bounds on delta at 4 nats: `0.18`, `≥ 0.12` by attacks, `≤ 0.3` by latents, `not testable`.
+    """Return the bounds on delta at 4 nats: `0.18`, `≥ 0.12` by attacks, `≤ 0.3` by latents, `not testable`.
 
     If the bounds differ, both are given: `0.1 to 0.3`.
     """
@@ -123,13 +126,13 @@ def tail_words(low: float | None, high: float | None) -> str:
 
 
 def _digits(part: float, way: str) -> str:
-    """A probability with three digits; the last bits of the float do not count."""
+    """Return a probability with three digits; the last bits of the float do not count."""
     slack = {DOWN: 1 + 1e-9, UP: 1 - 1e-9}[way]
     return f"{float(Context(3, way).create_decimal_from_float(part * slack)):.3g}"
 
 
 def p_value(p: float) -> str:
-    """A p-value: `0.013`, `3 × 10⁻¹²`."""
+    """Return a p-value: `0.013`, `3 × 10⁻¹²`."""
     if p >= 0.001:
         return f"{p:.3f}".rstrip("0").rstrip(".")
     if p == 0:
@@ -139,7 +142,7 @@ def p_value(p: float) -> str:
 
 
 def confidence(alpha: float, sides: int = 1) -> str:
-    """The confidence of one end of an interval, or of both: `99.5 %`."""
+    """Return the confidence of one end of an interval, or of both: `99.5 %`."""
     return f"{100 * (1 - sides * alpha / 2):g} %"
 
 
@@ -154,13 +157,40 @@ def of_100(chance: float, way: str = UP) -> str:
     return f"{per_100(chance, way):g} of 100"
 
 
+def guesses(loss: float, way: str = UP) -> float:
+    """Return the right guesses of 100 between two texts at a loss in nats. An upper bound is rounded UP."""
+    return per_100(success_bound(loss, 2), way)
+
+
+def guesses_beside(loss: float, allowed: float, way: str) -> str:
+    """Return the right guesses of 100 at a loss, never rounded across those at the allowed loss: `71.4`."""
+    shown, limit = (100 * success_bound(nats, 2) for nats in (loss, allowed))
+    return beside(shown, limit, way, 1).removesuffix(".0")
+
+
+def in_guesses(loss: float, way: str = UP) -> str:
+    """Return a loss on the page's one scale: `73.2 of 100 guesses (1.00 nats)`. An upper bound is rounded UP."""
+    return f"{guesses(loss, way):g} of 100 guesses ({unbounded(loss, way)} nats)"
+
+
+def survived(count: int, of: int, high: float | None = None) -> str:
+    """Return a share of cases; the counts where there are fewer than FEW: `0 of 3; up to 83 % cannot be ruled out`.
+
+    high: the upper bound of the share; None where there is none.
+    """
+    if of >= FEW:
+        return share(count / of)
+    ruled = "" if high is None else f"; up to {math.ceil(100 * high - 1e-9)}\N{NO-BREAK SPACE}% cannot be ruled out"
+    return f"{count:,} of {of:,}{ruled}"
+
+
 def inflected(number: float, singular: str, plural: str) -> str:
-    """The word that agrees with this number: `nat` or `nats`, `is` or `are`."""
+    """Return the word that agrees with this number: `nat` or `nats`, `is` or `are`."""
     return singular if number == 1 else plural
 
 
 def plural(noun: str) -> str:
-    """The plural of a kind of identifier: names, e-mail addresses."""
+    """Return the plural of a kind of identifier: names, e-mail addresses."""
     return noun + ("es" if noun.endswith("s") else "s")
 
 
@@ -192,7 +222,7 @@ def at_budgets(cells: Iterable[tuple[str, float | None]], audited: Iterable[tupl
 
 
 def _by_name(cells: Iterable[tuple[str, float | None]]) -> dict[str, set[float]]:
-    """The budgets of each mechanism; none for a mechanism without a budget."""
+    """Return the budgets of each mechanism; none for a mechanism without a budget."""
     budgets: dict[str, set[float]] = {}
     for name, epsilon in cells:
         budgets.setdefault(name, set()).update(set() if epsilon is None else {epsilon})

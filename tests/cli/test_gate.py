@@ -82,7 +82,9 @@ def test_a_mechanism_that_publishes_a_tenth_passes_by_its_loss_and_not_by_its_ta
     assert gate(*tenth, "--limit", "which_text=1.0") == 1
     out = capsys.readouterr().out
     assert "a delta at 4 nats of 0." in out
-    assert re.search(r"would have been found with probability 0.95 if sure guesses are wrong in at most [\d.]+ %", out)
+    assert re.search(
+        r"would have been found with probability 0.95 if confident guesses are wrong in at most [\d.]+ %", out
+    )
     rows = {row.attack: row for row in Result.model_validate_json(Path("g.json").read_text()).attacks}
     assert (rows["lexical"].status, rows["lexical"].measure, rows["lexical"].misses) == (
         "not exceeded by these attacks",

@@ -22,7 +22,7 @@ from epsilometer.report.body import ROOM, Body, first_screen
 from epsilometer.report.figures import Figure
 from epsilometer.report.origin import header
 from epsilometer.report.page import put
-from epsilometer.report.section import NEXT, Section
+from epsilometer.report.section import Section
 from epsilometer.report.wording import proved
 from epsilometer.studies.texts.report.results import TextResults
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, build_page, estimates, frame, settings
@@ -121,12 +121,14 @@ def test_the_page_lists_its_sections(elements: Elements) -> None:
     """Each link leads to a section, in the page's order; what has no tables has neither."""
     ids = [attributes["id"] for tag, attributes in elements.tags if tag == "section"]
     links = [str(attributes["href"]) for tag, attributes in elements.tags if tag == "a"]
-    assert links == [f"#{name}" for name in ids]
-    assert len(ids) == len(_OF_TEXTS) - 4 + len(["check", "reading", "settings"])
+    assert links[: len(ids)] == [f"#{name}" for name in ids]
+    assert {link.removeprefix("#") for link in links[len(ids) :]} <= {each.get("id") for _, each in elements.tags}
+    assert len(ids) == len(_OF_TEXTS) - 4 + len(["check", "reading", "settings", "licences"])
+    assert ids[-1] == "licences"
     assert {"identifiers", "possible", "sweeps", "kept", "anonymity", "training"}.isdisjoint(ids)
 
 
-def test_the_first_screen_is_read_in_half_a_minute(built: Path, tmp_path: Path) -> None:
+def test_the_first_screen_is_read_in_two_minutes(built: Path, tmp_path: Path) -> None:
     """What stands above the first section, once the page says where it comes from; a long title leaves less room."""
     facts = {
         "date": "2026-11-24 03:18 UTC",
@@ -139,18 +141,19 @@ def test_the_first_screen_is_read_in_half_a_minute(built: Path, tmp_path: Path) 
         return " ".join(Elements(text[text.index("<header>") : text.index("</header>")]).text).split()
 
     assert len(words(built / "audit.html")) <= ROOM
-    assert {"letters", "queries", "Next"} <= {*words(built / "audit.html")}
-    long = bare(frame(("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM)))
-    build_page(replace(long, params=settings(title="word " * 90)), tmp_path / "audit.html", tmp_path / "figures")
-    assert len(words(tmp_path / "audit.html")) <= ROOM
+    assert {"Audited", "letters", "queries", "Next:"} <= {*words(built / "audit.html")}
 
 
-def test_what_to_do_next_stays_on_the_first_screen() -> None:
-    answers = [(f"data set {number}", "word " * 20) for number in range(8)]
-    section = Section(
-        "decision", "Decision", "May it be released?", first_screen=[*answers, (NEXT, "Release nothing.")]
+def test_every_answer_is_on_the_first_screen_and_other_topics_as_far_as_there_is_room() -> None:
+    answers = [(f"data set {number}", "word " * 40) for number in range(8)]
+    decision = Section("decision", "Decision", "May it be released?", first_screen=answers)
+    questions = Section(
+        "questions", "Questions", "", first_screen=[("Questions", "one"), ("Membership", "word " * 300)]
     )
-    assert first_screen(Body("title", [section], [], [], [])) == [*answers[:4], (NEXT, "Release nothing.")]
+    shown = first_screen(Body("title", [decision, questions], [], [], []))
+    assert shown == [(topic, [sentence]) for topic, sentence in answers]
+    few = first_screen(Body("title", [replace(decision, first_screen=answers[:2]), questions], [], [], []))
+    assert [topic for topic, _ in few] == ["data set 0", "data set 1", "Questions"]
 
 
 def test_a_bare_audit_has_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +164,7 @@ def test_a_bare_audit_has_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     build_page(results, tmp_path / "audit.html", tmp_path / "figures")
     page = Elements((tmp_path / "audit.html").read_text(encoding="utf-8"))
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
-    assert ids == ["decision", "curves", "claims", "reading", "settings"]
+    assert ids == ["decision", "basis", "curves", "claims", "reading", "settings", "licences"]
     assert saved == ["curves-queries"]
 
 

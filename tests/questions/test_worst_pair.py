@@ -49,7 +49,7 @@ def forgets(text: str, epsilon: float, rng: np.random.Generator) -> str:
 def test_a_rare_word_that_passes_is_found() -> None:
     """Of pairs of texts half differ in it, and one canary in ten: the others lose nothing.
 
-    Where the word is not seen the attack guesses at random, so its success rate shows less than its surest guesses.
+    Where the word is not seen the attack guesses at random, so its success rate shows less than confident guesses.
     """
     table = audit_worst(TEXTS, forgets, [1.0], ["lexical"], trials=1000)
     assert table["pairs"].to_list() == [ANY, EQUAL, ONE_WORD]

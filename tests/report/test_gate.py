@@ -63,7 +63,7 @@ def read(decision: Decision) -> Result:
     data = Result.model_validate_json(as_json(decision))
     said = [markdown(decision), html(decision), junit(decision)]
     findings = json.loads(sarif(decision, "mine.py"))["runs"][0]["results"]
-    suite = ElementTree.fromstring(junit(decision))
+    suite = ElementTree.fromstring(junit(decision, 1.25))
     assert len(findings) == len(data.attacks) == int(suite.get("tests", 0))
     for row, finding in zip(data.attacks, findings, strict=True):
         assert all(row.attack in form for form in said)
@@ -221,3 +221,20 @@ def test_a_loss_of_a_users_file_is_in_nats(tmp_path: Path) -> None:
     assert row.point == pytest.approx(math.log(9 * 0.3 / 0.7))
     assert "at most 1.00 nats are allowed" in lines(decision)[1]
     assert "1.35 nats at that rate" in lines(decision)[1]
+
+
+def test_the_page_and_junit_say_what_was_judged_and_for_how_long_on_the_reports_scale() -> None:
+    """The identity is always right: 100 of 100 guesses, where one nat allows 73.1."""
+    decision = decided(SHOWN, {"which_text": 1.0})
+    suite = ElementTree.fromstring(junit(decision, 1.25))
+    facts = {each.get("name"): each.get("value") for each in suite.iter("property")}
+    assert suite.get("time") == "1.250"
+    rewrites = str(decision.verdict.trials)
+    assert facts == {"texts": str(len(TEXTS)), "privacy budget": "1", "seed": "0", "rewrites": rewrites}
+    (failure,) = suite.iter("failure")
+    scale = "100 of 100 guesses between two, 73.1 allowed"
+    assert scale in str(failure.get("message"))
+    page = html(decision, 61.0)
+    assert scale in page
+    assert f"texts: {len(TEXTS)} · privacy budget: 1 · seed: 0 · rewrites: {rewrites} · duration: 61 s" in page
+    assert page.index("<table") < page.index(lines(decision)[2][:30].replace("&", "&amp;")), "what was seen, then why"

@@ -227,7 +227,7 @@ def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
         return between(shown=True, **cell.no_law)
     needed = fewest_without(allowed, cell.alpha)
     more = _counted(needed) if best["trials"] < needed else None
-    return between(why="the surest guesses may lie on either side", needed=more, settles=_TRIALS)
+    return between(why="the most confident guesses may lie on either side", needed=more, settles=_TRIALS)
 
 
 def of_kind(

@@ -1,6 +1,9 @@
 """Adversarial back-translation (Xu 2019, as IDT's appendix C does it): an encoder-decoder trained to write round trips
 of texts from states in which an adversary cannot read an attribute.
 
+In plain words it rewrites each text by a network trained so that another network no longer recognises a private
+attribute.
+
 The stage `rewriters` trains the model (`shared/adversarial_rewriter.py`); this mechanism rewrites every sentence with
 it, as `round_trip` does. An adversary that failed in training says nothing about an adversary trained on rewrites.
 Nothing is claimed.

@@ -1,5 +1,7 @@
 """Back-translation: every sentence is translated into another language and back (a baseline of IDT, section 5).
 
+In plain words it translates each sentence into another language and back.
+
 The published baseline uses Helsinki-NLP/opus-mt-en-fr and -fr-en with their default number of beams. Here any two
 Marian models work, the number of beams is a setting, and hypotheses are ranked by their mean log-probability
 (`models/beam_search.py`). Nothing is claimed.

@@ -1,5 +1,7 @@
 """BAE-R: important words are replaced by what a masked language model expects (Garg and Ramakrishnan, EMNLP 2020).
 
+In plain words it replaces the words that reveal most by words that a language model expects in their place.
+
 Candidates are the 50 likeliest whole words at the word's place with the same tag; nouns and verbs may replace each
 other. In a window of 15 words, the text's similarity to the original must stay at or above .936338 = 1 - .2 / pi, the
 angular similarity equal to the authors' threshold of .8.

@@ -1,5 +1,7 @@
 """A deployed service: a chat with one prompt behind an OpenAI-compatible endpoint, or any HTTP service, by a template.
 
+In plain words it sends each text to a service and releases the service's answer.
+
 Every trial of a text is a separate request, since a service may answer the same text differently. The answer is stored
 under the request and the number of the trial's draw, which comes from its random stream, so that repeating an audit
 sends no request twice (`models.endpoint`). The service's randomness is its own; a seed of the audit does not affect it.

@@ -1,5 +1,8 @@
 """IDT: a few replaced words, after which classifiers of a private attribute err and those of a task do not.
 
+In plain words it replaces a few words so that classifiers no longer recognise a private attribute and still recognise a
+useful one.
+
 Faustini, Tonni, McIver, Xu and Dras, "IDT", Computational Linguistics 2025, algorithm 1. It makes no claim: nothing is
 proved about the released text, and an attacker trained on rewrites recovers much of the attribute. Labels are the true
 ones if they are given (`shared/truths.py`), as in the paper's algorithm, else the auxiliaries' predictions: a text of a

@@ -1,5 +1,7 @@
 """A language model infers the private labels from a text, rewrites it so that they cannot be inferred, and repeats.
 
+In plain words it has a language model guess the private attribute and rewrite the text until it guesses wrong.
+
 Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846): in each round the model infers the labels,
 quoting the words that gave them away, and is then asked to rewrite the text given these inferences; at most 3 rounds,
 temperature .1. The prompts are ours. A text is done (status `found`) when, for each label, the model names no class, or

@@ -1,5 +1,7 @@
 """A language model is told to rewrite a text as if by someone else, and to keep what it is about (IDT, table E.2).
 
+In plain words it asks a language model to write each text as somebody else would.
+
 The request names the classes of the private labels, to hide, and of the useful labels, to keep: the true ones if they
 are given (`with_truths`), as in the paper, else the auxiliaries' predictions. `prompt` is the name of a prompt of the
 paper, or a prompt of your own, with {hidden} for "the gender of the author different from male", {values} for "male"

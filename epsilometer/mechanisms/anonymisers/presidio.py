@@ -1,5 +1,7 @@
 """Presidio: recognisers find names, addresses and numbers, which are replaced, masked or exchanged for invented ones.
 
+In plain words it finds names, addresses and numbers by rules, and replaces them.
+
 The recognisers are those of `text.identifiers` (e-mail addresses, phone numbers, order numbers and dates, by pattern)
 and one for names: the entities of a spaCy `pipeline`, as Presidio uses them, or, without a pipeline, every run of
 proper nouns by the embedded tagger, as PERSON. The tagger cannot tell a person from a city; users report false

@@ -1,5 +1,7 @@
 """A round trip through one encoder-decoder: every sentence is encoded, and decoded to the model's most likely words.
 
+In plain words it passes each sentence through a network that writes it again.
+
 It replaces back-translation if no translation model is available. The embedded encoder-decoder copies most of what it
 reads, in lower case, and loses rare words (`data/embedded/models/minilm-seq2seq/README.md`). Nothing is claimed.
 """

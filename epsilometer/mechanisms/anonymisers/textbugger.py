@@ -1,5 +1,7 @@
 """TextBugger: important words get a bug, until a classifier errs (Li et al., NDSS 2019).
 
+In plain words it puts small misspellings into the words that reveal most, until a classifier errs.
+
 The bugs of a word: a space in it, a letter left out, two neighbouring letters swapped (each at one random place, never
 at the first or last letter), each letter in turn replaced by a homoglyph, and the 5 nearest words by the auxiliaries'
 vectors, in the word's case. The similarity of the whole text must be at least .8: by cosine, as in the paper, or under

@@ -1,5 +1,7 @@
 """TextFooler: important words are replaced by similar words until a classifier errs (Jin et al., AAAI 2020).
 
+In plain words it replaces the words that reveal most by similar words, until a classifier errs.
+
 Candidates are the 50 nearest words with a cosine of at least .5 (the paper says .7, its code .5) with the same tag;
 nouns and verbs may replace each other. In a window of 15 words, the text's similarity must stay at or above
 .840845 = 1 - .5 / pi, the angular similarity equal to the authors' threshold. Stop-words are the authors' own. Vectors

@@ -1,5 +1,7 @@
 """ZSTS: words that a masked language model does not expect are replaced by likelier ones (Albanese et al. 2023).
 
+In plain words it replaces unusual words by words that a language model finds more usual.
+
 P(w | x) of a word w in a text x is the product, over w's pieces, of the model's probability of each when that piece is
 masked. A word is unsafe if P(w | x) < p. With the whole word masked, the `candidates` likeliest words at its place are
 compared, and it is replaced by the one whose vector is nearest, or by `***` if none is within the cosine distance s. An

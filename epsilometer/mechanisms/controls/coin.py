@@ -1,5 +1,7 @@
 """The coin: the text itself with probability tanh(l / 2), else one fixed public sentence. No ranking may prefer it.
 
+In plain words it publishes the text as it is with a stated chance, and one fixed public sentence otherwise.
+
 With tau = tanh(l / 2) and s the sentence,
 
     P(x | x) = tau,    P(s | x) = 1 - tau.

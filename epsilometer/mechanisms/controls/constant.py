@@ -1,5 +1,7 @@
 """A constant text, the same for every input. It is the lower end of every table, opposite `identity`.
 
+In plain words it replaces every text by the same fixed sentence.
+
 The output reveals nothing, so an attack that learns from it is broken. Its loss is 0 for any two texts; it makes no
 claim, as it has no privacy budget.
 """

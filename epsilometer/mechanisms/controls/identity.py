@@ -1,5 +1,7 @@
 """The identity: every text is released unchanged. The ceiling control of an audit; it claims nothing.
 
+In plain words it publishes every text unchanged.
+
 An adversary that compares texts names the source every time, so the measured loss must reach the ceiling of the number
 of trials. It has no privacy budget.
 """

@@ -1,5 +1,7 @@
 """Generalised randomised response over a public list of texts (Warner 1965; Kairouz, Bonawitz and Ramage 2016).
 
+In plain words it publishes the text as it is with a stated chance, and another text of a public list otherwise.
+
 With N texts, the text itself is released with probability e^epsilon / (e^epsilon + N - 1), and otherwise one of the
 N - 1 other texts, uniformly:
 

@@ -1,5 +1,7 @@
 """ADePT: a text goes through one noisy vector (Krishna, Gupta and Dupuy 2021).
 
+In plain words it turns each text into a list of numbers, adds random noise to them, and writes a text from the result.
+
 An LSTM autoencoder reads a text into z = [h; c] of n numbers, which is clipped to an L2 norm C; noise is added, and the
 decoder writes a text, greedily, from the result:
 

@@ -1,5 +1,7 @@
 """DP-BART: a text goes through the noisy states of an encoder-decoder (Igamberdiev and Habernal, Findings of ACL 2023).
 
+In plain words it turns each text into lists of numbers, adds random noise to them, and writes a text from the result.
+
 A text is truncated or padded to L tokens; the encoder's last hidden state, L x d numbers, is clipped coordinate by
 coordinate to [-c, c], noise is added to every coordinate, and the decoder, attending to all L positions, writes a text
 of at most L tokens by beam search of width 3. Any two clipped states of k coordinates are at most 2 c sqrt(k) apart in

@@ -1,5 +1,7 @@
 """DP-ST: a text is replaced by public triples like its own (Meisenbacher et al., "DP-ST").
 
+In plain words it replaces each text by sentences built from public phrases like its own, chosen at random.
+
 A tagger reads triples (subject, verb, object) off the text, at most one a sentence. The first m of them fill m slots, m
 public; slots left over stay empty. A slot holds the unit vector v of its triple's embedding, an empty slot the vector
 0. A public corpus of triples y with unit vectors w_y is partitioned into clusters c with centroids mu_c. With u(a,

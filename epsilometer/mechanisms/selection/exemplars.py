@@ -1,5 +1,7 @@
 """Public exemplars: a text is replaced by one of m public texts, or by several, most probably by one like it.
 
+In plain words it replaces each text by one of a few public sentences, chosen at random near it.
+
 The exemplars c_1..c_m are chosen from public texts alone: the text nearest to each centre of k-means on sentence
 embeddings. With e(x) the unit embedding of a text and n(x) = argmax_i <e(x), e(c_i)>, x is released as exemplar j, or
 as the set S of w exemplars in a fixed public order, with probability

@@ -1,5 +1,8 @@
 """PrivRewrite: one of k rewrites that a black-box model made of a sanitised text (Applied Sciences 15(22) 11930).
 
+In plain words it replaces words at random, has a language model rewrite the result several times, and chooses one of
+these at random.
+
 Phase 1 (section 4.1). Each of the T words x_i of the text is replaced by a draw of the exponential mechanism on the
 clipped cosine of unit word vectors E, at epsilon_1 (`epsilometer.mechanisms.words.exponential`):
 

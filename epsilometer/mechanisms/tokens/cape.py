@@ -1,5 +1,7 @@
 """Cape: words drawn by a score of context and distance, in buckets of equal scores (Wu et al., ICML 2025).
 
+In plain words it replaces each word by another, chosen at random among words that fit its place and its meaning.
+
     u(x, y) = (clip(L_y, low, high) - low)^(1/2) exp(-d(x, y)),   Delta = (high - low)^(1/2),
 
 L the logits of a masked language model at the word, d the distance of the word vectors, scaled to [0, 1] for each x. As

@@ -1,5 +1,8 @@
 """DP-MLM: each word is replaced by a draw from a masked language model (Meisenbacher et al., Findings of ACL 2024).
 
+In plain words it replaces each word by another, chosen at random among words that a language model expects in its
+place.
+
 For word i of text x the model reads x, a separator and x with word i masked, and gives logits over its vocabulary at
 the mask. They are clipped to a public range [low, high]; with Delta = high - low and temperature T = 2 Delta / epsilon,
 

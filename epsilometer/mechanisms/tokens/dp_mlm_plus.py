@@ -1,5 +1,8 @@
 """DP-MLM with deletions and insertions ("plus" in the code of Meisenbacher et al., Findings of ACL 2024).
 
+In plain words it replaces each word by another that a language model expects in its place, chosen at random, and adds
+and leaves out words at random.
+
 For each word i of a text x of n words two public coins are tossed, independently of the text: the word is deleted with
 probability d, else replaced by a draw from DP-MLM's law R_i(y | x); after it, with probability q, a draw from the law
 I_i(y | x) is inserted, the same exponential mechanism at a mask between words i and i + 1 of x. So word i yields

@@ -1,5 +1,7 @@
 """DP-Paraphrase: a decoder-only paraphraser writes on after a marker (Mattern et al., NAACL Findings 2022).
 
+In plain words it has a language model write a paraphrase, choosing each word at random.
+
 The model was trained on lines "source >>>>> paraphrase". It reads the text and the marker, and writes a paraphrase
 token by token from clipped logits l at temperature T = 2 Delta / epsilon,
 

@@ -1,5 +1,7 @@
 """DP-Prompt: a language model paraphrases the document, each token drawn at a temperature (Utpala et al., EMNLP 2023).
 
+In plain words it asks a language model for a paraphrase, choosing each word at random.
+
 An instruction-following model reads "Document : <text>", a line break and "Paraphrase of the document :", and writes a
 paraphrase token by token from clipped logits l at temperature T = 2 Delta / epsilon,
 

@@ -1,5 +1,8 @@
 """CluSanT: a cluster of words is drawn first, then a word of that cluster (Awon, Lu, Potka and Thomo, NAACL 2025).
 
+In plain words it replaces each word by another, first choosing a group of similar words at random and then a word of
+that group.
+
     P(c | x) ~ exp(-epsilon_1 / 2 ||K m_c - K m_c(x)|| / s),   m_c the mean vector of cluster c, c(x) that of x,
     P(y | x, c) ~ exp(-epsilon_2 / 2 ||x - y|| / D_c),         D_c the largest distance within cluster c.
 

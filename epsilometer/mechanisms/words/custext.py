@@ -1,5 +1,7 @@
 """CusText: each word has a small customised set of outputs (Chen, Mo, Wang, Chen, Chen and Yu, Findings of ACL 2023).
 
+In plain words it replaces each word by one of a small fixed group of words, chosen at random near it.
+
     P(y | x) ~ exp(epsilon / 2 u(x, y))   for y in the group of x,
     u(x, y) = (d_max - ||x - y||) / (d_max - d_min),   d_min, d_max over the group,
 

@@ -1,5 +1,7 @@
 """1-Diffractor: words moved along one-dimensional lists (Meisenbacher, Chevli and Matthes, IWSPA 2024).
 
+In plain words it replaces each word by a neighbour in a long list of words, a random number of places away.
+
 A list lays the vocabulary out so that neighbours are near in meaning (`shared/lists.py`). For each word one
 list is drawn uniformly, and the word's place p in it is moved by one of two noises:
 

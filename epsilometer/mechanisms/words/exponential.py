@@ -1,5 +1,7 @@
 """The exponential mechanism on the clipped cosine of word vectors: PrivRewrite's token sanitiser (McSherry and Talwar).
 
+In plain words it replaces each word by another, chosen at random and most often similar to it.
+
     P(y | x) ~ exp(epsilon u(x, y) / (2 Delta)),    u(x, y) = max(0, cos(x, y)),    Delta = 1
 
 (McSherry and Talwar, FOCS 2007; PrivRewrite, Applied Sciences 15(22) 11930, phase 1). u lies in [0, 1], so the weight

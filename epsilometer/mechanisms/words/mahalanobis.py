@@ -1,5 +1,7 @@
 """The Mahalanobis mechanism: MVC with noise shaped like the words' spread (Xu, Aggarwal, Feyisetan and Teissier, 2020).
 
+In plain words it adds random noise to the meaning of each word, and writes the word nearest to the result.
+
 The noise of MVC is drawn in the space where the ball is an ellipsoid:
 
     z = r M^(1/2) g / ||g||,    g ~ N(0, I_d),    r ~ Gamma(d, 1 / epsilon),    M = lambda S + (1 - lambda) I,

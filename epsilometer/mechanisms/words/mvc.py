@@ -1,5 +1,7 @@
 """MVC, calibrated multivariate perturbations (Feyisetan, Balle, Drake and Diethe, WSDM 2020, algorithm 1).
 
+In plain words it adds random noise to the meaning of each word, and writes the word nearest to the result.
+
 The vector x of each word, of d dimensions, is moved by noise of density ~ exp(-epsilon ||z||), and the word nearest to
 the moved point is written:
 

@@ -1,5 +1,7 @@
 """RANTEXT: a word is replaced by a word nearer to it than a random radius (InferDPT, Tong et al., arXiv:2310.12214).
 
+In plain words it replaces each word by another within a randomly chosen distance of it.
+
 The word's vector gets Laplace noise, of scale R_i / tau in dimension i, where R_i is the range of that dimension over
 the vocabulary. The length r of the noise decides the candidates, the exponential mechanism decides among them:
 

@@ -1,5 +1,7 @@
 """SanText: each word is replaced by a word that is near it (Yue et al., Findings of ACL 2021, eq. 2).
 
+In plain words it replaces each word by another, chosen at random and most often similar to it.
+
     P(y | x) ~ exp(-epsilon / 2 ||x - y||)
 
 over the whole vocabulary: the exponential mechanism on the Euclidean distance d of the raw vectors. The kernel and the

@@ -1,5 +1,7 @@
 """SanText+: SanText where common words may stay unchanged (Yue et al., Findings of ACL 2021, algorithm 2).
 
+In plain words it replaces rare words by others chosen at random near them, and keeps some common words as they are.
+
 A word of the sensitive set S is replaced by SanText over S. Any other word is kept with probability `keep`, else
 replaced in the same way:
 

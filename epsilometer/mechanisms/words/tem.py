@@ -1,5 +1,7 @@
 """TEM, the truncated exponential mechanism on words (Carvalho, Vasiloudis, Feyisetan and Wang, SDM 2023).
 
+In plain words it replaces each word by another, chosen at random and most often similar to it.
+
 Words within gamma of the private word x compete with score -d(x, y); all others share one more candidate with score
 -gamma + (2 / epsilon) ln(number of words outside); if it is chosen, one of them is drawn uniformly. That is the
 exponential mechanism with the distance truncated at gamma,

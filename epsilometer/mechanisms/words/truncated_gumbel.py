@@ -1,5 +1,7 @@
 """The truncated Gumbel mechanism on words (Xu, Feyisetan, Aggarwal, Xu and Teissier, arXiv:2012.02851, algorithm 1).
 
+In plain words it replaces each word by one of the few words nearest to it, chosen at random.
+
 Of the V words, the k nearest to the private word x compete, itself among them, with noisy distances:
 
     k ~ Poisson(ln(V - 1)) given 1 <= k <= V,    y = argmin over the k nearest of ||x - y|| + g_y,

@@ -1,5 +1,8 @@
 """Vickrey: MVC that often writes the second nearest word (Xu, Feyisetan, Aggarwal, Xu and Teissier, 2021).
 
+In plain words it adds random noise to the meaning of each word, and often writes the second nearest word instead of the
+nearest.
+
 The word's vector is moved as by MVC. With w1, w2 the two words nearest to the moved point, at distances d1 <= d2,
 
     P(w1) = (1 - t) d2 / (t d1 + (1 - t) d2)

@@ -80,7 +80,7 @@ def guarded() -> Iterator[None]:
 
 
 def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]) -> None:
-    """Raises UserError for a file or a setting that has changed since the stage began."""
+    """Raise UserError for a file or a setting that has changed since the stage began."""
     changed = [str(file) for file, trace in seen.items() if _trace(file) != trace]
     after = settings()
     changed += [f"params.yaml: {key}" for key, value in params.items() if lookup(after, key) != value]
@@ -93,7 +93,7 @@ def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]
 
 
 def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str, Any]) -> str:
-    """A digest of everything that DVC compares: the bytes of the deps, and the settings of params.yaml.
+    """Return a digest of everything that DVC compares: the bytes of the deps, and the settings of params.yaml.
 
     Their order counts, although not for DVC: attacks run in that order, and parts are numbered by it.
     """
@@ -102,7 +102,10 @@ def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str,
 
 
 def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
-    """The files that the records among the deps name: code from the project's folder, resources from the run's."""
+    """Return the files that the records among the deps name.
+
+    Code from the project's folder, resources from the run's.
+    """
     paths = []
     for dep in deps:
         if dep.startswith(RECORDS) and Path(dep).is_file():

@@ -72,7 +72,7 @@ def deciding(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _whole(params: QuestionParams, every: Mapping[str, Sequence[Row]]) -> Iterator[Table]:
-    """A folded table of all figures of each question."""
+    """Yield a folded table of all figures of each question."""
     for name, rows in every.items():
         entry = params.questions[name]
         shown = [

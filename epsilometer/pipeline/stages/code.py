@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def records(params: Params) -> dict[Path, code.Record]:
-    """Returns the records of the stages in dvc.yaml, and the paths of their files, by the files they are written to."""
+    """Return the records of the stages in dvc.yaml, and the paths of their files, by the files they are written to."""
     reading = code.Reading(Path(params.root).resolve())
     of_path, files_of = dict[Path, code.Code](), bodies()
     for stage, body in dvc_files.stages().items():
@@ -64,7 +64,7 @@ def records(params: Params) -> dict[Path, code.Record]:
 
 
 def _files(params: Params, kind: str, entry: Any, key: str = "") -> Iterator[Path]:
-    """The Python files of the components of a kind. key: the name of the entry."""
+    """Yield the Python files of the components of a kind. key: the name of the entry."""
     if kind == "generator":
         yield from [Path(params.path(entry.source))] if entry.source.endswith(".py") else []
     elif kind == "builder":

@@ -17,6 +17,8 @@ from epsilometer.pipeline import dvc_files
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.project.code import hashes
+from epsilometer.project.plain_words import FILE as PLAIN_WORDS
+from epsilometer.project.plain_words import plain_words
 from epsilometer.project.sections import MechanismEntry
 
 FOLDER = Path("data/resources")
@@ -25,7 +27,8 @@ FOLDER = Path("data/resources")
 def main() -> None:
     """Write data/resources/<section>/<cell>.json: `files`, hash by path, and `cell`, its entry in params.yaml.
 
-    Also writes excerpts of entries for stages that depend only on some settings: `of`, their place in params.yaml.
+    Also writes excerpts of entries for stages that depend only on some settings: `of`, their place in params.yaml; and
+    for the report what each mechanism does, in plain words.
     """
     params = read_params()
     with dvc_files.dvc_pauses():
@@ -36,7 +39,7 @@ def main() -> None:
 
 
 def records(params: Params) -> dict[Path, dict[str, Any]]:
-    """Returns the records of all cells and excerpts, by the files that they are written to."""
+    """Return the records of all cells and excerpts, by the files that they are written to."""
     outs = dvc_files.recorded("outs")
     by_path: dict[Path, dict[str, Any]] = {}
     for section, cells in params.sections_of_cells():
@@ -45,6 +48,8 @@ def records(params: Params) -> dict[Path, dict[str, Any]]:
             by_path[FOLDER / section / f"{name}.json"] = record
     for name, setting, excerpt in params.excerpts():
         by_path[FOLDER / f"{name}.json"] = {"files": {}, "of": setting, "cell": excerpt}
+    said = {entry.mechanism: plain_words(params.code(entry)) for _, entry in params.cells_by_place()}
+    by_path[PLAIN_WORDS] = {"files": {}, "cell": said}
     return by_path
 
 

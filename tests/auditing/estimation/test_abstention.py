@@ -1,4 +1,4 @@
-"""What the surest guesses prove: all of a pure epsilon where the success rate shows half, and never more than it."""
+"""What confident guesses prove: all of a pure epsilon where the success rate shows half, and never more than it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def unary(trials: int, epsilon: float, rng: np.random.Generator) -> tuple[np.nda
 def response(
     trials: int, epsilon: float, candidates: int, rng: np.random.Generator, delta: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Randomised response that gives the source away with probability delta; what is given away is surest."""
+    """Randomised response that gives the source away with probability delta, and is most confident then."""
     revealed = rng.random(trials) < delta
     return revealed | (rng.random(trials) < success_bound(epsilon, candidates)), revealed.astype(float)
 
@@ -57,7 +57,7 @@ def test_the_bound_holds_as_often_as_it_says(epsilon: float, candidates: int, de
 
 
 def test_delta_must_be_paid_for() -> None:
-    """What delta gives away is surest and always right: a pure bound is refuted by it, the bound with delta is not."""
+    """Guesses of what delta gives away are right: a pure bound is refuted by it, the bound with delta is not."""
     right, scores = response(20_000, 1.0, 2, np.random.default_rng(2), 0.02)
     assert worst_output(right, scores, 2, 0.01) > 3
     assert 0.9 < worst_output(right, scores, 2, 0.01, delta=0.02) <= 1
@@ -137,7 +137,7 @@ def test_an_attack_without_scores_has_no_such_bound() -> None:
 
 @pytest.mark.parametrize("scores", ["few", "one", "many", "infinite"])
 def test_counted_scores_prove_what_ordered_ones_do(scores: str) -> None:
-    """Beside the definition: the surest T, T / 2, ... trials with their ties, in the order of their scores."""
+    """Beside the definition: the most confident T, T / 2, ... trials with their ties, in the order of their scores."""
     rng = np.random.default_rng(8)
     right, draw = rng.random(3000) < 0.7, rng.normal(size=3000)
     score = {

@@ -1,13 +1,14 @@
-"""The worst pair and the texts given away, which an average over pairs hides. Losses are in nats."""
+"""The worst pair and the texts given away, which an average over pairs hides."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from epsilometer.core.rounding import UP
-from epsilometer.report.wording import inflected, unbounded
+from epsilometer.core.rounding import NEAREST, UP
+from epsilometer.report.wording import guesses, in_guesses, inflected, unbounded
 
+SURELY = guesses(4.0, NEAREST)  # of 100 guesses, right at 4 nats
 ALONE = "the average alone was bounded"
 
 
@@ -24,21 +25,20 @@ def hidden(row: Mapping[str, Any] | None) -> str:
         return f"{ALONE[:1].upper()}{ALONE[1:]}."
     above = row["texts_above_4"]
     pairs = f"{row['pairs_compared']:,} of {row['pairs_there']:,} pairs"
-    most = unbounded(row["largest"], UP) if row["largest"] is not None else None
+    most = "" if row["largest"] is None else f" No output gives more than {in_guesses(row['largest'])}."
     return (
-        f"The worst pair compared loses {unbounded(row['worst_pair'], UP)} nats on average over its outputs. "
-        f"{above:,} of {row['texts_compared']:,} texts {inflected(above, 'loses', 'lose')} more than 4 nats to a text "
-        f"compared with {inflected(above, 'it', 'them')} ({pairs} compared)."
-        f"{'' if most is None else f' No output of any pair loses more than {most} nats.'}"
+        f"The worst pair compared is told apart in {in_guesses(row['worst_pair'])}. {above:,} of "
+        f"{row['texts_compared']:,} texts {inflected(above, 'is', 'are')} told apart from some text in more than "
+        f"{SURELY:g} of 100 guesses (4 nats; {pairs} compared).{most}"
     )
 
 
 def briefly(row: Mapping[str, Any] | None) -> str:
-    """Return the same in a few words: `worst pair 1.75, above 4 nats 0 of 412 texts`."""
+    """Return the same in a few words: `worst pair 85.2 of 100, 0 of 412 texts above 98.2`."""
     if row is None or row["worst_pair"] is None:
         return ALONE
-    above = f"{row['texts_above_4']:,} of {row['texts_compared']:,} texts"
-    return f"worst pair {unbounded(row['worst_pair'], UP)}, above 4 nats {above}"
+    above = f"{row['texts_above_4']:,} of {row['texts_compared']:,} texts above {SURELY:g}"
+    return f"worst pair {guesses(row['worst_pair']):g} of 100, {above}"
 
 
 def columns(row: Mapping[str, Any]) -> dict[str, str]:
@@ -46,7 +46,7 @@ def columns(row: Mapping[str, Any]) -> dict[str, str]:
     if row["worst_pair"] is None:
         return {"worst pair": ALONE}
     return {
-        "worst pair": unbounded(row["worst_pair"], UP),
+        "worst pair": f"{guesses(row['worst_pair']):g} of 100 ({unbounded(row['worst_pair'], UP)} nats)",
         "texts above 4 nats": f"{row['texts_above_4']:,} of {row['texts_compared']:,}",
         "pairs compared": f"{row['pairs_compared']:,} of {row['pairs_there']:,}",
     }

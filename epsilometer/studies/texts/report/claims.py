@@ -19,7 +19,7 @@ from epsilometer.studies.texts.report.results import TextResults
 
 
 def section(results: TextResults) -> Section:
-    """Each claim with its hardest test, and the mechanisms without a claim."""
+    """Return each claim with its hardest test, and the mechanisms without a claim."""
     explained = (
         "A claim has one verdict, by attacks and laws together. **Violated**: an attack was right more often than the "
         "claim allows, by more than chance explains, or a law goes beyond it; the claim is wrong, or the "
@@ -34,7 +34,7 @@ def section(results: TextResults) -> Section:
 
 
 def claim_table(estimates: pl.DataFrame, verdicts: pl.DataFrame) -> Table:
-    """A row per mechanism, verdict and source of the verdict, with the budgets; violated claims first.
+    """Return a row per mechanism, verdict and source of the verdict, with the budgets; violated claims first.
 
     verdicts: as `verdicts.overall` returns them. The caption counts the claims that right guesses alone could refute.
     """
@@ -53,7 +53,7 @@ def claim_table(estimates: pl.DataFrame, verdicts: pl.DataFrame) -> Table:
 
 
 def unclaimed(estimates: pl.DataFrame) -> str:
-    """The mechanisms without a claim; some have one, but not at every budget."""
+    """Return the mechanisms without a claim; some have one, but not at every budget."""
     budgets = estimates.group_by("mechanism", "epsilon").agg(silent=(pl.col("verdict") == NO_CLAIM).all())
     silent = budgets.with_columns(never=pl.col("silent").all().over("mechanism")).filter("silent")
     never = silent.filter("never")["mechanism"].unique().sort().to_list()

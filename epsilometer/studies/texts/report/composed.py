@@ -16,7 +16,7 @@ _HEIGHT = 190
 
 
 def figure(name: str, rows: Iterable[Mapping[str, Any]], mechanisms: Iterable[str]) -> Figure | None:
-    """A row of panels per data set, a panel per way to compose; None if no claim composes in both ways.
+    """Return a row of panels per data set, a panel per way to compose; None if no claim composes in both ways.
 
     name: of its file. rows: `dataset`, `mechanism`, `by_words` and `composed` in nats (None without such a claim), and
     the loss at `point`. A mechanism without a figure by words, because its claim is for whole texts, is at `composed`

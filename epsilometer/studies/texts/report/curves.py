@@ -76,7 +76,7 @@ _BY_LAW = (
 
 
 def section(results: TextResults) -> Section:
-    """The curves of every data set; each file has its own legend, the page has one for all of them."""
+    """Return the curves of every data set; each file has its own legend, the page has one for all of them."""
     estimates, exact = results.estimates, by_equal_length(results.exact)
     figures = []
     for name in estimates["dataset"].unique().sort():
@@ -110,7 +110,7 @@ def section(results: TextResults) -> Section:
 
 
 def losses(results: TextResults, estimates: pl.DataFrame) -> Iterator[Table]:
-    """A table per data set: the strongest attack on what is released, then each attack, then the claim's verdict.
+    """Yield a table per data set: the strongest attack on what is released, then each attack, then the claim's verdict.
 
     estimates: as `verdicts.with_overall` returns them. Losses that worth proves without an attack are beside the
     attacks.
@@ -145,7 +145,7 @@ def losses(results: TextResults, estimates: pl.DataFrame) -> Iterator[Table]:
 
 
 def without_legend(specification: Specification) -> Specification:
-    """The same figure without the legend of mechanisms."""
+    """Return the same figure without the legend of mechanisms."""
     panels = [
         {**panel, "layer": [{**layer, "encoding": _unexplained(layer["encoding"])} for layer in panel["layer"]]}
         for panel in specification["concat"]
@@ -257,7 +257,7 @@ class _Panels:
 
 
 def _encodings(estimates: pl.DataFrame) -> tuple[alt.X, alt.Color, alt.Shape, alt.StrokeDash]:
-    """The axis of epsilon and the marks of mechanisms, with a legend of all mechanisms on top."""
+    """Return the axis of epsilon and the marks of mechanisms, with a legend of all mechanisms on top."""
     style = styles(estimates["mechanism"])
     fitting = WIDTH // (7 * max(map(len, style)) + 48)  # columns of names in one line, with 7 pixels per letter
     legend = alt.Legend(
@@ -283,7 +283,7 @@ def _encodings(estimates: pl.DataFrame) -> tuple[alt.X, alt.Color, alt.Shape, al
 
 
 def _apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with the size of their dots: a dot beneath others, drawn before them, is larger to be visible."""
+    """Return the rows with the size of their dots: a dot beneath others, drawn before them, is larger to be visible."""
     span = max((row["point"] for row in rows), default=0.0) or 1.0
 
     def above(place: int) -> int:
@@ -301,7 +301,7 @@ def _shown(strong: float, weak: float) -> alt.OpacityValue:
 
 
 def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
-    """One panel's rows: values for drawing, clipped at the ceiling, and for the tooltips, unclipped."""
+    """Return one panel's rows: values for drawing, clipped at the ceiling, and for the tooltips, unclipped."""
     shown = within_ceiling(estimates).with_columns(budgets=pl.len().over("mechanism"))
     columns = ("mechanism", "epsilon", "loss", "point", "upper", "ceiling", "budgets")
     return [
@@ -320,14 +320,14 @@ def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _top(exact: pl.DataFrame) -> float:
-    """The value at which the exact losses are clipped: above all that are finite."""
+    """Return the value at which the exact losses are clipped: above all that are finite."""
     columns = {column for measure in MEASURES.values() for column in measure}
     finite = [v for v in exact.select(columns).to_numpy().ravel() if math.isfinite(v)]
     return 1.3 * max(1.0, *finite)
 
 
 def _exact_points(exact: pl.DataFrame, measure: tuple[str, str, str], top: float) -> list[dict[str, Any]]:
-    """One panel's rows of known exact losses; above: beyond the axis, or known only from below."""
+    """Return one panel's rows of known exact losses; above: beyond the axis, or known only from below."""
     low, high, dot = measure
     rows = (
         exact.drop_nulls(measure)

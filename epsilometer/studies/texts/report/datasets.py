@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.report.table import records
+from epsilometer.report.wording import listed
 from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.report.results import TextResults
 
@@ -43,7 +44,7 @@ def _dataset(results: TextResults, name: str) -> dict[str, Any]:
 
 
 def settings(results: TextResults) -> dict[str, str]:
-    """The settings by which the trials were drawn, by name."""
+    """Return the settings by which the trials were drawn, by name."""
     trials = results.params.trials
     numbers = {"trials": f"{trials.count:,}", "candidates k": f"{trials.candidates}"}
     return numbers | {"temperature λ": f"{trials.temperature:,g}"}
@@ -62,7 +63,7 @@ def rows(results: TextResults) -> list[dict[str, str]]:
 
 
 def sentence(params: TextsParams, names: Iterable[str]) -> str:
-    """The data sets and settings of the study's tables, in a paragraph; names: of the data sets studied."""
+    """Return the data sets and settings of the study's tables, in a paragraph; names: of the data sets studied."""
     named = ", ".join(
         name if params.match(name) == "none" else f"{name} (candidates matched by {params.match(name)})"
         for name in names
@@ -72,3 +73,21 @@ def sentence(params: TextsParams, names: Iterable[str]) -> str:
         f"Data sets: {named}. T = {trials.count:,}, k = {trials.candidates}, lambda = {trials.temperature:g}, "
         f"alpha = {audit.alpha:g}, seed {audit.seed}, round {audit.round}."
     )
+
+
+def audited(results: TextResults) -> str:
+    """Say what was audited: real texts, or generated ones, by which nothing is shown about real texts."""
+    named: dict[str, list[str]] = {}
+    for name in dict.fromkeys(cell.dataset for cell in results.params.cells.values()):
+        source = results.params.datasets[name].source
+        # A .json file is the pin of a published data set.
+        kind = (
+            "Generated texts"
+            if source.endswith(".py")
+            else "Real texts"
+            if source.endswith(".json")
+            else "Texts of your own"
+        )
+        named.setdefault(kind, []).append(f"{results.record(f'data/trials/{name}.json')['texts']:,} of {name}")
+    said = [f"{kind}: {listed(names)}." for kind, names in named.items()]
+    return " ".join([*said, *(["A program wrote them: **this is a demonstration**."] * ("Generated texts" in named))])

@@ -1,8 +1,8 @@
-"""A dossier for one release: the audit, the claim, the losses shown, the tests left out, and what voids the decision.
+"""A dossier for one release: a page to sign, in plain words, and a page of evidence.
 
-Two pages for one mechanism, budget and data set, in the words of the Article 29 Working Party's Opinion 05/2014
-(singling out, linkability, inference) and of NIST SP 800-226 (its privacy hazards). `auditing.decisions` decides if a
-limit is kept; the dossier reports it. It holds figures and names, but no text.
+It is about one mechanism, budget and data set. The evidence is in the words of the Article 29 Working Party's Opinion
+05/2014 (singling out, linkability, inference) and of NIST SP 800-226 (its privacy hazards). `auditing.decisions`
+decides if a limit is kept; the dossier reports it. It holds figures and names, but no text.
 """
 
 from __future__ import annotations
@@ -27,19 +27,28 @@ from epsilometer.auditing.schemas import DECISIONS
 from epsilometer.core.component import IDENTIFICATION, names
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import at_budget
-from epsilometer.core.rounding import DOWN, NOT_TESTABLE, UP, beside
+from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, beside
 from epsilometer.report.rows import OPTIMAL
-from epsilometer.report.sheet import Block, Grid, Heading, Paragraph
-from epsilometer.report.wording import of_100, per_100
+from epsilometer.report.sheet import Block, Break, Form, Grid, Heading, Paragraph
+from epsilometer.report.wording import FEW, guesses, guesses_beside, listed, per_100, survived
 from epsilometer.studies.texts.report import average
+from epsilometer.studies.texts.report.answers import Counts
+from epsilometer.studies.texts.report.average import SURELY
+from epsilometer.studies.texts.report.datasets import audited
+from epsilometer.studies.texts.report.decision import otherwise
+from epsilometer.studies.texts.report.limit_names import limit_name
+from epsilometer.studies.texts.report.possible import pure_claims
 from epsilometer.studies.texts.report.results import TextResults
-from epsilometer.studies.texts.report.use import FIXED, uses
+from epsilometer.studies.texts.report.survivors import counts
+from epsilometer.studies.texts.report.use import FIXED, UNKNOWN, Kept, uses
 from epsilometer.studies.texts.tables import decisions_path
 
 AMONG = (2, 10, 1000)
 NOT_LEGAL = "This is a measurement, not a legal finding: whether data are anonymous in law is for its reader to decide."
 _KIND: dict[str, str] = {Status.WITHIN: "good", Status.BEYOND: "bad"}  # of a decision, on the page; all others are open
-_HIDDEN = ("worst_pair", "texts_above_4", "texts_compared", "pairs_compared", "pairs_there")
+_HOLDS: dict[str, str] = {Status.WITHIN: "holds", Status.BEYOND: "exceeded"}  # of a single limit
+_HIDDEN = ("worst_pair", "texts_above_4", "texts_compared", "pairs_compared", "pairs_there", "largest")
+NO_WORDS = "a paragraph of its docstring that begins “In plain words it” would be shown here"
 _NO_LABELS = "Not tested: the data set has no labels."
 _UNSEEN = "none is recorded or has a pattern, and names were not looked for"
 
@@ -76,6 +85,8 @@ class Limited(_Model):
     why: str | None
     needed: int | None
     settles: str | None
+    survived: int | None = Field(None, description="of identifiers, those that stand in rewrites")
+    cases: int | None = Field(None, description="of identifiers, how many there were")
 
 
 class Named(_Model):
@@ -91,6 +102,27 @@ class Named(_Model):
     at_most_compared: float | None = Field(
         description="the same on the pairs of texts compared, without an interval for the others"
     )
+
+
+class Use(_Model):
+    """What the rewrites keep; null where it was not measured."""
+
+    cosine: float | None = Field(description="mean cosine of text and rewrite")
+    fixed_sentence: float | None = Field(description="the same of the best fixed sentence given to everybody")
+    f1: dict[str, float] = Field(description="macro F1, by label, of classifiers trained on rewrites")
+    f1_of_texts: dict[str, float] = Field(description="the same of classifiers trained on the texts themselves")
+    more: bool | None = Field(description="whether rewrites keep more than one fixed sentence, by cosine")
+
+
+class Person(_Model):
+    """How many texts a person has, and what follows. A limit of the audit is of one text."""
+
+    texts: int
+    confirmed: bool = Field(description="stated by who writes the dossier; else one text is assumed")
+    at_most: float | None = Field(
+        description="right guesses of 100 between two people with so many texts; null without an upper bound"
+    )
+    kept: bool = Field(description="whether the upper bounds of so many texts are within the limits of one")
 
 
 class Said(_Model):
@@ -111,14 +143,16 @@ class Hash(_Model):
 class Dossier(_Model):
     """One release. `schema` changes with every change that a reader would notice."""
 
-    version: Literal["epsilometer/dossier/3"] = Field(alias="schema", default="epsilometer/dossier/3")
+    version: Literal["epsilometer/dossier/4"] = Field(alias="schema", default="epsilometer/dossier/4")
     source: dict[str, str] = Field(description="date, profile, commit, device, and the version of epsilometer")
     release: Release
     decision: str = Field(description="within, beyond, not exceeded by these attacks, or open")
     answer: str
-    keeps_more: bool | None = Field(
-        description="whether rewrites keep more than one fixed sentence, by cosine; null where it was not measured"
-    )
+    audited: str = Field(description="whether the texts are real or generated")
+    mechanism_does: str = Field(description="in plain words; empty if the file of the mechanism does not say")
+    use: Use
+    use_in_words: str
+    person: Person
     worst_pair: float | None = Field(
         description="largest loss of a pair of texts compared, in nats; null without a law"
     )
@@ -128,8 +162,11 @@ class Dossier(_Model):
     texts_compared: int | None
     pairs_compared: int | None
     pairs_there: int | None = Field(description="pairs of all audited texts")
+    largest: float | None = Field(description="largest loss of any output of all pairs, in nats; null if unknown")
+    otherwise: str = Field(description="the limits of which no text, or no draw, could have shown the opposite")
     limits: list[Limited]
     budgets: dict[str, str] = Field(description="the decision at every audited budget of the mechanism on these texts")
+    kept_at_budgets: dict[str, str] = Field(description="what the rewrites keep at each of them, in words")
     claim: str
     claim_verdict: str
     named: list[Named]
@@ -142,14 +179,24 @@ class Dossier(_Model):
 
 
 def dossier(
-    results: TextResults, cell: str, epsilon: float | None, *, source: Mapping[str, str], hashes: Mapping[str, str]
+    results: TextResults,
+    cell: str,
+    epsilon: float | None,
+    *,
+    source: Mapping[str, str],
+    hashes: Mapping[str, str],
+    texts_per_person: int | None = None,
 ) -> Dossier:
-    """The dossier of a cell at one of its budgets, from a finished audit.
+    """Return the dossier of a cell at one of its budgets, from a finished audit.
 
     epsilon: None for the largest budget within the limits, else the smallest. source: the origin of the page; hashes:
-    SHA-256 of everything that the decision depends on, by name. Raises UserError for a cell or budget that was not
-    audited.
+    SHA-256 of everything that the decision depends on, by name. texts_per_person: as confirmed; None assumes one.
+    Raises UserError for a cell or budget that was not audited, and for fewer than one text.
     """
+    if texts_per_person is not None and texts_per_person < 1:
+        raise UserError(
+            f"texts per person must be at least 1, got {texts_per_person}; leave it out to assume 1", "EPS-S118"
+        )
     if cell not in results.params.cells:
         raise unknown("cell", cell, list(results.params.cells))
     of = results.params.cells[cell]
@@ -160,7 +207,7 @@ def dossier(
     best = tried.row(by_predicate=pl.col("attack") == STRONGEST, named=True)
     law = _law(results, tried, best)
     whole = next(row for row in rows if row["limit"] == WHOLE)
-    limits = [Limited(**{name: row[name] for name in Limited.model_fields}) for row in rows if row["limit"] != WHOLE]
+    limits = _limits(rows, counts(results))
     verdict = next(
         (row for row in results.verdicts.to_dicts() if (row["mechanism"], row["epsilon"]) == (of.mechanism, at)), {}
     )
@@ -176,16 +223,30 @@ def dossier(
         strongest=best["best_attack"] or STRONGEST,
         alpha=results.params.audit.alpha,
     )
-    keeps = uses(results).get((of.dataset, of.mechanism, at))
+    keeps = uses(results)
+    kept = keeps.get((of.dataset, of.mechanism, at), UNKNOWN)
+    person = _person(texts_per_person, limits, whole)
     return Dossier(
         source=dict(source),
         release=release,
         decision=whole["decision"],
-        answer=answer(release, whole, keeps),
-        keeps_more=keeps,
+        answer=answer(release, whole, kept, person),
+        audited=audited(results).replace("**", ""),
+        mechanism_does=results.means(of.mechanism),
+        use=_use(kept),
+        use_in_words=kept.sentence,
+        person=person,
         **{name: whole[name] for name in _HIDDEN},
+        otherwise=otherwise(
+            [row for row in rows if row["limit"] != WHOLE and row["allowed"] is not None],
+            pure_claims(results).get((of.dataset, of.mechanism, at)),
+        ),
         limits=limits,
         budgets={_epsilon(row["epsilon"]): row["decision"] for row in own.filter(limit=WHOLE).to_dicts()},
+        kept_at_budgets={
+            _epsilon(epsilon): keeps.get((of.dataset, of.mechanism, epsilon), UNKNOWN).briefly
+            for epsilon in own.filter(limit=WHOLE)["epsilon"]
+        },
         claim=best["claim"],
         claim_verdict=_claim(best["claim"], verdict),
         named=_named(release, best, law),
@@ -198,12 +259,108 @@ def dossier(
 
 
 def blocks(of: Dossier) -> list[Block]:
-    """The pages."""
+    """Both pages."""
+    return [*_to_sign(of), Break(), *_evidence(of)]
+
+
+def _to_sign(of: Dossier) -> list[Block]:
+    """Return the page to sign. It has no epsilon without what it does, and no loss without guesses."""
+    release = of.release
+    does = of.mechanism_does or f"is described in its file alone ({NO_WORDS})"
+    return [
+        Paragraph(of.source.get("date", ""), "note"),
+        Paragraph(of.answer, _colour(of)),
+        Paragraph(of.not_legal, "note"),
+        Heading("What was audited"),
+        Paragraph(f"{of.audited} This page is about {release.dataset}, {release.texts:,} texts."),
+        Paragraph(f"{release.mechanism}{at_budget(release.epsilon)} {does}."),
+        Heading("What it means for a person, and what it is good for"),
+        Grid(["What an attacker learns", "What the rewrites keep"], [[_means(of), of.use_in_words]], (), (100, 70)),
+        Heading("What remains"),
+        Paragraph(_remains(of)),
+        Heading("What was not tested"),
+        Paragraph(" ".join(f"({number}) {text}" for number, text in enumerate(of.not_tested, 1))),
+        Heading("What voids it"),
+        Paragraph(
+            "Another model, other data, other settings, other code, or more texts per person than stated: whatever has "
+            "another digest than on the second page."
+        ),
+        Heading("For the file"),
+        Form(
+            [
+                ("Recipient", ""),
+                ("Purpose", ""),
+                ("Texts per person", f"{of.person.texts:,} ({'confirmed' if of.person.confirmed else 'assumed'})"),
+                ("Owner of the texts", ""),
+                ("Date", ""),
+                ("Review date", ""),
+                ("Signature of the owner", ""),
+                ("Signature of the data protection officer", ""),
+            ]
+        ),
+    ]
+
+
+def _colour(of: Dossier) -> str:
+    """Return the kind of the answer's paragraph."""
+    if of.decision == Status.WITHIN:
+        return "good" if of.use.more and of.person.kept else "open"
+    return _KIND.get(of.decision, "open")
+
+
+def _means(of: Dossier) -> str:
+    """What the audit means for a person, in guesses."""
+    loss = next(limited for limited in of.limits if limited.limit == LOSS)
+    if loss.high is not None and math.isfinite(loss.high):
+        said = [f"Who has two texts and sees one rewrite names the right text in at most {_guesses(loss, UP)}."]
+    elif loss.low is not None:
+        said = [
+            f"Our attacks name the right one of two texts in at least {_guesses(loss, DOWN)}; more is not ruled out."
+        ]
+    else:
+        said = ["What an attacker learns was not measured."]
+    said += [
+        f"Among {named.among:,} texts: at most {named.at_most:g} of 100 ({named.guessing:g} by chance)."
+        for named in of.named
+        if named.among != 2 and named.at_most is not None
+    ]
+    if of.person.texts > 1:
+        most = "nothing is ruled out" if of.person.at_most is None else f"at most {of.person.at_most:g} of 100 guesses"
+        said.append(f"Of a person with {of.person.texts:,} texts: {most}.")
+    return " ".join(said)
+
+
+def _guesses(loss: Limited, way: str) -> str:
+    """`71.0 of 100 guesses (0.90 nats; 50 is chance, 73.1 is allowed)`."""
+    value, allowed = (loss.high, loss.allowed) if way == UP else (loss.low, loss.allowed)
+    assert value is not None
+    assert allowed is not None
+    return (
+        f"{guesses_beside(value, allowed, way)} of 100 guesses ({_beside(value, allowed, way)} nats; 50 is chance, "
+        f"{guesses(allowed, NEAREST):g} is allowed)"
+    )
+
+
+def _remains(of: Dossier) -> str:
+    """Return the risk that remains.
+
+    The worst pair, rare outputs and identifiers, and what other texts could not change.
+    """
+    rest = [limited for limited in of.limits if limited.limit != LOSS and limited.allowed is not None]
+    said = [average.hidden(of.model_dump())]
+    said += [f"{limit_name(limited.limit).capitalize()}: {_range(limited)}." for limited in rest]
+    if of.otherwise:
+        said.append(f"{of.otherwise[:1].upper()}{of.otherwise[1:]}.")
+    return " ".join(said)
+
+
+def _evidence(of: Dossier) -> list[Block]:
+    """Return the page of evidence, with the digests at its foot."""
     limits = [
         [
-            limited.decision,
-            limited.limit,
-            _figure(limited.allowed),
+            _HOLDS.get(limited.decision, limited.decision),
+            limit_name(limited.limit),
+            _value(limited.allowed, limited),
             _end(limited.low, limited, DOWN) or _nothing(limited),
             _end(limited.high, limited, UP) or "unknown",
             _open(limited),
@@ -211,27 +368,21 @@ def blocks(of: Dossier) -> list[Block]:
         for limited in of.limits
     ]
     return [
+        Heading("Evidence"),
         Paragraph(" · ".join(of.source.values()), "note"),
-        Paragraph(
-            of.answer, "open" if of.decision == Status.WITHIN and not of.keeps_more else _KIND.get(of.decision, "open")
-        ),
-        Paragraph(of.not_legal, "note"),
-        Heading("What was audited, and how"),
         Paragraph(_how(of)),
-        Heading("What is claimed and what is shown"),
-        Paragraph(f"Claimed: {of.claim}. {of.claim_verdict}"),
+        Paragraph(f"Claimed: {of.claim}. {of.claim_verdict} Kept: {of.use_in_words}"),
         Grid(
-            ["decision", "limit", "allowed", "at least", "at most", "what is open"],
+            ["limit", "of", "allowed", "at least", "at most", "what is open"],
             limits,
             [_KIND.get(limited.decision, "open") for limited in of.limits],
-            (22, 26, 12, 22, 24, 60),
+            (20, 28, 20, 28, 28, 46),
         ),
         Paragraph(
-            f"loss and attributes in nats: at 1 nat at most {of_100(success_bound(1.0, 2))} guesses between two texts "
-            "are right. delta_at_4: the probability of outputs beyond what odds of 55 to 1 account for; the share of "
-            "texts given away at such odds may be larger. identifiers: the share in rewrites. All are of one text. Of "
-            "a person with n texts the loss is at most n times as much; delta_at_4 and attributes may grow faster, so "
-            "that their limits do not divide by n.",
+            "Guesses are right ones of 100 between two texts, with the nats in brackets. Rare outputs give a text away "
+            f"in more than {SURELY:g} of 100 guesses (δ at 4 nats). All limits are of one text. Of a person with n "
+            "texts the nats are at most n times as many; rare outputs and attributes may grow faster, so that their "
+            "limits do not divide by n.",
             "note",
         ),
         Paragraph("Right guesses of 100 at the source of a rewrite, among texts that differ as the audited ones:"),
@@ -239,22 +390,21 @@ def blocks(of: Dossier) -> list[Block]:
             ["among texts", "by chance", "by our attacks, at least", "at most, pairs compared", "at most, all pairs"],
             [*map(_row, of.named)],
         ),
-        Paragraph(
-            "The last two columns hold for an adversary who sees one rewrite and knows the mechanism; the last but one "
-            "has no interval for pairs not compared.",
-            "note",
+        Grid(
+            ["risk (WP29, Opinion 05/2014)", "asks", "here"],
+            [[s.about, s.asks, s.here] for s in of.questions],
+            (),
+            (26, 42, 98),
         ),
-        Heading("Singling out, linkability, inference (WP29, Opinion 05/2014)"),
-        Grid(["risk", "asks", "here"], [[s.about, s.asks, s.here] for s in of.questions], (), (20, 46, 100)),
-        Heading("Privacy hazards (NIST SP 800-226)"),
-        Grid(["hazard", "asks", "here"], [[s.about, s.asks, s.here] for s in of.hazards], (), (28, 46, 92)),
-        Heading("What was not tested"),
-        Paragraph(" ".join(f"({number}) {text}" for number, text in enumerate(of.not_tested, 1))),
+        Grid(
+            ["hazard (NIST SP 800-226)", "asks", "here"],
+            [[s.about, s.asks, s.here] for s in of.hazards],
+            (),
+            (30, 42, 94),
+        ),
         Heading("What would change this decision"),
         Paragraph(" ".join(f"({number}) {text}" for number, text in enumerate(of.would_change, 1))),
-        Heading("What voids it"),
-        Paragraph("Another model, other data, other settings or other code: anything with another SHA-256 than these."),
-        Grid(["of", "SHA-256"], [[each.of, each.sha256] for each in of.hashes], (), (40, 126)),
+        Grid(["digest of", "SHA-256"], [[each.of, each.sha256] for each in of.hashes], (), (50, 116), small=True),
     ]
 
 
@@ -269,25 +419,57 @@ def _how(of: Dossier) -> str:
     what = f"{release.texts:,} texts of {release.dataset}, rewritten by {release.mechanism}{at_budget(release.epsilon)}"
     guessed = f"attackers guessed which of {release.candidates:,} texts a rewrite came from"
     attacks = f"{', '.join(release.attacks)}; the strongest: {release.strongest}"
-    budgets = ", ".join(f"{epsilon}: {decision}" for epsilon, decision in of.budgets.items())
+    budgets = "; ".join(
+        f"{epsilon}: {decision}, {of.kept_at_budgets[epsilon]}" for epsilon, decision in of.budgets.items()
+    )
     return (
         f"{what}. In {release.trials:,} trials {guessed} ({attacks}); where the mechanism's law is known, losses were "
         f"computed from it. Intervals err with probability {release.alpha:g}. Decisions at all budgets: {budgets}."
     )
 
 
+def _use(kept: Kept) -> Use:
+    return Use(
+        cosine=kept.worth,
+        fixed_sentence=kept.fixed,
+        f1={score.label: score.rewrites for score in kept.scores},
+        f1_of_texts={score.label: score.clean for score in kept.scores if score.clean is not None},
+        more=kept.more,
+    )
+
+
+def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str, Any]) -> Person:
+    """What follows for a person with several texts.
+
+    The loss of n rewrites with independent noise is at most n times that of one (`decisions.limits`). Rare outputs and
+    attributes do not divide, but the largest loss of any output of all pairs does: where n times that is at most 4
+    nats, no output of n texts exceeds 4 nats, and an attribute's loss is at most that, too.
+    """
+    texts = confirmed or 1
+    by = {limited.limit: limited for limited in limits}
+    high = by[LOSS].high
+    bounded = high is not None and math.isfinite(high)
+    most = guesses(texts * (high or 0.0)) if bounded else None
+    kept = texts == 1
+    if not kept and bounded and whole["largest"] is not None:
+        largest = texts * whole["largest"]
+        attributes = [each.allowed for each in limits if each.limit.startswith(ATTRIBUTE) and each.allowed is not None]
+        kept = texts * (high or 0.0) <= (by[LOSS].allowed or 0.0) and largest <= min([4.0, *attributes])
+    return Person(texts=texts, confirmed=confirmed is not None, at_most=most, kept=kept)
+
+
 def title(of: Dossier) -> str:
-    """The title of the page."""
+    """Return the title of the page."""
     return f"Dossier: {of.release.mechanism}{at_budget(of.release.epsilon)} on {of.release.dataset}"
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema of the machine-readable twin."""
+    """Return the JSON schema of the machine-readable twin."""
     return Dossier.model_json_schema(by_alias=True)
 
 
 def _budget(own: pl.DataFrame, epsilon: float | None) -> float | None:
-    """The requested budget; by default the largest within the limits, or the smallest."""
+    """Return the requested budget; by default the largest within the limits, or the smallest."""
     whole = own.filter(limit=WHOLE).sort("epsilon")
     budgets = whole["epsilon"].to_list()
     if epsilon is not None:
@@ -301,6 +483,18 @@ def _budget(own: pl.DataFrame, epsilon: float | None) -> float | None:
     within = whole.filter(decision=Status.WITHIN)["epsilon"].to_list()
     budget: float | None = (within or budgets[:1])[-1]
     return budget
+
+
+def _limits(rows: Sequence[Mapping[str, Any]], counted: Counts) -> list[Limited]:
+    """Return the limits of a cell, with the counts of identifiers. rows: its rows of `DECISIONS`."""
+    limits = []
+    for row in rows:
+        if row["limit"] != WHOLE:
+            key = (row["dataset"], row["mechanism"], row["epsilon"], row["limit"])
+            survivors, cases = counted.get(key, (None, None))
+            named = {name: row[name] for name in Limited.model_fields if name in row}
+            limits.append(Limited(**named, survived=survivors, cases=cases))
+    return limits
 
 
 def _rows_of(table: pl.DataFrame, dataset: str, mechanism: str, epsilon: float | None) -> pl.DataFrame:
@@ -336,7 +530,10 @@ class _Law:
 
 
 def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> _Law:
-    """The law of a cell. tried: its rows of `ESTIMATES`, any of which may refute it; best: the strongest attack's."""
+    """Return the law of a cell. tried.
+
+    Its rows of `ESTIMATES`, any of which may refute it; best: the strongest attack's.
+    """
     of = (best["dataset"], best["mechanism"], best["epsilon"])
     rows = _rows_of(results.exact.filter(pairs=ALL), *of)
     tests = tried["departs"].drop_nulls()
@@ -349,35 +546,40 @@ def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> 
 
 
 def _untested(limited: Limited) -> bool:
-    """True for labels that nobody asked to hide."""
+    """Return True for labels that nobody asked to hide."""
     return limited.limit == ATTRIBUTE and limited.decision == Status.OPEN
 
 
-def answer(release: Release, whole: Mapping[str, Any], keeps: bool | None) -> str:
-    """Return the decision, what the average hides and what the rewrites keep. keeps: as `use.uses` returns it."""
+def answer(release: Release, whole: Mapping[str, Any], kept: Kept, person: Person | None = None) -> str:
+    """Return the answer, with what the rewrites keep. person: the texts of a person; None for one text."""
     what = f"{release.mechanism}{at_budget(release.epsilon)} on {release.dataset}"
     if release.control:
-        return f"{what} is a control that checks the audit: it is not to be used."
+        return f"No: {what} is a control that checks the audit. It is not to be used."
     if whole["decision"] == Status.WITHIN:
-        worth = {
-            True: f"It keeps more than {FIXED}.",
-            False: f"It keeps no more than {FIXED}, so that its release is not recommended.",
-            None: "Its use was not measured, so that its release is not recommended.",
+        if person is not None and not person.kept:
+            return (
+                f"Not shown: {what} keeps every limit that was tested for one text of a person, but not for "
+                f"{person.texts:,}. {kept.sentence}"
+            )
+        opening = {
+            True: f"Yes, it may be released: {what} keeps every limit that was tested.",
+            False: f"Its release is not recommended: {what} keeps every limit, but no more than {FIXED}.",
+            None: f"Its release is not recommended: {what} keeps every limit that was tested, but its use is unknown.",
         }
         return (
-            f"Within the stated limits: {what} keeps every limit that was tested, against every adversary who sees one "
-            f"rewrite and compares texts; linking with other data was not tested. {average.hidden(whole)} "
-            f"{worth[keeps]}"
+            f"{opening[kept.more]} {kept.sentence} This holds against every adversary who sees one rewrite and "
+            "compares texts; linking with other data was not tested."
         )
     if whole["decision"] == Status.BEYOND:
-        return f"Beyond the stated limits: {what} exceeds {whole['why']}. It is not to be released at this budget."
+        exceeded = listed([limit_name(limit) for limit in whole["why"].split(", ")], len(whole["why"]))
+        return f"No: {what} exceeds a limit ({exceeded}). It is not to be released at this budget."
     if whole["decision"] == Status.NOT_EXCEEDED:
         return (
-            f"No attack of ours exceeded the stated limits: {what} is a black box, of which nothing shows that another "
-            f"attack would not. {average.hidden(whole)}"
+            f"Not shown: no attack of ours exceeded the limits for {what}, but it is a black box, and another attack "
+            f"may. {kept.sentence}"
         )
     settles = f" It would be settled by {whole['settles']}." if whole["settles"] else ""
-    return f"Not shown: of {what} it is open whether it keeps the stated limits ({whole['why']}).{settles}"
+    return f"Not shown: it is open whether {what} keeps the limits ({whole['why']}).{settles}"
 
 
 def _claim(claim: str, verdict: Mapping[str, Any]) -> str:
@@ -411,20 +613,20 @@ def _questions(limits: Sequence[Limited]) -> list[Said]:
     by = {limited.limit: limited for limited in limits}
     kinds = [limited for limited in limits if limited.limit.startswith(f"{IDENTIFIERS}:")]
     attributes = [limited for limited in limits if limited.limit.startswith(f"{ATTRIBUTE}:")]
-    left = "; ".join(f"{_of(limited)} {_range(limited)} ({limited.decision})" for limited in kinds)
-    inferred = "; ".join(f"{_of(limited)} {_range(limited)} nats ({limited.decision})" for limited in attributes)
+    left = "; ".join(f"{_of(limited)} {_range(limited)}" for limited in kinds)
+    inferred = "; ".join(f"{_of(limited)} {_range(limited)}" for limited in attributes)
     return [
         Said(
             about="Singling out",
             asks="Can a rewrite be traced to one person's text?",
-            here=f"Loss {_range(by[LOSS])} nats, {by[LOSS].decision}; given away by rare outputs: {_range(by[DELTA])}, "
-            f"{by[DELTA].decision}. Identifiers that stand in rewrites: {left or _UNSEEN}.",
+            here=f"Guesses between two texts: {_range(by[LOSS])}. Rare outputs: {_range(by[DELTA])}. Identifiers that "
+            f"stand in rewrites: {left or _UNSEEN}.",
         ),
         Said(
             about="Linkability",
             asks="Can a rewrite be joined with other data of the person?",
-            here="With a text that somebody has: the loss above. With facts or other texts of the person: not tested "
-            "here (epsilometer ask linking); such a loss is at most twice that between any two texts.",
+            here="With a text that somebody has: the guesses above. With facts or other texts of the person: not "
+            "tested here (epsilometer ask linking); such a loss is at most twice that between any two texts.",
         ),
         Said(
             about="Inference",
@@ -448,7 +650,7 @@ def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, f
         Said(
             about="Delta",
             asks="What happens in the rare case?",
-            here=f"delta at 4 nats {_range(by[DELTA])}: {by[DELTA].decision}.",
+            here=f"Rare outputs: {_range(by[DELTA])}.",
         ),
         Said(about="Implementation", asks="Does the code do what is proved?", here=f"{fit} {verdict}"),
         Said(
@@ -475,7 +677,12 @@ def _not_tested(release: Release, limits: Sequence[Limited], *, lawful: bool) ->
         *([] if lawful else [f"The optimal adversary ({OPTIMAL}): no law is known."]),
         *([f"The attacks {', '.join(left)}."] if left else []),
         "Linking by facts or other texts of a person, and several rewrites of one text read together.",
-        *(f"{each.limit}: {each.why}." for each in limits if each.decision == Status.NOT_APPLICABLE or _untested(each)),
+        *(f"Labels that nobody asked to hide: {each.why}." for each in limits if _untested(each)),
+        *(
+            f"{limit_name(each.limit).capitalize()}: {each.why}."
+            for each in limits
+            if each.decision == Status.NOT_APPLICABLE
+        ),
         f"Texts unlike the audited ones of {release.dataset}, such as longer ones or those of another language.",
         "Side channels and the service around the mechanism.",
     ]
@@ -490,27 +697,41 @@ def _would_change(limits: Sequence[Limited]) -> list[str]:
     ]
 
 
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
+def _value(value: float | None, limited: Limited, way: str = NEAREST) -> str:
+    """Return a figure on the scale of its limit: guesses of 100 with nats, outputs of 100, or a share in percent."""
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return "∞"
+    allowed = limited.allowed
+    if limited.limit == LOSS or limited.limit.startswith(ATTRIBUTE):
+        if allowed is None or value == allowed:
+            return f"{guesses(value, way):g} of 100 ({value:.3g})"
+        return f"{guesses_beside(value, allowed, way)} of 100 ({_beside(value, allowed, way)})"
+    unit = " of 100" if limited.limit == DELTA else " %"
+    return f"{_beside(100 * value, None if allowed is None else 100 * allowed, way)}{unit}"
 
 
 def _end(value: float | None, limited: Limited, way: str) -> str:
     by = limited.low_by if way == DOWN else limited.high_by
-    return "" if value is None else f"{_beside(value, limited.allowed, way)} ({by})"
+    return "" if value is None else f"{_value(value, limited, way)} ({by})"
 
 
 def _nothing(limited: Limited) -> str:
-    """The entry for a missing lower bound: unknown for an attribute, which no attack tests here."""
+    """Return the entry for a missing lower bound: unknown for an attribute, which no attack tests here."""
     return NOT_TESTABLE if limited.limit in (LOSS, DELTA) else "unknown"
 
 
 def _range(limited: Limited) -> str:
-    low = "from 0" if limited.low is None else _beside(limited.low, limited.allowed, DOWN)
-    return f"{low} to {'unknown' if limited.high is None else _beside(limited.high, limited.allowed, UP)}"
+    if limited.survived is not None and limited.cases is not None and limited.cases < FEW:
+        return survived(limited.survived, limited.cases, limited.high)
+    low = "from 0" if limited.low is None else _value(limited.low, limited, DOWN)
+    high = "unknown" if limited.high is None else _value(limited.high, limited, UP)
+    return high if low == high else f"{low} to {high}"
 
 
 def _beside(value: float, allowed: float | None, way: str) -> str:
-    """A bound with three digits of the limit, or as many as keep it on its side of the limit.
+    """Return a bound with three digits of the limit, or as many as keep it on its side of the limit.
 
     way: DOWN for a lower bound, UP for an upper one, so that neither says more than was shown.
     """
@@ -531,7 +752,7 @@ def _settled(limited: Limited) -> str:
 
 
 def _of(limited: Limited) -> str:
-    """The kind of identifier, or the label."""
+    """Return the kind of identifier, or the label."""
     return limited.limit.partition(": ")[2]
 
 

@@ -68,7 +68,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table]:
-    """A table per data set: the losses by law beside those by trials, and the order of cells by either.
+    """Yield a table per data set: the losses by law beside those by trials, and the order of cells by either.
 
     exact: with the single verdict on each claim (`overall`).
     """
@@ -100,7 +100,7 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table
 
 
 def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row per cell and group of pairs, those of equal length first; first: True where a new cell begins.
+    """Return a row per cell and group of pairs, those of equal length first; first: True where a new cell begins.
 
     sampled: the loss that the strongest attack proves on trials of this group; the attack sees what is released, or
     everything if the law is of something else; sampled_high: its upper bound; trials: their number. All None without
@@ -120,7 +120,10 @@ def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
-    """The bounds by trials of a group: `sampled`, `sampled_high` and `trials`. best: of `ESTIMATES`, the strongest."""
+    """Return the bounds by trials of a group.
+
+    `sampled`, `sampled_high` and `trials`. best: of `ESTIMATES`, the strongest.
+    """
     if best is None or (equal and not best["equal_trials"]):
         return {"sampled": None, "sampled_high": None, "trials": None}
     if not equal:
@@ -170,7 +173,7 @@ def _above(a: Mapping[str, Any], b: Mapping[str, Any], low: str, high: str) -> i
 
 
 def ceiling_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
-    """The range of exact losses over the cells at the ceiling, where nearly every guess is right."""
+    """Return the range of exact losses over the cells at the ceiling, where nearly every guess is right."""
     used = estimates.filter(~pl.col("control"), pl.col("ceiling") > 0, attack=STRONGEST)
     full = used.filter(pl.col("loss") >= pl.col("ceiling") - _NEAR).select(*CELL, "ceiling")
     losses = by_equal_length(exact.filter("released")).join(full, on=CELL, nulls_equal=True)
@@ -231,7 +234,7 @@ def claims_sentence(exact: pl.DataFrame) -> list[str]:
 
 
 def texts(results: TextResults) -> dict[str, int]:
-    """The number of texts of each data set."""
+    """Return the number of texts of each data set."""
     return {name: results.record(f"data/trials/{name}.json")["texts"] for name in results.params.datasets}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import polars as pl
-from markupsafe import Markup
 
 from epsilometer.auditing.schemas import GUESSES
 from epsilometer.auditing.trials.sampling import Trials
@@ -18,20 +17,20 @@ from epsilometer.studies.texts.report.decision import chosen, decisions
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.text.words import words
 
-SHOWN = 5  # texts per data set
+SHOWN = 3  # texts per data set
 _WORDS = 4  # words of a text that are named
 
 
 def section(results: TextResults) -> Section | None:
-    """A table per public data set; absent without any."""
+    """Return a table per public data set; absent without any."""
     tables = [
         table
         for dataset, cell in chosen(decisions(results), results.unread).items()
         for table in of_dataset(results, dataset, cell)
     ]
     explained = (
-        "The sources that the strongest attack named most surely, each beside its rewrite and what the rewrite shares "
-        "with it and not with the text that it could have been."
+        "The three texts that the strongest attack named with most confidence, before and after, and what the rewrite "
+        "shares with the text and not with the other text of the trial. Texts are shown of public data sets alone."
     )
     return (
         Section("examples", "Worst examples", "The most recognisable rewrites", words=[explained], blocks=tables)
@@ -41,24 +40,23 @@ def section(results: TextResults) -> Section | None:
 
 
 def of_dataset(results: TextResults, dataset: str, cell: tuple[str, float | None]) -> Iterator[Table]:
-    """The texts of a public data set that are recognised most confidently in the rewrites of one cell."""
+    """Yield the texts of a public data set that are recognised most confidently in the rewrites of one cell."""
     if dataset not in results.public:
         return
     mechanism, epsilon = cell
     trials, rewrites = results.trials(dataset), results.rewrites(dataset, mechanism, epsilon)
     texts, table = results.texts(dataset), results.audited(dataset)
     rows = []
-    for trial in surest(results, dataset, cell, trials):
+    for trial in most_confident(results, dataset, cell, trials):
         source, others = trials.source[trial], [n for n in trials.candidates[trial] if n != trials.source[trial]]
         planted = identifiers(table[[int(source)]])[0]
         why = gave_away(texts[source], rewrites[trial], [texts[other] for other in others], planted)
-        rows.append({"text": Markup("<b>{}</b>").format(texts[source]), "given away by": ""})
-        rows.append({"text": rewrites[trial] or "(empty)", "given away by": why})
+        rows.append({"before": texts[source], "after": rewrites[trial] or "(empty)", "given away by": why})
     yield Table(f"{dataset} · {at_budget(mechanism, epsilon)}", "", rows, texts=True)
 
 
-def surest(results: TextResults, dataset: str, cell: tuple[str, float | None], trials: Trials) -> list[int]:
-    """The trials whose source the strongest attack on what is released names most confidently, one per text."""
+def most_confident(results: TextResults, dataset: str, cell: tuple[str, float | None], trials: Trials) -> list[int]:
+    """Return the trials whose source the strongest attack on what is released names most confidently, one per text."""
     of_cell = {"dataset": dataset, "mechanism": cell[0], "epsilon": cell[1]}
     best = strongest(results.estimates).filter(*(pl.col(name).eq_missing(value) for name, value in of_cell.items()))
     guesses = results.table(f"data/guesses/{dataset}-{cell[0]}.parquet", GUESSES)
@@ -73,7 +71,10 @@ def surest(results: TextResults, dataset: str, cell: tuple[str, float | None], t
 
 
 def gave_away(text: str, rewrite: str, others: Sequence[str], planted: Sequence[Identifier]) -> str:
-    """The features that a rewrite shares with its source and with no other candidate: identifiers, words, length."""
+    """Return the features that a rewrite shares with its source and with no other candidate.
+
+    Identifiers, words, length.
+    """
     there, elsewhere = words(rewrite), {word for other in others for word in words(other)}
     shared = [word for word in dict.fromkeys(words(text)) if word in there and word not in elsewhere]
     parts = [f"identifier {each.text}" for each in planted if each.survives(rewrite)][:1]

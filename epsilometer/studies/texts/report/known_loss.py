@@ -27,7 +27,7 @@ INSTRUMENT: Schema = {
 
 
 def section(results: TextResults) -> Section | None:
-    """The audit's figures beside the true losses, where these are known."""
+    """Return the audit's figures beside the true losses, where these are known."""
     table = results.table(PATH, INSTRUMENT)
     if table.is_empty():
         return None

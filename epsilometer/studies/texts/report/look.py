@@ -45,13 +45,13 @@ def section(results: TextResults) -> Section | None:
 
 
 def composed(results: TextResults) -> Figure | None:
-    """The figure `composed.figure` of the table of outputs, for the Markdown file, which lies beside it."""
+    """Return the figure `composed.figure` of the table of outputs, for the Markdown file, which lies beside it."""
     rows = _beside_losses(results, results.table("data/outputs.parquet", OUTPUTS))
     return figure(_picture(), rows, results.estimates["mechanism"])
 
 
 def _picture() -> str:
-    """The name of the picture's file: profiles' tables lie in one folder."""
+    """Return the name of the picture's file: profiles' tables lie in one folder."""
     return f"{origin.profile(Path())}-composed"
 
 
@@ -68,7 +68,10 @@ def _beside_losses(results: TextResults, outputs: pl.DataFrame) -> list[dict[str
 
 
 def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
-    """A row per cell and epsilon: the claim, composed in two ways, and the loss; sizes, norms, shares of rewrites."""
+    """Return a row per cell and epsilon.
+
+    The claim, composed in two ways, and the loss; sizes, norms, shares of rewrites.
+    """
     rows = [{**row, **_norms(row)} for row in _beside_losses(results, outputs)]
     columns = (
         f"{NAMED} | loss: {{loss}} | epsilon × mean words: {{by_words:number}} | composed: {{composed:number}} | "
@@ -87,7 +90,10 @@ def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
 
 
 def attacks_table(results: TextResults) -> Table:
-    """A row per cell, epsilon and attack: its loss by two estimators and from fewer trials, and lone right guesses."""
+    """Return a row per cell, epsilon and attack.
+
+    Its loss by two estimators and from fewer trials, and lone right guesses.
+    """
     estimators = results.table("data/estimators.parquet", ESTIMATORS)
     disputes = results.table("data/disagreements.parquet", DISAGREEMENTS)
     key = [*CELL, "attack"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from epsilometer.auditing.ceilings.share import AT_LEAST, AT_MOST, EXACTLY
+from epsilometer.auditing.claims.verdicts import VIOLATED
 from epsilometer.auditing.schemas import CEILINGS, POSSIBLE
 from epsilometer.report.rows import CELL, tails
 from epsilometer.report.section import Section
@@ -62,14 +63,25 @@ def certified(results: TextResults) -> pl.DataFrame:
     return results.tables(filter(results.has, [possible_path()]), POSSIBLE)
 
 
+def pure_claims(results: TextResults) -> dict[tuple[str, str, float | None], float]:
+    """The loss that is claimed between any two texts, by data set, mechanism and epsilon; without violated claims."""
+    violated = results.verdicts.filter(verdict=VIOLATED).select("mechanism", "epsilon").rows()
+    rows = certified(results).drop_nulls("pure_epsilon").select(*CELL, "pure_epsilon").iter_rows()
+    return {
+        (dataset, mechanism, epsilon): loss
+        for dataset, mechanism, epsilon, loss in rows
+        if (mechanism, epsilon) not in violated
+    }
+
+
 def with_tails(results: TextResults, table: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `POSSIBLE` with the bounds on each cell's delta at 4 nats (`rows.tails`), in their order."""
+    """Return rows of `POSSIBLE` with the bounds on each cell's delta at 4 nats (`rows.tails`), in their order."""
     described = tails(results.estimates, results.exact)
     return table.join(described, on=CELL, how="left", nulls_equal=True, maintain_order="left")
 
 
 def sentence(dataset: str, curve: pl.DataFrame, table: pl.DataFrame) -> str:
-    """The upper bound for any mechanism on a data set, and the worth of one text for everybody."""
+    """Return the upper bound for any mechanism on a data set, and the worth of one text for everybody."""
     at = dict(curve.select("nats", "ceiling").iter_rows())
     ceilings = listed([f"{bounded(at[level])} at {level:g}" for level in _SAID if level in at])
     fixed = table["one_text"][0]

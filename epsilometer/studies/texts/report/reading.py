@@ -8,7 +8,7 @@ from epsilometer.studies.texts.report.results import TextResults
 
 
 def section(results: TextResults) -> Section:
-    """The meaning of a loss, and its limits."""
+    """Return the meaning of a loss, and its limits."""
     words = [
         "**Loss is in nats.** At a loss of L an adversary who sees the rewrite names the right text at odds exp(L) "
         "times those of a blind guess: 0.1 nats 1.1 times, 1 nat 2.7 times, 3 nats 20 times, 6 nats 403 times.",

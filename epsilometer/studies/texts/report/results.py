@@ -12,6 +12,7 @@ from epsilometer.auditing.claims.verdicts import overall
 from epsilometer.auditing.schemas import CLAIMS, EXACT, EXACT_CURVES, OUTPUTS, REWRITES, TRIALS
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.tables import Schema
+from epsilometer.project import plain_words
 from epsilometer.report.results import Results
 from epsilometer.report.rows import unread
 from epsilometer.studies.texts.params import TextsParams
@@ -33,7 +34,7 @@ class TextResults(Results[TextsParams]):
         return self._of_cells(curves_path, EXACT_CURVES)
 
     def _of_cells(self, path: Callable[[str], Path], schema: Schema) -> pl.DataFrame:
-        """The tables of all cells in one; an audit from before there were such tables has none."""
+        """Return the tables of all cells in one; an audit from before there were such tables has none."""
         paths = [path(cell) for cell in self.params.cells]
         return self.tables(filter(self.has, paths), schema)
 
@@ -49,12 +50,17 @@ class TextResults(Results[TextsParams]):
         outputs = self.table("data/outputs.parquet", OUTPUTS)
         return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))
 
+    def means(self, mechanism: str) -> str:
+        """What a mechanism does, in plain words; empty if its file does not say, or in an audit from before it did."""
+        said = self.record(plain_words.FILE)["cell"] if self.has(plain_words.FILE) else {}
+        return said.get(mechanism) or ""
+
     def trials(self, dataset: str) -> Trials:
-        """The trials of a data set."""
+        """Return the trials of a data set."""
         return Trials.of(self.table(f"data/trials/{dataset}.parquet", TRIALS))
 
     def rewrites(self, dataset: str, mechanism: str, epsilon: float | None) -> dict[int, str]:
-        """The rewrite of each trial; raises UserError unless the data set is public."""
+        """Return the rewrite of each trial; raises UserError unless the data set is public."""
         self._check_public(dataset)
         table = self.table(rewrites_path(f"{dataset}-{mechanism}", epsilon), REWRITES)
         return dict(table.sort("trial").select("trial", "text").iter_rows())

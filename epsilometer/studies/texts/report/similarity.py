@@ -91,7 +91,7 @@ def _panel(
     first: bool,
     last: bool,
 ) -> Specification:
-    """A panel in plain Vega-Lite: altair takes 4 s to build and check 60 of them.
+    """Return a panel in plain Vega-Lite: altair takes 4 s to build and check 60 of them.
 
     most: largest number of budgets of a mechanism; first: in its row; last: in the last row.
     """
@@ -145,7 +145,7 @@ def _panel(
 
 
 def _ends(values: pl.Series) -> tuple[float, float]:
-    """The axis of a metric: 0 to 1, or wider if values lie beyond; far beyond, the range of the values."""
+    """Return the axis of a metric: 0 to 1, or wider if values lie beyond; far beyond, the range of the values."""
     ordered = values.sort()
     low, high = float(ordered[0]), float(ordered[-1])
     return (max(low, 1e-3), high) if high > _LARGE else (min(0.0, low), max(1.0, high))

@@ -7,17 +7,19 @@ from typing import Any
 
 import polars as pl
 
+from epsilometer.auditing.decisions.limits import IDENTIFIERS
 from epsilometer.auditing.schemas import LEAKAGE
 from epsilometer.auditing.worth.leakage import ALL
 from epsilometer.report.rows import CELL
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table, by_budget, record
-from epsilometer.report.wording import budget, plural, share
+from epsilometer.report.wording import FEW, budget, plural, survived
+from epsilometer.studies.texts.report.answers import Counts
 from epsilometer.studies.texts.report.results import TextResults
 
 
 def section(results: TextResults) -> Section | None:
-    """A matrix per data set; absent if no audited text holds an identifier."""
+    """Return a matrix per data set; absent if no audited text holds an identifier."""
     leakage = results.table("data/leakage.parquet", LEAKAGE)
     if leakage.is_empty():
         return None
@@ -28,7 +30,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def matrices(leakage: pl.DataFrame) -> Iterator[Table]:
-    """A table per data set: for the kind that survives most, its share by budget."""
+    """Return a table per data set: for the kind that survives most, its share by budget."""
     by_patterns = pl.col("recorded") < pl.col("identifiers")
     worst = leakage.filter(pl.col("kind") != ALL).sort(-pl.col("share"), by_patterns, maintain_order=True)
     most = worst.unique(CELL, keep="first", maintain_order=True).sort(CELL)
@@ -42,14 +44,17 @@ def _in_a_cell(cell: pl.DataFrame) -> str:
 
 
 def _survived(cell: Mapping[str, Any]) -> str:
-    """`3.1 % of`; `not testable:` without survivors of a kind found by patterns: a masker by them leaves none."""
+    """`3.1 % of`, `0 of 3`; `not testable:` if patterns found them and none survived: a masker by them leaves none."""
+    count = cell["survived"], cell["identifiers"]
     if cell["recorded"] == cell["identifiers"]:
-        return f"{share(cell['share'])} of"
-    return f"at least {share(cell['share'])} of" if cell["survived"] else "not testable:"
+        return f"{survived(*count, cell['high'])}{' of' * (count[1] >= FEW)}"
+    if not cell["survived"]:
+        return "not testable:"
+    return f"at least {survived(*count)}{' of' * (count[1] >= FEW)}"
 
 
 def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
-    """A table per data set: the share of its identifiers, by kind, that survive unchanged."""
+    """Yield a table per data set: the share of its identifiers, by kind, that survive unchanged."""
     for (dataset,), table in leakage.group_by("dataset", maintain_order=True):
         rows = []
         for _, cell in table.group_by(CELL[1:], maintain_order=True):
@@ -66,13 +71,28 @@ def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
 def _between(row: Mapping[str, Any]) -> str:
     """A share and its interval, for identifiers found by patterns only the lower bound; then the share left in part."""
     part = f"; in part {row['partly'] / row['identifiers']:.0%}" if row["partly"] else ""
+    if row["identifiers"] < FEW:
+        high = row["high"] if row["recorded"] == row["identifiers"] else None
+        return f"{survived(row['survived'], row['identifiers'], high)}{part}"
     if row["recorded"] == row["identifiers"]:
         return f"{row['share']:.0%} ({row['low']:.0%} to {row['high']:.0%}){part}"
     return (f"at least {row['low']:.0%}" if row["survived"] else "not testable") + part
 
 
+def counts(results: TextResults) -> Counts:
+    """Return the counts behind the shares of identifiers, by cell and limit."""
+    table = results.table("data/leakage.parquet", LEAKAGE).filter(pl.col("kind") != ALL)
+    return {
+        (row["dataset"], row["mechanism"], row["epsilon"], f"{IDENTIFIERS}: {row['kind']}"): (
+            row["survived"],
+            row["identifiers"],
+        )
+        for row in table.to_dicts()
+    }
+
+
 def leak_sentence(dataset: str, leakage: pl.DataFrame) -> str:
-    """The number of identifiers, the number that the corpus records, and what the others cannot show."""
+    """Return the number of identifiers, the number that the corpus records, and what the others cannot show."""
     every = leakage.filter(kind=ALL)
     count, record = every["identifiers"][0], every["recorded"][0]
     if record == count:

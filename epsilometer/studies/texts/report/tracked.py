@@ -46,5 +46,5 @@ def plot_table(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None
 
 
 def _averages(exact: pl.DataFrame) -> pl.DataFrame:
-    """A row per cell and epsilon: its exact average between texts of equal length, with its bounds."""
+    """Return a row per cell and epsilon: its exact average between texts of equal length, with its bounds."""
     return exact.filter(pairs=EQUAL).select(*CELL, **_EXACT)

@@ -17,7 +17,7 @@ from epsilometer.studies.texts.report.results import TextResults
 
 
 def section(results: TextResults) -> Section | None:
-    """Each claim against its worst case, violated claims first, and the deniability of words."""
+    """Return each claim against its worst case, violated claims first, and the deniability of words."""
     claims = results.table("data/claims.parquet", CLAIMS)
     if claims.filter(pl.col("verdict") != NO_CLAIM).is_empty():
         return None
@@ -42,7 +42,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def worst_cases(claims: pl.DataFrame) -> Table:
-    """Each claim against its worst case; claims: with the single verdict on each (`overall`)."""
+    """Return each claim against its worst case; claims: with the single verdict on each (`overall`)."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | claim: {claim} | method: {method} | "
         "claimed: {claimed:number} | worst: {worst:number} | audited: {yes} | verdict: {overall}"
@@ -59,7 +59,7 @@ def worst_cases(claims: pl.DataFrame) -> Table:
 
 
 def deniable(words: pl.DataFrame) -> Table:
-    """The share of draws in which a word stays, and its number of different outputs; schema `DENIABILITY`."""
+    """Return the share of draws in which a word stays, and its number of different outputs; schema `DENIABILITY`."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | method: {method} | "
         "stays: {stays:.3f} | stays, of most: {stays_low:.3f} to {stays_high:.3f} | "

@@ -11,7 +11,7 @@ import polars as pl
 
 from epsilometer.auditing.decisions.decide import ALL
 from epsilometer.auditing.evidence.status import Status
-from epsilometer.auditing.schemas import CEILINGS, DOWNSTREAM, OUTPUTS
+from epsilometer.auditing.schemas import CEILINGS, OUTPUTS
 from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.report.figures import (
     INK,
@@ -30,7 +30,7 @@ from epsilometer.report.section import Section
 from epsilometer.report.wording import at_budget, bounded, inflected, listed, loss_interval, nats, tail_words, unbounded
 from epsilometer.studies.texts.report.decision import decisions
 from epsilometer.studies.texts.report.results import TextResults
-from epsilometer.studies.texts.report.use import FIXED, MEASURE, Uses, uses
+from epsilometer.studies.texts.report.use import FIXED, MEASURE, UNKNOWN, Uses, trained_on_rewrites, uses
 from epsilometer.studies.texts.tables import SIMILARITY, ceilings_path
 
 COSINE = MEASURE
@@ -82,14 +82,8 @@ def section(results: TextResults) -> Section | None:
     )
 
 
-def trained_on_rewrites(results: TextResults) -> pl.DataFrame:
-    """Schema `DOWNSTREAM`: classifiers' scores after training on rewrites; without rows if there are no such cells."""
-    names = ("clean", *getattr(results.params, "downstream", ()))  # of another study
-    return results.tables(filter(results.has, (f"data/downstream/{name}.parquet" for name in names)), DOWNSTREAM)
-
-
 def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: pl.DataFrame) -> pl.DataFrame:
-    """A row per data set, measure of utility, mechanism and epsilon: the loss, and the utility.
+    """Return a row per data set, measure of utility, mechanism and epsilon: the loss, and the utility.
 
     losses: as `rows.comparable` returns them; downstream: schema `DOWNSTREAM`. The measures are the mean cosine and
     each task's mean macro F1 after training on rewritten texts, with intervals over texts. seeds: the macro F1 of each,
@@ -131,7 +125,7 @@ def _few(point: Mapping[str, Any]) -> bool:
 
 
 def levels(downstream: pl.DataFrame) -> pl.DataFrame:
-    """The reference levels of utility: dataset, measure, what (clean texts, majority), value."""
+    """Return the reference levels of utility: dataset, measure, what (clean texts, majority), value."""
     names = {"clean": "clean texts", "majority": "majority"}
     base = downstream.filter(pl.col("setting").is_in(list(names)), role="task")
     return (
@@ -148,13 +142,13 @@ def levels(downstream: pl.DataFrame) -> pl.DataFrame:
 
 
 def _measure() -> pl.Expr:
-    """The name of a classifier's score; it names the kind of classifier unless this is a transformer."""
+    """Return the name of a classifier's score; it names the kind of classifier unless this is a transformer."""
     other = pl.when(pl.col("kind") == TRANSFORMER).then(pl.lit("")).otherwise(", " + pl.col("kind"))
     return "macro F1 of " + pl.col("label") + other
 
 
 def _of_each_kind(base: pl.DataFrame) -> pl.DataFrame:
-    """The rows, with a row of the majority for every kind of classifier of its label."""
+    """Return the rows, with a row of the majority for every kind of classifier of its label."""
     kinds = base.drop_nulls("kind").select("dataset", "label", "kind").unique(maintain_order=True)
     majority = base.filter(pl.col("kind").is_null()).drop("kind").join(kinds, ["dataset", "label"])
     return pl.concat([majority.select(base.columns), base.drop_nulls("kind")])
@@ -173,7 +167,7 @@ def tradeoff_sentence(
         met = pl.Series([cell in within for cell in table.select(CELL).iter_rows()], dtype=pl.Boolean)
         usable = table.filter(met).sort("utility", "mechanism", descending=[True, False])
         if not len(usable):
-            parts.append(f"on {dataset} no measured budget is within the limits ({measure})")
+            parts.append(f"on {dataset} no measured budget keeps the limits ({measure})")
             continue
         best = usable.row(0, named=True)
         if usable.select(pl.col("seeds").list.len().min()).item() in range(SEEDS):
@@ -197,14 +191,14 @@ def _beside_one_text(point: Mapping[str, Any], keeps: Uses) -> str:
     """Compare a cell within the limits with one fixed sentence; empty for measures other than the cosine."""
     if point["measure"] != COSINE:
         return ""
-    more = keeps.get((point["dataset"], point["mechanism"], point["epsilon"]))
+    more = keeps.get((point["dataset"], point["mechanism"], point["epsilon"]), UNKNOWN).more
     if more is None:
         return ", not compared with one fixed sentence"
     return f", {'' if more else 'no '}more than {FIXED}"
 
 
 def judged(points: pl.DataFrame, target: float) -> pl.DataFrame:
-    """The points with a usable loss: exact losses, and those whose trials could show a loss of the target."""
+    """Return the points with a usable loss: exact losses, and those whose trials could show a loss of the target."""
     return points.filter(pl.col("exact") | (pl.col("ceiling") > target))
 
 
@@ -288,7 +282,7 @@ def _to_the_edge(curve: pl.DataFrame, top: float) -> list[dict[str, Any]]:
 
 
 def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X, float]:
-    """The rows of the figure, with finite losses, their axis, and the largest loss that it shows."""
+    """Return the rows of the figure, with finite losses, their axis, and the largest loss that it shows."""
     exact = bool(points["exact"].any())
     by_law = points.filter("exact")
     largest = [v for v in (*points["ceiling"], *by_law["point"], *by_law["upper"]) if math.isfinite(v)]
@@ -311,7 +305,7 @@ def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X, f
 
 
 def _apart(levels: pl.DataFrame) -> pl.DataFrame:
-    """The levels from the highest down; a name that would overlap the one above is merged into that one."""
+    """Return the levels from the highest down; a name that would overlap the one above is merged into that one."""
     rows = levels.sort("value", descending=True).to_dicts()
     shown = rows[:1]
     for row in rows[1:]:

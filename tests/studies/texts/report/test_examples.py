@@ -1,4 +1,4 @@
-"""The rewrites that are recognised most surely, of public data, with what gave them away."""
+"""The rewrites that are recognised most confidently, of public data, with what gave them away."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEXTS = ["rain in boston", "play jazz now", "call 555 0199", "snow"]
 REWRITTEN = ["sun in boston", "play rock then", "555-0199 call", ""]
 
 
-def test_the_surest_guesses_of_public_data_are_shown_with_what_gave_them_away() -> None:
+def test_the_most_confident_guesses_of_public_data_are_shown_before_and_after() -> None:
     results = audit(texts=TEXTS, rewrites=REWRITTEN)
     section = examples.section(results)
     assert section is not None
@@ -19,17 +19,19 @@ def test_the_surest_guesses_of_public_data_are_shown_with_what_gave_them_away() 
     mechanism, epsilon = chosen(decisions(results), results.unread)["queries"]
     assert table.heading == f"queries · {mechanism} at ε = {epsilon:g}"
     assert not table.in_markdown, "it holds texts"
-    rewrites = [row["text"] for row in table.rows[1::2]]
-    assert rewrites == ["(empty)", "555-0199 call", "play rock then", "sun in boston"], "the surest guess first"
+    assert table.columns == ["before", "after", "given away by"]
+    shown = [(row["before"], row["after"]) for row in table.rows]
+    pairs = [("snow", "(empty)"), ("call 555 0199", "555-0199 call"), ("play jazz now", "play rock then")]
+    assert shown == pairs, "the most confident guess first"
     text = text_of(section, results)
     assert "<b>" not in text
-    assert "words in and boston" in text
+    assert "words play" in text
 
 
-def test_five_texts_at_most_and_none_twice() -> None:
+def test_three_texts_at_most_and_none_twice() -> None:
     results = audit(texts=[f"text {n}" for n in range(9)], rewrites=[f"text {n}" for n in range(9)])
     (table,) = examples.section(results).tables  # type: ignore[union-attr]
-    assert len(table.rows) == 2 * examples.SHOWN
+    assert len({row["before"] for row in table.rows}) == len(table.rows) == 3
 
 
 def test_texts_of_private_data_are_left_out() -> None:

@@ -37,7 +37,7 @@ def losses(estimates: pl.DataFrame, exact: pl.DataFrame = NO_EXACT, tail: float 
 def test_the_closest_mechanism_within_the_target_is_named() -> None:
     results = audit()
     text = text_of(worth.section(results), results)
-    assert "on queries no measured budget is within the limits (cosine)" in text, "nothing is decided to be within"
+    assert "on queries no measured budget keeps the limits (cosine)" in text, "nothing is decided to be within"
     points = tradeoff_points(losses(estimates()), SIMILARITY, downstream()).filter(measure="cosine")
     front = points.filter("best").select("mechanism", "epsilon").rows()
     assert front == [("dp_bart", 0.5), ("mvc", 0.5), ("mvc", 2500.0)]  # and no control
@@ -144,7 +144,7 @@ def test_what_classifiers_learn_stands_beside_the_loss() -> None:
     results = audit()
     text = text_of(worth.section(results), results)
     # The interval is that of the mean over test texts; the seeds are points beside it.
-    assert "on queries no measured budget is within the limits (macro F1 of intent)" in text
+    assert "on queries no measured budget keeps the limits (macro F1 of intent)" in text
     points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
     assert points["measure"].unique(maintain_order=True).to_list() == ["macro F1 of intent", "cosine"]
     ranked = points.filter(measure="macro F1 of intent").select("mechanism", "epsilon", "best").rows()

@@ -1,0 +1,26 @@
+"""What a mechanism does, in plain words: a paragraph of its file's docstring that begins with `BEGINNING`.
+
+It is read from the syntax, so nothing is imported. As a docstring, it is no part of the code that made a result.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from epsilometer.core.imports import syntax
+
+BEGINNING = "In plain words it "
+FILE = Path("data/resources/plain_words.json")  # by mechanism, as stage `resources` records it for the report
+
+
+def plain_words(file: Path) -> str | None:
+    """Return what the mechanism in a file does (`replaces each word by ...`); None where its file does not say.
+
+    Raises UserError if the file is missing or is not Python.
+    """
+    syntax(file)  # its errors name the file
+    docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    paragraphs = (" ".join(paragraph.split()) for paragraph in docstring.split("\n\n"))
+    found = next((each for each in paragraphs if each.startswith(BEGINNING)), None)
+    return None if found is None else found.removeprefix(BEGINNING).removesuffix(".")

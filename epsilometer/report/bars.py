@@ -1,0 +1,62 @@
+"""Bars from "nothing learnt" to "certain", one a mechanism, drawn by the page's own style sheet.
+
+The scale is right guesses of 100 between two texts. A bar needs no script, fits any screen and prints; its words beside
+it say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from epsilometer.report.wording import CHANCE
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What an attacker learns from the rewrites of one mechanism at one budget.
+
+    name: the mechanism, with its budget. means: what it does, in plain words. status: the decision. low: right guesses
+    of 100 that are shown. high: those that cannot be exceeded; None where nothing bounds them. said: both in words.
+    limit: the guesses allowed. kept: what the rewrites keep.
+    """
+
+    name: str
+    means: str
+    status: str
+    low: float
+    high: float | None
+    said: str
+    limit: float
+    kept: str
+
+    @property
+    def shown(self) -> float:
+        """Percent of the scale that is shown to be learnt."""
+        return _place(self.low)
+
+    @property
+    def possible(self) -> float:
+        """Percent of the scale that may be learnt for all that is known."""
+        return _place(100.0 if self.high is None else self.high)
+
+    @property
+    def allowed(self) -> float:
+        """The place of the limit, in percent of the scale."""
+        return _place(self.limit)
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The picture of a data set. caption: how it is read."""
+
+    heading: str
+    caption: str
+    rows: Sequence[Bar]
+    kind: ClassVar[str] = "bars"
+
+
+def _place(guesses: float) -> float:
+    """Return percent of the way from chance to certainty, with one decimal."""
+    return round(100 * (min(max(guesses, CHANCE), 100.0) - CHANCE) / (100.0 - CHANCE), 1)

@@ -1,0 +1,14 @@
+"""The names of limits in sentences and tables."""
+
+from __future__ import annotations
+
+from epsilometer.auditing.decisions.limits import DELTA, IDENTIFIERS, LOSS
+from epsilometer.report.wording import plural
+
+_NAMES = {LOSS: "guesses between two texts", DELTA: "rare outputs"}
+
+
+def limit_name(limit: str) -> str:
+    """`guesses between two texts`, `rare outputs`, `names`, `gender`. limit: as the table of decisions names it."""
+    kind, _, of = limit.partition(": ")
+    return plural(of) if kind == IDENTIFIERS and of else _NAMES.get(limit, of or limit)
