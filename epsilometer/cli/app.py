@@ -1,4 +1,4 @@
-"""The commands of `epsilometer`, each a function in the file of its group."""
+"""The commands of `epsilometer`, each a function in the file of its group, and those of studies."""
 
 from __future__ import annotations
 
@@ -8,20 +8,15 @@ from typing import Annotated
 import typer
 
 from epsilometer.cli import (
-    account,
-    anonymize,
     ask,
     audit,
-    bench,
     calibrate,
-    canaries,
     claims,
     components,
     decide,
     dossier,
     exact,
     export,
-    failures,
     gate,
     init,
     pipeline,
@@ -32,6 +27,7 @@ from epsilometer.cli.command import Command, Group
 from epsilometer.cli.options import flat
 from epsilometer.cli.output import tell
 from epsilometer.core.file_names import SHOW, names_shown
+from epsilometer.core.study import studies
 from epsilometer.core.version import VERSION
 
 app = typer.Typer(
@@ -67,24 +63,18 @@ def options(
 for command in (
     audit.audit,
     ask.ask,
-    failures.probe,
     exact.exact,
     rewrite.rewrite,
-    anonymize.anonymize,
     calibrate.calibrate,
     calibrate.compare,
-    canaries.canaries,
-    canaries.one_run,
     claims.claims,
     claims.plan,
-    account.account,
     components.bounds,
     gate.gate,
     gate.schema,
     decide.decide,
     decide.reaudit,
     dossier.dossier,
-    bench.bench,
     init.init,
     project.check,
     project.fetch,
@@ -97,6 +87,9 @@ for command in (
     export.diff,
 ):
     app.command(cls=Command)(flat(command))
+for study in studies():
+    for command in study.commands():
+        app.command(cls=Command)(flat(command))
 app.command("list", cls=Command)(flat(components.listed))
 app.command()(pipeline.stage)
 app.command(context_settings=pipeline.PASSED_ON)(pipeline.repro)

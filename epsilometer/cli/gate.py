@@ -192,7 +192,7 @@ def schema(of: Annotated[str, typer.Argument(help="gate or dossier.")] = "gate")
     if of == "gate":
         from epsilometer.report.gate import schema
     elif of == "dossier":
-        from epsilometer.studies.texts.report.dossier import schema
+        from epsilometer.report.cells.dossier import schema
     else:
         raise UserError(f"there are schemas of gate and of dossier, got {of!r}")
     tell(json.dumps(schema(), indent=1))
@@ -224,8 +224,8 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
 
 
 def _of_cell(cell: str, epsilon: float | None) -> Subject:
+    from epsilometer.cells.gating import subject_of_cell
     from epsilometer.pipeline.params import read
-    from epsilometer.studies.texts.gating import subject_of_cell
 
     return subject_of_cell(read(), cell, epsilon)
 
@@ -233,7 +233,7 @@ def _of_cell(cell: str, epsilon: float | None) -> Subject:
 def _accepted_cell(of: Subject, baseline: Path | None, cell: str) -> dict[str, Estimate] | None:
     if baseline is None:
         return None
+    from epsilometer.cells.gating import accepted
     from epsilometer.pipeline.params import read
-    from epsilometer.studies.texts.gating import accepted
 
     return accepted(read(), of, cell, baseline)

@@ -1,7 +1,7 @@
 """Commands and options of earlier versions, which are translated before a command's options are read.
 
-They are no longer in the help. `gate --max-loss 1` is `gate --limit which_text=1`, and `audit --units` is
-`ask which_unit`.
+They are no longer in the help. `gate --max-loss 1` is `gate --limit which_text=1`, `audit --units` is `ask which_unit`,
+and `calibrate --training sent` is `calibrate-training --training sent`.
 """
 
 from __future__ import annotations
@@ -92,6 +92,8 @@ def translated(words: Sequence[str]) -> Words:
         return ["list", *rest]
     if command == "gate":
         return [command, *_options(rest, _OF_GATE)]
+    if command == "calibrate" and any(word.partition("=")[0] == "--training" for word in rest):
+        return ["calibrate-training", *rest]
     if command == "audit" and _PROBE in rest:
         return ["probe", *(word for word in rest if word != _PROBE)]
     if command == "audit":

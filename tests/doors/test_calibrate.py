@@ -21,13 +21,13 @@ from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.question import Gives, Observed, question
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.auditing.trials.design import Design
+from epsilometer.cells.calibrating.losses import Search, calibrate_texts
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.doors.calibrate import GROWTH, LOOKS, PARTS, calibrate, calibrate_on
 from epsilometer.questions.identifiers import Identifiers
 from epsilometer.questions.which_text import WhichText
-from epsilometer.studies.texts.calibrating.losses import Search, calibrate_texts
 from tests.support.commands import call
 
 SURE = 1e-4  # alpha of a search
