@@ -154,6 +154,7 @@ OTHERWISE = {
     "adapters",  # tests/test_adapters.py, with what it prints
     "tutorial",  # below
     "deployed",  # tests/cli/test_deployed.py
+    "your-own-study",  # tests/pipeline/test_own_study.py
     "truth-bench",  # tests/studies/bench/test_bench.py runs its example
     "paper",  # tests/mechanisms/latents/test_published_checkpoints.py converts a small checkpoint
 }

@@ -69,8 +69,8 @@ AUDITING = [
 ]
 AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}
 MOST = 12  # modules of a folder that one still takes in at a glance
-# One folder has more, a file each for a kind of law whose loss is computed, and what these share. Its number stands here
-# so that it does not grow unseen.
+# One folder has more, a file each for a kind of law whose loss is computed, and what these share. Its number stands
+# here so that it does not grow unseen.
 LARGER = {"exact_loss": 19}
 
 

@@ -119,7 +119,7 @@ class Study(Protocol):
         """The results of `accepted`: a `reaudit.drift.Measured` for each `Row`."""
         return _NOTHING
 
-    def searches(self) -> Mapping[str, Callable[..., Iterable[Mapping[str, Any]]]]:
+    def searches(self) -> Mapping[str, Callable[..., Iterable[dict[str, Any]]]]:
         """Measures of `epsilometer calibrate`: functions of params, target, search, mechanisms and datasets."""
         return _NOTHING
 

@@ -59,7 +59,7 @@ def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
     Raises UserError for a table without one of its columns, and for texts of a data set that is not marked public.
     """
     texts = texts or TextResults(params)
-    results: Results[Params] = Results(params, texts.held)
+    results: Results[Any] = Results(params, texts.held)  # each section reads its own part of params.yaml
     every = [section(texts) for section in _OF_TEXTS] if params.cells else []
     every += [questions.section(results)]
     for study in studies():

@@ -304,7 +304,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         ((*search, "--target", 1, "--question", "linking"), "give facts or author"),
         ((*search, *links, "--measure", "worst"), "measure is of which_text"),
         (("calibrate", *links), "params.yaml does not exist"),
-        (("calibrate", "--training", "a", *links), "--training goes with"),
+        (("calibrate", "--training", "a", *links), "No such option: --question"),
     ):
         code, _, err = call(capsys, *wrong)
         assert (code, said in err) == (2, True), err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,5 +44,6 @@ def calibrate_training(
 
     aim = NoiseTarget(target, measure, width=width, budget=budget)
     with withheld():
-        rows = list(calibrate_training(read(), training, aim))
+        params: Any = read()  # which has the sections of every study
+        rows = list(calibrate_training(params, training, aim))
     conclude(rows, as_json, "{noise} of {training}")
