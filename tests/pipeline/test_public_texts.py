@@ -23,6 +23,7 @@ from epsilometer.pipeline.stages import build, embed, prepare, rewrite, trials
 from epsilometer.project.corpora import corpus
 from epsilometer.project.paths import audited_texts, inside, prepared
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 PROJECT = """\
 root: .
@@ -164,5 +165,5 @@ def test_a_share_that_leaves_a_part_empty_is_refused(tmp_path: Path, share: floa
 def test_a_split_of_that_name_is_not_overwritten(tmp_path: Path) -> None:
     pl.DataFrame({"text": ["a b", "c d", "e f"], "split": ["train", "public", "train"]}).write_csv(tmp_path / "own.csv")
     (tmp_path / "params.yaml").write_text(GENERATED.sub(f"source: {tmp_path}/own.csv", PROJECT))
-    with pytest.raises(UserError, match="has a split 'public' of its own"):
+    with refused("EPS-P053", "public"):
         corpus(read_params(tmp_path / "params.yaml"), "requests")

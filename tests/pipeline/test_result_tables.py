@@ -23,6 +23,7 @@ from epsilometer.report.cells.results import TextResults
 from epsilometer.runtime.machine import hardware
 from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame, settings
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 
 @pytest.fixture
@@ -176,6 +177,6 @@ def test_trainings_and_gradients_name_their_data_sets(tmp_path: Path) -> None:
 
 def test_without_a_finished_audit_nothing_is_written(run: Path) -> None:
     page.PAGE.unlink()
-    with pytest.raises(UserError, match="does not exist"):
+    with refused("EPS-R018"):
         write(audit())
     assert not Path("docs").exists()

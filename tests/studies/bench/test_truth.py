@@ -6,12 +6,12 @@ import math
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from epsilometer.core.errors import UserError
 from epsilometer.studies.bench.bench import TRUTH
 from epsilometer.studies.bench.report import figure, write
 from tests.support.commands import app
+from tests.support.refusals import refused
 
 
 def row(mechanism: str, estimator: str, **more: float) -> dict[str, object]:
@@ -47,5 +47,5 @@ def test_what_is_infinite_stands_at_the_edge() -> None:
 
 
 def test_a_page_must_be_markdown(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"ends in \.md"):
+    with refused("EPS-U019"):
         app(["bench", "--out", str(tmp_path / "page.html")])

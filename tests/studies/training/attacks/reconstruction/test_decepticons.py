@@ -143,7 +143,7 @@ def test_a_model_is_refused_by_what_it_lacks(bert: Path, gpt2: Path, tmp_path: P
             Decepticons(variant=variant, batch=2).prepare(SharedModel(bert, tensors="head", longest=16), knows(PUBLIC))
         with pytest.raises(UserError, match="public"):
             Decepticons(variant=variant, batch=2).prepare(SharedModel(bert, longest=16), knows([]))
-    with pytest.raises(UserError, match="at least 1"):
+    with refused("EPS-C015", "1"):
         build(Decepticons, {"batch": 0}, "reconstruction.decepticons")
 
 

@@ -119,10 +119,10 @@ def test_what_others_found_is_fitted_to_the_lengths(model: SharedModel) -> None:
 
 def test_bad_input_is_refused(model: SharedModel, tmp_path: Path) -> None:
     laplace = OnMean(0.1, "laplace")
-    with pytest.raises(UserError, match="likelihood of 1 texts under OnMean is not implemented"):
+    with refused("EPS-A033", "1"):
         prepared(model, laplace).reconstruct(sent(model, TEXTS[:1], laplace), np.random.default_rng(0))
-    with pytest.raises(UserError, match=r"\(\d+ tokens\) differs from that of the attacked model"):
+    with refused("EPS-A034", "30522"):
         prepared(model, laplace, prior="embedded")
     causal = SharedModel(save_gpt2(tmp_path), objective="causal")
-    with pytest.raises(UserError, match="attacks classifiers, but the objective is causal"):
+    with refused("EPS-A023"):
         prepared(causal, laplace)
