@@ -139,10 +139,11 @@ def studies() -> tuple[Study, ...]:
     if missing := sorted({path.parent.name for path in (PACKAGE / "studies").glob("*/__init__.py")} - {*names}):
         raise UserError(
             f"the installed epsilometer lacks its studies {', '.join(missing)}, since it was installed before they "
-            "were added; run `make setup` (or `pip install -e .`) in its folder"
+            "were added; run `make setup` (or `pip install -e .`) in its folder",
+            "EPS-C118",
         )
     if doubled := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"two installed packages have a study {doubled!r}; uninstall one of them")
+        raise UserError(f"two installed packages have a study {doubled!r}; uninstall one of them", "EPS-C119")
     every = []
     for point in points:
         try:
@@ -150,6 +151,7 @@ def studies() -> tuple[Study, ...]:
         except (ImportError, AttributeError) as error:
             raise UserError(
                 f"the study {point.name} ({point.value}) cannot be loaded: {error}; install its package again, or for "
-                "epsilometer's own run `make setup`"
+                "epsilometer's own run `make setup`",
+                "EPS-C120",
             ) from error
     return tuple(every)

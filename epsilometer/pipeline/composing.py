@@ -55,7 +55,9 @@ def fragments() -> dict[str, dict[str, Any]]:
         file = study.folder / "stages.yaml"
         for name, stage in yaml_text.load(file.read_bytes()).items() if file.is_file() else ():
             if name in every and name not in _EXTENDED:
-                raise UserError(f"the study {study.package} has a stage {name}, which exists already; rename it")
+                raise UserError(
+                    f"the study {study.package} has a stage {name}, which exists already; rename it", "EPS-P070"
+                )
             every[name] = _extended(every[name], stage) if name in every else stage
     return every
 

@@ -34,7 +34,9 @@ def whole() -> type[Params]:
     for package, kind in of_studies.items():
         for name in _names(kind):
             if (other := places.setdefault(name, package)) != package:
-                raise UserError(f"{other} and {package} both have {name!r} in params.yaml; uninstall one of them")
+                raise UserError(
+                    f"{other} and {package} both have {name!r} in params.yaml; uninstall one of them", "EPS-P071"
+                )
     return type(Params.__name__, (Params, *of_studies.values()), {"__module__": __name__, "__doc__": Params.__doc__})
 
 

@@ -44,7 +44,9 @@ def calibrate(
     """
     cells = [cell for cell in params.anonymity.values() if cell.part == "test"]
     if not cells:
-        raise UserError("no cell is measured by its attribute loss; name one under anonymity in params.yaml")
+        raise UserError(
+            "no cell is measured by its attribute loss; name one under anonymity in params.yaml", "EPS-P004"
+        )
     for cell in cells:
         if (not mechanisms or cell.mechanism in mechanisms) and (not datasets or cell.dataset in datasets):
             of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}

@@ -81,7 +81,7 @@ class NoiseTarget:
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
-            raise UserError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
+            raise UserError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}", "EPS-S083")
         if self.measure == ROUGE_L and not 0 < self.target < 1:
             raise UserError(f"the target must be a mean ROUGE-L between 0 and 1, got {self.target}", "EPS-S084")
         if self.measure != ROUGE_L and not success_bound(self.goal((0.1, 1)).target, 2) < 1:

@@ -38,7 +38,9 @@ def calibrate_training(
     Needs the results of stage sent, features or reconstruction. Ends with 3 where a search ends otherwise than found.
     """
     if not training:
-        raise UserError("no training is named; give entries of sent, private_training or reconstruction (--training)")
+        raise UserError(
+            "no training is named; give entries of sent, private_training or reconstruction (--training)", "EPS-S119"
+        )
     from epsilometer.pipeline.params import read
     from epsilometer.studies.training.calibrating import NoiseTarget, calibrate_training
 
