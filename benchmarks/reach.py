@@ -18,9 +18,9 @@ import numpy as np
 
 from epsilometer.auditing.estimation.abstention import LEAST
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at
-from epsilometer.auditing.truth.estimators import ERROR
-from epsilometer.auditing.truth.law import Law
-from epsilometer.auditing.truth.mechanisms import every
+from epsilometer.studies.bench.estimators import ERROR
+from epsilometer.studies.bench.law import Law
+from epsilometer.studies.bench.mechanisms import every
 
 _LEVELS = 400  # thresholds that are compared, by how often they are reached
 

@@ -20,16 +20,16 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from epsilometer.attacks.reconstruction.candidates import GradientPool
-from epsilometer.attacks.reconstruction.decepticons import Decepticons
-from epsilometer.attacks.reconstruction.lamp import Descent, Lamp, moves
-from epsilometer.attacks.reconstruction.shared.attack import Knowledge
-from epsilometer.attacks.reconstruction.shared.matching import Matching
-from epsilometer.auditing.results.candidates import guesses, trials
 from epsilometer.corpora.synthetic import generate
-from epsilometer.training.noise import GaussianNoise
-from epsilometer.training.sent import OnMean, Sent, send
-from epsilometer.training.shared_model import SharedModel
+from epsilometer.studies.training.attacks.reconstruction.candidates import GradientPool
+from epsilometer.studies.training.attacks.reconstruction.decepticons import Decepticons
+from epsilometer.studies.training.attacks.reconstruction.lamp import Descent, Lamp, moves
+from epsilometer.studies.training.attacks.reconstruction.shared.attack import Knowledge
+from epsilometer.studies.training.attacks.reconstruction.shared.matching import Matching
+from epsilometer.studies.training.results.candidates import guesses, trials
+from epsilometer.studies.training.runs.noise import GaussianNoise
+from epsilometer.studies.training.runs.sent import OnMean, Sent, send
+from epsilometer.studies.training.runs.shared_model import SharedModel
 
 MOVES, STEPS = 24, 2000  # rounds and steps of the released schedule
 CANDIDATES, SAMPLED = 200, 20  # candidates of a round; how many of them the released way is timed on

@@ -112,7 +112,7 @@ def _stage(folder: str, stage: str, count: int, engine: Engine) -> tuple[float, 
     os.environ["PYTHONPATH"] = os.getcwd()
     os.chdir(folder)
     _write_params(count, {"workers": engine.workers, "ray": engine.ray})
-    from epsilometer.studies.texts.stages import attack, rewrite
+    from epsilometer.pipeline.stages import attack, rewrite
 
     begun = time.perf_counter()
     {"rewrite": rewrite, "attack": attack}[stage].main("queries-rr")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 from scipy.stats import binom, binomtest
 
-from epsilometer.auditing.truth import means
-from epsilometer.auditing.truth.known import KnownMechanism
+from epsilometer.studies.bench import means
+from epsilometer.studies.bench.known import KnownMechanism
 
 TRIALS, RUNS, LOOK = 1000, 2000, 50
 CLAIM_LEVEL, DRIFT_LEVEL = 0.01 / 16, 0.01 / 104

@@ -18,7 +18,8 @@
 What a mechanism or an attack of one's own is written with is there too (`epsilometer.component`, `Rewrites`,
 `Guarantee`, `Granularity`, `Neighbours`, `choose`), and the error that all of this raises (`epsilometer.UserError`).
 
-Submodules (`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load when they are first used.
+`one_run` and `probe_failures` come from studies, to which other packages can add (`epsilometer.core.study`). Submodules
+(`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load when they are first used.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from typing import TYPE_CHECKING, Any
 from epsilometer.core.version import VERSION
 
 if TYPE_CHECKING:
+    from epsilometer.auditing.attributes.one_call import AnonymityDesign, anonymity
     from epsilometer.auditing.ceilings.ceiling import ceiling, ceiling_of_pairs
     from epsilometer.auditing.exact_loss.from_texts import exact_curves, exact_loss, exact_pairs
-    from epsilometer.auditing.failures.probing import Pace, probe_failures
     from epsilometer.auditing.identifiers.surviving import surviving_identifiers
     from epsilometer.auditing.linking.loss import LinkingDesign, linking_loss
     from epsilometer.auditing.linking.people import People
-    from epsilometer.auditing.one_run.scores import one_run
     from epsilometer.auditing.question import question
     from epsilometer.auditing.subject import subject
     from epsilometer.auditing.text_audit import audit
     from epsilometer.auditing.trials.design import Design
     from epsilometer.auditing.worth.similarity import similarity
+    from epsilometer.cells.calibrating.losses import Search
     from epsilometer.core.attack import Attack, Context, choose
     from epsilometer.core.component import component
     from epsilometer.core.errors import UserError
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
     from epsilometer.pipeline.calibrating import calibrate
     from epsilometer.pipeline.comparing import compare
     from epsilometer.report.tracking import track
-    from epsilometer.studies.anonymity.one_call import AnonymityDesign, anonymity
-    from epsilometer.studies.texts.calibrating.losses import Search
 
 __all__ = [
     "AnonymityDesign",
@@ -65,7 +64,6 @@ __all__ = [
     "LinkingDesign",
     "Mechanism",
     "Neighbours",
-    "Pace",
     "People",
     "Rewrites",
     "Rules",
@@ -86,8 +84,6 @@ __all__ = [
     "exact_pairs",
     "gate",
     "linking_loss",
-    "one_run",
-    "probe_failures",
     "question",
     "similarity",
     "subject",
@@ -95,7 +91,7 @@ __all__ = [
     "track",
 ]
 _MODULES = {
-    "AnonymityDesign": "studies.anonymity.one_call",
+    "AnonymityDesign": "auditing.attributes.one_call",
     "Attack": "core.attack",
     "Context": "core.attack",
     "Design": "auditing.trials.design",
@@ -104,13 +100,12 @@ _MODULES = {
     "LinkingDesign": "auditing.linking.loss",
     "Mechanism": "core.mechanism",
     "Neighbours": "core.guarantees",
-    "Pace": "auditing.failures.probing",
     "People": "auditing.linking.people",
     "Rewrites": "core.mechanism",
     "Rules": "doors.gate",
-    "Search": "studies.texts.calibrating.losses",
+    "Search": "cells.calibrating.losses",
     "UserError": "core.errors",
-    "anonymity": "studies.anonymity.one_call",
+    "anonymity": "auditing.attributes.one_call",
     "ask": "doors.ask",
     "audit": "auditing.text_audit",
     "calibrate": "pipeline.calibrating",
@@ -125,8 +120,6 @@ _MODULES = {
     "exact_pairs": "auditing.exact_loss.from_texts",
     "gate": "doors.gate",
     "linking_loss": "auditing.linking.loss",
-    "one_run": "auditing.one_run.scores",
-    "probe_failures": "auditing.failures.probing",
     "question": "auditing.question",
     "similarity": "auditing.worth.similarity",
     "subject": "auditing.subject",
@@ -138,17 +131,30 @@ __version__ = VERSION
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from epsilometer.core.extras import explained
-
-        public = explained(lambda: getattr(importlib.import_module(f"epsilometer.{_MODULES[name]}"), name))()
-        return public if isinstance(public, type) else explained(public)
+        return _public(f"epsilometer.{_MODULES[name]}", name)
     try:
         return importlib.import_module(f"epsilometer.{name}")
     except ModuleNotFoundError as error:
         if error.name != f"epsilometer.{name}":
             raise
-        raise AttributeError(f"module 'epsilometer' has no attribute {name!r}") from None
+    if not name.startswith("_") and name in (modules := _of_studies()):
+        return _public(modules[name], name)
+    raise AttributeError(f"module 'epsilometer' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_of_studies()})
+
+
+def _of_studies() -> dict[str, str]:
+    """The public names of studies, each with its module."""
+    from epsilometer.core.study import studies
+
+    return {name: module for study in studies() for module, _, name in (of.partition(":") for of in study.names)}
+
+
+def _public(module: str, name: str) -> Any:
+    from epsilometer.core.extras import explained
+
+    public = explained(lambda: getattr(importlib.import_module(module), name))()
+    return public if isinstance(public, type) else explained(public)

@@ -156,7 +156,8 @@ OTHERWISE = {
     "adapters",  # tests/test_adapters.py, with what it prints
     "tutorial",  # below
     "deployed",  # tests/cli/test_deployed.py
-    "truth-bench",  # tests/auditing/truth/test_bench.py runs its example
+    "your-own-study",  # tests/pipeline/test_own_study.py
+    "truth-bench",  # tests/studies/bench/test_bench.py runs its example
     "paper",  # tests/mechanisms/latents/test_published_checkpoints.py converts a small checkpoint
 }
 
@@ -485,10 +486,10 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "tests/mechanisms/selection/test_privrewrite.py has a server",
     "epsilometer ask linking reviews.csv --mechanism": "needs authors; tests/cli/test_ask.py has some",
     "epsilometer ask linking reviews.csv --rewrites": "likewise; tests/auditing/linking has some",
-    "epsilometer check estimators": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
+    "epsilometer check estimators": "minutes; tests/studies/bench/test_bench.py has some mechanisms",
     "epsilometer claims": "above, with what it prints",
     "epsilometer release": "needs texts of people; tests/cli/test_release.py has some",
-    "epsilometer results dossier": "a finished audit: tests/studies/texts/report/test_dossier.py",
+    "epsilometer results dossier": "a finished audit: tests/report/cells/test_dossier.py",
     "epsilometer check params profiles/": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
     "epsilometer gate reviews.csv --mechanism mine.py --limit attribute": "needs labels of authors; as the next",
     "epsilometer gate reviews.txt --mechanism masker.py": "tests/cli/test_gate.py has the masker",

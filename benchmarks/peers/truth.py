@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from epsilometer.auditing.truth.bench import summary, truths
-from epsilometer.auditing.truth.estimators import ERROR, OURS
-from epsilometer.auditing.truth.known import KnownMechanism
-from epsilometer.auditing.truth.mechanisms import every
-from epsilometer.auditing.truth.samples import samples
+from epsilometer.studies.bench.bench import summary, truths
+from epsilometer.studies.bench.estimators import ERROR, OURS
+from epsilometer.studies.bench.known import KnownMechanism
+from epsilometer.studies.bench.mechanisms import every
+from epsilometer.studies.bench.samples import samples
 
 COUNT, SEEDS = 10_000, 20
 LIMIT = 50.0  # nats, for what is infinite: their thresholds must be numbers

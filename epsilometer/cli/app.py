@@ -1,4 +1,4 @@
-"""The commands of `epsilometer`, each a function in the file of its group."""
+"""The commands of `epsilometer`, each a function in the file of its group, and those of studies."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ import typer
 from typer.core import TyperGroup
 
 from epsilometer.cli import (
-    account,
-    anonymize,
     ask,
     audit,
     calibrate,
-    canaries,
     check,
     claims,
     components,
     decide,
     exact,
-    failures,
     gate,
     init,
     pipeline,
@@ -33,6 +29,7 @@ from epsilometer.cli.command import Command, Group
 from epsilometer.cli.options import flat
 from epsilometer.cli.output import tell
 from epsilometer.core.file_names import SHOW, names_shown
+from epsilometer.core.study import studies
 from epsilometer.core.version import VERSION
 
 _PLAIN: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
@@ -82,7 +79,6 @@ _add(
         "decide": decide.decide,
         "rewrite": rewrite.rewrite,
         "release": release.release,
-        "anonymize": anonymize.anonymize,
         "list": components.listed,
         "init": init.init,
     },
@@ -96,7 +92,6 @@ _add(
         "attack": check.attack,
         "metric": check.metric,
         "machine": check.machine,
-        "estimators": check.estimators,
     },
     checks,
 )
@@ -125,10 +120,13 @@ _add(
         "claims": claims.claims,
         "plan": claims.plan,
         "exact": exact.exact,
-        "probe": failures.probe,
     },
     app,
 )
-training = _group("training", "Account for, and audit, a private training.")
-_add({"account": account.account, "canaries": canaries.canaries, "one-run": canaries.one_run}, training)
 _add({"bounds": components.bounds}, app)
+_groups = {"check": checks, "pipeline": stages, "results": shown}
+for study in studies():
+    _groups |= {name: _group(name, about) for name, about in study.groups.items()}
+    for words, command in study.commands().items():
+        group, _, name = words.rpartition(" ")
+        _add({name: command}, _groups[group] if group else app)

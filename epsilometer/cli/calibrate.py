@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,7 +30,7 @@ from epsilometer.runtime.withholding import withheld
 if TYPE_CHECKING:
     import polars as pl
 
-    from epsilometer.studies.texts.calibrating.losses import Search
+    from epsilometer.cells.calibrating.losses import Search
 
 BUDGET, MEASURE = 20_000, "sampled"
 
@@ -39,13 +39,6 @@ Target = Annotated[
     typer.Option(
         help="The loss to meet, in nats; of --measure delta a probability, of rouge_l a mean; of another --question "
         "its figure."
-    ),
-]
-Trainings = Annotated[
-    list[str],
-    typer.Option(
-        help="Of training: entries of sent or private_training, whose sigma and kappa are searched by the loss of one "
-        "gradient (--measure sampled or average); with --measure rouge_l entries of reconstruction."
     ),
 ]
 Mechanisms = Annotated[
@@ -58,7 +51,7 @@ Mechanisms = Annotated[
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of a search for epsilon (`studies.texts.calibrating.losses.Search`)."""
+    """Options of a search for epsilon (`cells.calibrating.losses.Search`)."""
 
     attack: Annotated[str, typer.Option(help="One attack, or `strongest`: the best of all.")] = "strongest"
     sees: Annotated[str, typer.Option(help="Attacks that see the text, what is released, or all (inside).")] = (
@@ -86,14 +79,10 @@ class SearchOptions:
     @property
     def search(self) -> Search:
         """The search. Raises UserError for values outside their range."""
-        from epsilometer.studies.texts.calibrating.losses import Search
+        from epsilometer.cells.calibrating.losses import Search
 
         options = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "asked_for"}
         return Search(**options, question=self.asked_for.chosen)
-
-    def of_mechanisms_alone(self) -> bool:
-        """Whether anything is chosen that a search of trainings does not know."""
-        return replace(self, width=None, budget=BUDGET, measure=MEASURE) != SearchOptions()
 
 
 def calibrate(
@@ -101,7 +90,6 @@ def calibrate(
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
     mechanism: Mechanisms = [],  # noqa: B006
     dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
-    training: Trainings = [],  # noqa: B006
     *,
     searching: SearchOptions,
     reading: TextOptions,
@@ -118,18 +106,8 @@ def calibrate(
     With --question it searches by the figure of another question: the largest of its attacks or kinds. Nothing of that
     is kept.
 
-    With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
-    gradient tells as much. Ends with 3 where a search ends otherwise than found.
+    Ends with 3 where a search ends otherwise than found.
     """
-    if training:
-        if file or mechanism or dataset or settings or public or searching.of_mechanisms_alone():
-            raise UserError(
-                "--training goes with --target, --measure, --width, --budget and --json alone, since its attacks and "
-                "the range of its levels are given; leave out the rest",
-                "EPS-U020",
-            )
-        _conclude(_trainings(training, target, searching), as_json)
-        return
     search = searching.search
     if file is None:
         if settings or public:
@@ -146,14 +124,14 @@ def calibrate(
         chosen = {name: settings_of(name, settings, public) for name in mechanism}
         with withheld():
             rows = [_of_file(texts, name, target, search, settings=chosen[name], file=file) for name in mechanism]
-    _conclude(rows, as_json)
+    conclude(rows, as_json)
 
 
 def _cells(target: float, search: Search, mechanisms: Sequence[str], datasets: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of the cells of params.yaml."""
+    from epsilometer.cells.calibrating.losses import progress
     from epsilometer.pipeline.calibrating import calibrate_cells
     from epsilometer.pipeline.params import read
-    from epsilometer.studies.texts.calibrating.losses import progress
 
     watch = partial(progress, search=search)
     with withheld():
@@ -175,31 +153,19 @@ def _of_file(
     return calibrate_on(texts, mechanism, target, search, settings=settings, name=file.name)
 
 
-def _trainings(training: Sequence[str], target: float, searching: SearchOptions) -> list[dict[str, Any]]:
-    """The rows of entries on training."""
-    from epsilometer.pipeline.params import read
-    from epsilometer.studies.training.calibrating import NoiseTarget, calibrate_training
+def conclude(rows: Sequence[Mapping[str, Any]], as_json: bool, of: str = "{mechanism} on {dataset}") -> None:
+    """Print the rows, a table without the reasons, which go to standard error; the exit code is 3 where one is open.
 
-    aim = NoiseTarget(target, searching.measure, width=searching.width, budget=searching.budget)
-    with withheld():
-        return list(calibrate_training(read(), training, aim))
-
-
-def _conclude(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """Print the rows, a table without the reasons, which go to standard error; the exit code is 3 where one is open."""
+    of: the template of a row's name.
+    """
     from epsilometer.auditing.calibration.sampled import FOUND
-    from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED
+    from epsilometer.cells.calibrating.losses import NOT_SEARCHED
 
     searched = {row["status"] for row in rows} - {NOT_SEARCHED}
     if not as_json:
         for row in rows:
             if row["reason"]:
-                of = (
-                    f"{row['noise']} of {row['training']}"
-                    if "training" in row
-                    else f"{row['mechanism']} on {row['dataset']}"
-                )
-                note(f"{of}: {row['reason']}")
+                note(f"{of.format_map(row)}: {row['reason']}")
         rows = [{key: value for key, value in row.items() if key != "reason"} for row in rows]
     show(rows, as_json)
     if searched != {FOUND}:
@@ -222,10 +188,10 @@ def compare(
     --question by another question: the sign test on the trials in which their outcomes differ. Without a FILE it reads
     two entries of `questions` in params.yaml with the same settings, data set and trials.
     """
+    from epsilometer.cells.comparing import compare_cells
     from epsilometer.doors.compare import compare_on
     from epsilometer.pipeline.comparing import compare_entries
     from epsilometer.pipeline.params import read
-    from epsilometer.studies.texts.comparing import compare_cells
 
     left, right = mechanism_at(first), mechanism_at(second)
     if file is None:

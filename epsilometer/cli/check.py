@@ -1,4 +1,4 @@
-"""Checks of a parameter file, of components, of this machine and of estimators: `epsilometer check`."""
+"""Checks of a parameter file, of components and of this machine: `epsilometer check`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epsilometer.cli.options import A_MECHANISM, Epsilon, Json, Settings, Workers, out_option, read_settings, writable
+from epsilometer.cli.options import A_MECHANISM, Epsilon, Json, Settings, read_settings
 from epsilometer.cli.output import show, tell
-from epsilometer.core.errors import UserError, printable
+from epsilometer.core.errors import printable
 from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
@@ -196,39 +196,3 @@ def machine(as_json: Json = False) -> None:
         show(lines, as_json)
     else:
         tell(*(f"{topic:<12} {line}" for topic, line in lines.items()))
-
-
-def estimators(
-    full: Annotated[
-        bool, typer.Option("--full", help="200 seeds of 10,000 samples and five of a million, not 20 of 10,000.")
-    ] = False,
-    auditor: Annotated[
-        Path | None, typer.Option(help="File (.py) with a function bound(samples, error, delta), a further auditor.")
-    ] = None,
-    workers: Workers = 1,
-    out: Annotated[Path | None, out_option(writable)] = None,
-    as_json: Json = False,
-) -> None:
-    """Run estimators on mechanisms whose loss is known.
-
-    Prints the truth, the bound, its coverage, samples and seconds. --out writes Markdown (.md), with a figure.
-    """
-    from epsilometer.auditing.truth.bench import FULL, QUICK
-    from epsilometer.auditing.truth.bench import bench as run
-
-    if out is not None and out.suffix != ".md":
-        raise UserError(f"--out must be a Markdown file, which ends in .md, got {out.name!r}", "EPS-U019")
-    with withheld():
-        table = run(FULL if full else QUICK, auditor, workers)
-    if out is not None:
-        from epsilometer.report.truth import write
-
-        write(table, out)
-        tell(out.resolve())
-    else:
-        shown = (
-            table
-            if as_json
-            else table.select("mechanism", "estimator", "truth", "bound", "coverage", "samples", "seconds")
-        )
-        show(shown.to_dicts(), as_json)

@@ -235,8 +235,8 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
 
 
 def _of_cell(cell: str, epsilon: float | None) -> Subject:
+    from epsilometer.cells.gating import subject_of_cell
     from epsilometer.pipeline.params import read
-    from epsilometer.studies.texts.gating import subject_of_cell
 
     return subject_of_cell(read(), cell, epsilon)
 
@@ -244,7 +244,7 @@ def _of_cell(cell: str, epsilon: float | None) -> Subject:
 def _accepted_cell(of: Subject, baseline: Path | None, cell: str) -> dict[str, Estimate] | None:
     if baseline is None:
         return None
+    from epsilometer.cells.gating import accepted
     from epsilometer.pipeline.params import read
-    from epsilometer.studies.texts.gating import accepted
 
     return accepted(read(), of, cell, baseline)

@@ -38,7 +38,9 @@ def release(
     reading: TextOptions,
     settings: Settings = [],  # noqa: B006
 ) -> None:
-    """Release a corpus of private texts as public texts, labelled and weighted by noisy votes.
+    """Release a corpus under central differential privacy.
+
+    Public texts are labelled and weighted by noisy votes of the private ones.
 
     Noise comes from the operating system and is added once, to what the whole corpus says. What is spent of each person
     is written to a ledger. Figures of private texts are printed for the curator and are in no file.

@@ -176,7 +176,7 @@ def accept() -> None:
 
 
 def _schema() -> dict[str, Any]:
-    from epsilometer.studies.texts.report.dossier import schema
+    from epsilometer.report.cells.dossier import schema
 
     return schema()
 

@@ -165,6 +165,8 @@ def translated(words: Sequence[str]) -> Call:
         new = "results tables"
     elif command == "results" and f"results {first}" in _OPTIONS:
         options = _OPTIONS[f"results {first}"]
+    elif command == "calibrate" and "--training" in names:
+        new = "training calibrate"
     elif command == "audit" and _PROBE in rest:
         new, rest, options = "probe", [word for word in rest if word != _PROBE], _OPTIONS["probe"]
     elif command == "audit" and question is not None:

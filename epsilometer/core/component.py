@@ -31,7 +31,6 @@ EMBEDDED = (_IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent / "data" / "embe
 
 # Kinds of attacks, each the folder of the package that holds its components.
 IDENTIFICATION, LINKING = "attacks/identification", "attacks/linking"
-MEMBERSHIP, RECONSTRUCTION = "attacks/membership", "attacks/reconstruction"
 QUESTIONS = "questions"
 CORPORA = "mechanisms/corpora"  # mechanisms on whole corpora, which are not among "mechanisms"
 
@@ -50,7 +49,7 @@ def component(cls: type[T]) -> type[T]:
 
 
 def names(kind: str) -> list[str]:
-    """Return the names of the components shipped in `epsilometer/<kind>`: "mechanisms", or "attacks/membership"."""
+    """Return the names of the components shipped in `epsilometer/<kind>`: "mechanisms", or "attacks/linking"."""
     return sorted(shipped(kind))
 
 
@@ -120,8 +119,8 @@ def module(kind: str, name: str) -> ModuleType:
 
 
 def _one_of(kind: str) -> str:
-    """Return the name of a kind in messages, in the singular: "attack" for attacks/membership."""
-    return kind.split("/")[0].removesuffix("s")
+    """Return the name of a kind in messages, in the singular: "attack" for attacks/linking."""
+    return (Path(kind).parent.name or kind).removesuffix("s")
 
 
 def _imported(file: Path) -> ModuleType:

@@ -32,13 +32,13 @@ from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
+from epsilometer.cells.calibrating import losses
+from epsilometer.cells.calibrating.losses import NOT_SEARCHED, STANDARD_SEARCH, Search
 from epsilometer.core.errors import LawError, UserError
 from epsilometer.core.mechanism import has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.questions.which_text import WhichText
 from epsilometer.runtime.progress import now_and_then
-from epsilometer.studies.texts.calibrating import losses
-from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED, STANDARD_SEARCH, Search
 from epsilometer.text.words import words
 
 GROWTH = 4  # times as many trials in each further look at an epsilon

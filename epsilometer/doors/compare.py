@@ -26,11 +26,11 @@ from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
 from epsilometer.auditing.trials.unread import say_language
+from epsilometer.cells import comparing
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET, stored
 from epsilometer.doors.ask import answers, turned_round
 from epsilometer.questions.which_text import WhichText
-from epsilometer.studies.texts import comparing
 
 COMPARED = {
     "figure": pl.String,

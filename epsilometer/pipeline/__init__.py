@@ -8,15 +8,22 @@ from pathlib import Path
 from types import TracebackType
 
 from epsilometer.core.component import PACKAGE
+from epsilometer.core.study import studies
 
 # Stages may share the cores with others; threads that busy-wait then take several times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def bodies() -> dict[str, Path]:
-    """Return the file of each stage's body, by the stage's name: those of the studies, and the common ones."""
-    files = [*(PACKAGE / "studies").glob("*/stages/[!_]*.py"), *(PACKAGE / "pipeline/stages").glob("[!_]*.py")]
-    return {file.stem: file for file in sorted(files)}
+    """Return the file of each stage's body, by the stage's name: those of the core and of studies."""
+    folders = [PACKAGE / "pipeline", *(study.folder for study in studies())]
+    return {file.stem: file for folder in folders for file in sorted(folder.glob("stages/[!_]*.py"))}
+
+
+def module(body: Path) -> str:
+    """Return the name of a body's module."""
+    package = next((study.package for study in studies() if body.is_relative_to(study.folder)), __name__)
+    return f"{package}.stages.{body.stem}"
 
 
 RUNNER = "EPSILOMETER_RUNNER"  # environment: the process that brings stages up to date, for the stages that it starts

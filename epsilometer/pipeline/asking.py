@@ -15,6 +15,7 @@ from epsilometer.auditing.question import FindsComponents, Need, OfGuesses, Ques
 from epsilometer.auditing.subject import Subject
 from epsilometer.auditing.text_audit import Pool, applicable, chosen_attacks
 from epsilometer.auditing.trials.design import Design, as_installed, check_trials
+from epsilometer.cells.adversaries import attacks
 from epsilometer.core.attack import Checked, Embedded
 from epsilometer.core.component import IDENTIFICATION, QUESTIONS, build, file, find
 from epsilometer.core.errors import UserError, unknown
@@ -26,7 +27,6 @@ from epsilometer.pipeline.question_params import QuestionParams
 from epsilometer.project.corpora import corpus
 from epsilometer.project.paths import audited
 from epsilometer.project.sections import Cell
-from epsilometer.studies.texts.adversaries import attacks
 from epsilometer.text.words import words
 
 _WHOLE = 1000  # most texts of a generator that are read before an audit

@@ -10,23 +10,13 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.calibration.sampled import ATTRIBUTE, Watch, unwatched
+from epsilometer.auditing.calibration.sampled import Watch, unwatched
 from epsilometer.auditing.question import Question, question
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.auditing.trials.unread import say, unread
-from epsilometer.core.errors import UserError
-from epsilometer.doors.calibrate import Searched, calibrate_on, check_search, searched, with_search
-from epsilometer.doors.calibrate import calibrate as search_by
-from epsilometer.pipeline.asking import subject_of, with_embeddings
-from epsilometer.pipeline.params import Params, read
-from epsilometer.project.paths import audited, inside
-from epsilometer.project.sections import Cell
-from epsilometer.questions.which_text import WhichText
-from epsilometer.studies.anonymity.calibrating import row as attribute_row
-from epsilometer.studies.anonymity.params import AnonymityCell
-from epsilometer.studies.texts.calibrating.losses import (
+from epsilometer.cells.calibrating.losses import (
     ROW,
     STANDARD_SEARCH,
     Search,
@@ -34,6 +24,15 @@ from epsilometer.studies.texts.calibrating.losses import (
     check_names,
     progress,
 )
+from epsilometer.core.errors import UserError
+from epsilometer.core.study import studies
+from epsilometer.doors.calibrate import Searched, calibrate_on, check_search, searched, with_search
+from epsilometer.doors.calibrate import calibrate as search_by
+from epsilometer.pipeline.asking import subject_of, with_embeddings
+from epsilometer.pipeline.params import Params, read
+from epsilometer.project.paths import audited, inside
+from epsilometer.project.sections import Cell
+from epsilometer.questions.which_text import WhichText
 
 
 class Calibrations(Printed):
@@ -106,21 +105,13 @@ def calibrate_cells(
     if not isinstance(by, WhichText):
         yield from calibrate_by(params, by, target, search=search, mechanisms=mechanisms, datasets=datasets)
         return
-    cells: Mapping[str, Cell] = params.cells
-    if search.measure == ATTRIBUTE:
-        cells = {name: cell for name, cell in params.anonymity.items() if cell.part == "test"}
-    if not cells:
-        raise UserError(
-            "no cell is measured by its attribute loss; name one under anonymity in params.yaml", "EPS-P004"
-        )
     check_names(params, mechanisms, datasets, search.attack)
-    for cell in cells.values():
-        if (mechanisms and cell.mechanism not in mechanisms) or (datasets and cell.dataset not in datasets):
-            continue
-        if isinstance(cell, AnonymityCell):
-            of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
-            yield attribute_row(of, params, cell, partial(search.goal, target))
-        else:
+    for study in studies():
+        if (searched_by := study.searches().get(search.measure)) is not None:
+            yield from searched_by(params, target, search, mechanisms=mechanisms, datasets=datasets)
+            return
+    for cell in params.cells.values():
+        if (not mechanisms or cell.mechanism in mechanisms) and (not datasets or cell.dataset in datasets):
             yield calibrate_cell(params, cell, target, search=search, watch=watch)
 
 

@@ -9,23 +9,22 @@ from pathlib import Path
 
 import psutil
 
+from epsilometer.cells.adversaries import attacks
 from epsilometer.core.attack import Checked
 from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import absent
-from epsilometer.core.mechanism import build_mechanism
+from epsilometer.core.mechanism import Mechanism, build_mechanism
 from epsilometer.core.readable import check_readable
+from epsilometer.core.study import studies
 from epsilometer.corpora import annotated, conversations
 from epsilometer.models.devices import resolved
 from epsilometer.pipeline.downloads import Download, downloads, packaged
 from epsilometer.pipeline.params import Params
 from epsilometer.project import cells
 from epsilometer.project.corpora import corpus
-from epsilometer.project.sections import Dataset, MechanismEntry
+from epsilometer.project.sections import Cell, Dataset, MechanismEntry
 from epsilometer.runtime import checksums
-from epsilometer.studies.anonymity import checking as anonymity
-from epsilometer.studies.leaderboard import building as leaderboard
-from epsilometer.studies.texts.adversaries import attacks
 
 _WHOLE = 1000  # texts of a generator that are all checked; of a larger one,
 _SAMPLE = 200  # texts that are checked, which takes a tenth of a second
@@ -62,32 +61,33 @@ def check(params: Params) -> list[Download]:
         if Path(params.path(dataset.source)).exists():  # a source on the hub is only listed
             _check_dataset(params, name, dataset)
     _check_resources(params)
-    for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
-        anonymity.check_auxiliaries(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
-    for name in params.leaderboard_cells:
-        leaderboard.build(params, name)
+    for cell in params.cells.values():
+        check_mechanism(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
     for name, exemplars in params.exemplars.items():
         build_mechanism("exemplars", exemplars.settings, "", f"exemplars.{name}.settings")
-    anonymity.check(params)
+    for study in studies():
+        study.check(params)
     for name, cell in params.sweeps.items():
         for setting, _, _, settings in params.variations(name):
             place = f"sweeps.{name}.vary.{setting}"
             built = build_mechanism(str(params.code(cell)), settings, cell.resource, place)
-            anonymity.check_auxiliaries(params, cell, built, place)
+            check_mechanism(params, cell, built, place)
     _check_attacks(params)
     if params.questions:
         from epsilometer.pipeline import asking  # its libraries load slowly
 
         asking.check_questions(params)
-    if params.membership or params.reconstruction:
-        from epsilometer.studies.training import checking as training  # its libraries load slowly
-
-        training.check(params)
     every = downloads(params)
     packaged(params)
     if absent:
         raise AbsentError(absent, every)
     return every
+
+
+def check_mechanism(params: Params, cell: Cell, mechanism: Mechanism, place: str) -> None:
+    """Let each study refuse a mechanism whose settings do not fit its own. place: in params.yaml."""
+    for study in studies():
+        study.check_mechanism(params, cell, mechanism, place)
 
 
 def _check_attacks(params: Params) -> None:
@@ -100,20 +100,11 @@ def _check_attacks(params: Params) -> None:
 
 def _check_resources(params: Params) -> None:
     """Refuse a resource that does not exist and that no stage makes."""
-    outputs = [
-        *(f"data/prepared/{name}.parquet" for name in params.datasets),
-        *(f"data/vectors/{name}.npz" for name in params.words.sources),
-        "data/lists.npz",
-        *(
-            f"data/{kind}/{name}"
-            for kind in ("models", "triples", "autoencoders", "noise_aware", "exemplars", "auxiliaries", "rewriters")
-            for name in getattr(params, kind)
-        ),
-    ]
+    outputs = [*params.resources()]
+    sections = dict(params.sections_of_cells())
+    sections.pop("questions", None)  # by their mechanisms
     entries: dict[str, MechanismEntry] = {
-        f"{kind}.{name}": cell
-        for kind in ("cells", "downstream", "anonymity")
-        for name, cell in getattr(params, kind).items()
+        f"{kind}.{name}": cell for kind, cells in sections.items() for name, cell in cells.items()
     }
     entries |= {f"mechanisms.{each.mechanism}": params.mechanisms[each.mechanism] for each in params.questions.values()}
     for place, cell in entries.items():
@@ -212,8 +203,5 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
         )
     if sampled:
         return
-    if params.private_training:
-        from epsilometer.studies.training import checking as training
-
-        training.check_texts(params, name, table)
-    anonymity.check_texts(params, name, table)
+    for study in studies():
+        study.check_texts(params, name, table)

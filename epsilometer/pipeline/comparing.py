@@ -13,6 +13,7 @@ from epsilometer.auditing.question import Question
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.cells.comparing import compare_cells, labels
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, budget_name
@@ -24,7 +25,6 @@ from epsilometer.pipeline.params import read
 from epsilometer.pipeline.question_params import QuestionEntry, QuestionParams
 from epsilometer.project.paths import inside
 from epsilometer.questions.which_text import WhichText
-from epsilometer.studies.texts.comparing import compare_cells, labels
 
 Side = Named | tuple[Named, float]
 """A mechanism at an epsilon, or a mechanism without a privacy budget."""

@@ -1,10 +1,11 @@
-"""dvc.yaml: the stages of the studies that a parameter file needs.
+"""dvc.yaml: the stages of the core and of studies that a parameter file needs.
 
-A study's stages are in `studies/*/stages.yaml`, in DVC's format with two additional keys: `when`, the sections of
-params.yaml of which one must have entries (by default the one under `foreach`), and `components`, which stage `code`
-reads. If `foreach` is a bare name, the entries come from that property of `Params`, such as a training at every level,
-and are spelled out. A model that a setting names, such as `${embedding.model}`, is also spelled out; it is a dependency
-if it is a user's own folder.
+They are in `stages.yaml` beside this file and in the folder of each study, in DVC's format with two additional keys:
+`when`, the sections of params.yaml of which one must have entries (by default the one under `foreach`), and
+`components`, which stage `code` reads. A study adds what `resources` and `report` read of it to the lists of these. If
+`foreach` is a bare name, the entries come from that property of `Params`, such as a training at every level, and are
+spelled out. A model that a setting names, such as `${embedding.model}`, is also spelled out; it is a dependency if it
+is a user's own folder.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ import yaml
 from epsilometer.core import atomic, yaml_text
 from epsilometer.core.component import PACKAGE
 from epsilometer.core.errors import UserError
+from epsilometer.core.study import studies
 from epsilometer.pipeline import dvc_files
 from epsilometer.pipeline.params import Params
 
 FILE = Path("dvc.yaml")
 COMPOSE = "`epsilometer pipeline compose`"
-_SHARED = PACKAGE / "pipeline/stages.yaml"
+_CORE = PACKAGE / "pipeline/stages.yaml"
+_EXTENDED = ("resources", "report")  # the stages to whose lists a study adds
 _ABOUT = """\
 # The stages that params.yaml needs, written by `epsilometer pipeline compose`. Which code a stage depends on is
 # recorded by stage `code`, file by file; `epsilometer pipeline why` says what changed. `root` leads from the run's
@@ -48,8 +51,20 @@ _EMBEDDED = "data/embedded"
 @cache
 def fragments() -> dict[str, dict[str, Any]]:
     """Return every existing stage, by name, with the keys that DVC does not know."""
-    files = [_SHARED, *sorted((PACKAGE / "studies").glob("*/stages.yaml"))]
-    return {name: stage for file in files for name, stage in yaml_text.load(file.read_bytes()).items()}
+    every = yaml_text.load(_CORE.read_bytes())
+    for study in studies():
+        file = study.folder / "stages.yaml"
+        for name, stage in yaml_text.load(file.read_bytes()).items() if file.is_file() else ():
+            if name in every and name not in _EXTENDED:
+                raise UserError(
+                    f"the study {study.package} has a stage {name}, which exists already; rename it", "EPS-P070"
+                )
+            every[name] = _extended(every[name], stage) if name in every else stage
+    return every
+
+
+def _extended(stage: Mapping[str, Any], more: Mapping[str, list[str]]) -> dict[str, Any]:
+    return {**stage, **{key: [*dict.fromkeys((*stage.get(key, ()), *values))] for key, values in more.items()}}
 
 
 def stages(params: Params, folder: Path = Path()) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.study import studies
 from epsilometer.pipeline import composing, dvc_files
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.why import addresses, reasons
@@ -46,9 +47,9 @@ def check(params: Params, *, with_code: bool) -> None:
 
 def measured(params: Params) -> list[str]:
     """Return the stages whose results a baseline has, by address; none if params.yaml names nothing for a baseline."""
-    of_attributes = (f"anonymity@{name}" for name, cell in params.anonymity.items() if cell.part == "test")
+    of_studies = (stage for study in studies() for stage in study.accepted(params))
     of_questions = (f"asked@{name}" for name in params.questions)
-    return [*(["estimate"] if params.cells else []), *of_attributes, *of_questions]
+    return [*(["estimate"] if params.cells else []), *of_studies, *of_questions]
 
 
 def leading_to(targets: Iterable[str]) -> list[str]:

@@ -14,8 +14,8 @@ from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.stages.code import records
 from epsilometer.pipeline.why import addresses, reasons
 from epsilometer.report import origin, paper, sheet
-from epsilometer.studies.texts.report import dossier as page
-from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.report.cells import dossier as page
+from epsilometer.report.cells.results import TextResults
 
 FOLDER = Path("reports/dossier")
 

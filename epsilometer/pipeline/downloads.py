@@ -9,20 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epsilometer.auditing.worth.similarity import metric
+from epsilometer.cells.adversaries import attacks
 from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError
+from epsilometer.core.study import studies
 from epsilometer.corpora import annotated, conversations
 from epsilometer.corpora import hub as data_sets
 from epsilometer.models import locate
-from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.models.locate import ENCODER
 from epsilometer.pipeline.expected import PUBLISHED
 from epsilometer.pipeline.params import Params
 from epsilometer.runtime import hub, packages
 from epsilometer.runtime.hub import Repository, State
 from epsilometer.runtime.progress import say
-from epsilometer.studies.anonymity.params import FineTuning
-from epsilometer.studies.texts.adversaries import attacks
 
 # Bytes of data sets according to their cards, for use before the hub was asked.
 CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # the latter sample-10BT
@@ -109,7 +108,8 @@ def fetch(params: Params) -> None:
 
 def repositories(params: Params) -> list[Repository]:
     """Return the repositories, data sets first, each once."""
-    models = [*models_of_stages(params), *_of_attacks(params), *_of_metrics(params), *_of_membership(params)]
+    models = [*models_of_stages(params), *_of_attacks(params), *_of_metrics(params)]
+    models += [model for study in studies() for model in study.models(params)]
     named = [locate.repository(model) for model in models if locate.local(model) is None]
     return list(dict.fromkeys([*(pin.repository for pin in pins(params) if not Path(pin.dataset).is_dir()), *named]))
 
@@ -134,14 +134,11 @@ def models_of_stages(params: Params) -> list[str]:
     """Return the models that stages read or train, by their names on the hub, or as folders."""
     models = [params.embedding.model]
     for name, source in params.models.items():
-        models += _pinned(params.path(source), f"models.{name}")
+        models += pinned(params.path(source), f"models.{name}")
     for name, source in params.words.sources.items():
-        models += _pinned(params.path(source), f"words.sources.{name}")
+        models += pinned(params.path(source), f"words.sources.{name}")
     models += [entry.encoder for entry in params.triples.values()]
     models += [str(entry.settings.get("encoder", ENCODER)) for entry in params.exemplars.values()]
-    for place, training in _trainings(params):
-        path = params.path(training.model)
-        models += _pinned(path, place) if Path(path).exists() else [training.model]
     return models
 
 
@@ -158,33 +155,12 @@ def _of_metrics(params: Params) -> list[str]:
     return [model for model in used if model and not (EMBEDDED / model).is_dir()]
 
 
-def _of_membership(params: Params) -> list[str]:
-    if not params.membership:
-        return []
-    from epsilometer.studies.training import members as membership  # its libraries load slowly
-
-    built = (membership.attacks(entry, f"membership.{name}") for name, entry in params.membership.items())
-    models = [
-        str(model) for each in built for component in each.values() if (model := getattr(component, "masked_lm", None))
-    ]
-    return _not_of_stages(params, models)
-
-
 def _not_of_stages(params: Params, models: list[str]) -> list[str]:
     """Return the models except those that a stage makes, which may not exist yet."""
     return [model for model in models if model not in {f"data/models/{stage}" for stage in params.models}]
 
 
-def _trainings(params: Params) -> Iterator[tuple[str, FineTuning]]:
-    """Yield the settings by which transformers are fine-tuned, with their places in params.yaml."""
-    if params.classification.labels and TRANSFORMER in params.classification.kinds:
-        yield "classification.training.model", params.classification.training
-    for name, entry in params.auxiliaries.items():
-        if TRANSFORMER in entry.kinds:
-            yield f"auxiliaries.{name}.training.model", entry.training
-
-
-def _pinned(source: str, place: str) -> list[str]:
+def pinned(source: str, place: str) -> list[str]:
     """Return the model that a small file {"model": id, "revision": commit} names; none for other sources."""
     path = Path(source)
     if path.suffix != ".json" or not path.exists():

@@ -23,15 +23,14 @@ from typing import Any
 
 import psutil
 
+from epsilometer.cells.adversaries import attacks
+from epsilometer.core.study import studies
 from epsilometer.models import locate
 from epsilometer.pipeline.params import Params
 from epsilometer.runtime import hub
 from epsilometer.runtime.progress import span
-from epsilometer.studies.texts.adversaries import attacks
-from epsilometer.studies.training.params import HEAD
 
 SHARE = 0.3  # of the rate of a matrix product; assumed
-TRAINED = 3  # times the operations of a forward pass
 TEXT, PROMPT = 64, 512  # tokens of a text, read and written, and of a judge's prompt; assumed
 ASSUMED = (
     f"assumed: {SHARE:.0%} of the measured rate, {TEXT} tokens a text where no length is set, {PROMPT} a judge's "
@@ -140,7 +139,7 @@ def _rate(device: str, size: int) -> float:
 
 
 def _uses(params: Params) -> Iterator[_Use]:
-    """Yield the uses of models on texts: cells, features, trainings of a network, and attacks on all rewrites."""
+    """Yield the uses of models on texts: cells, those of studies, and attacks on all rewrites."""
     from epsilometer.project import cells
 
     sources: Mapping[str, str] = {f"data/models/{name}": params.path(source) for name, source in params.models.items()}
@@ -148,16 +147,9 @@ def _uses(params: Params) -> Iterator[_Use]:
         if cell.resource is not None and cell.resource in sources:
             rewrites = params.trial_count(cell.dataset) * len(cell.budgets)
             yield _Use(name, _id(sources[cell.resource]), cells.build(params, cell), rewrites * TEXT)
-    for name, entry in params.features.items():
-        texts = [cell.texts for cell in params.private_training.values() if cell.features == name]
-        if entry.what == "states" and entry.model in sources and all(texts) and texts:  # token ids need no model
-            yield _Use(f"features {name}", _id(sources[entry.model]), None, max(filter(None, texts)) * entry.length)
-    for name, trained in params.private_training.items():
-        entry = params.features[trained.features]
-        if trained.trains != HEAD and trained.texts and entry.model in sources:
-            passes = trained.passes * trained.seeds * len(trained.steps)
-            tokens = trained.texts * entry.length * passes
-            yield _Use(f"private_training {name}", _id(sources[entry.model]), None, TRAINED * tokens)
+    for study in studies():
+        for use in study.uses(params):
+            yield _Use(use.what, _id(sources.get(use.model, use.model)), None, use.tokens)
     rewrites = sum(params.trial_count(cell.dataset) * len(cell.budgets) for cell in params.cells.values())
     for name, attack in attacks(params).items():
         model = getattr(attack, "model", None)

@@ -1,4 +1,4 @@
-"""The results of the audit in a folder, for every study that is compared between audits."""
+"""The results of the audit in a folder that are compared between audits: those of cells, studies and questions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 import polars as pl
 
 from epsilometer.auditing.schemas import ESTIMATES
+from epsilometer.cells import measured as of_cells
+from epsilometer.cells import sources as cell_sources
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.core.study import studies
 from epsilometer.pipeline import answers, current
 from epsilometer.pipeline.params import Params, read
 from epsilometer.project.commit import commit
@@ -21,20 +24,19 @@ from epsilometer.reaudit.baseline import Baseline
 from epsilometer.reaudit.drift import Measured, Row
 from epsilometer.reaudit.sources import Source, records
 from epsilometer.report import page
-from epsilometer.studies.anonymity import measured as of_anonymity
-from epsilometer.studies.texts import measured as of_texts
-from epsilometer.studies.texts import sources as of_cells
 
 
 def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
     """Return the current audit in a folder, row by row, without the choice of the strongest."""
-    of_cells_and_attributes = of_texts.measure(params, folder) | of_anonymity.measure(params, folder)
-    return of_cells_and_attributes | answers.measure(params, folder)
+    rows = of_cells.measure(params, folder)
+    for study in studies():
+        rows.update(study.measure(params, folder))
+    return rows | answers.measure(params, folder)
 
 
 def sources(params: Params, folder: Path = Path(".")) -> list[Source]:
     """Return the sources of what is measured, whose updates a re-audit looks for, without asking the hub."""
-    return [*of_cells.current(params, folder), *answers.sources(params, folder)]
+    return [*cell_sources.current(params, folder), *answers.sources(params, folder)]
 
 
 def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path(".")) -> pl.DataFrame:
@@ -88,7 +90,7 @@ def accept(params: Params) -> Baseline:
             "EPS-P037",
         )
     estimates = losses(params, measured, folder)
-    about = {"commit": at, "round": round, "audit": of_texts.settings(params)}
+    about = {"commit": at, "round": round, "audit": of_cells.settings(params)}
     accepted = baseline.accept(measured, records(sources(params, folder)), about, folder)
     if not history.ends_with(past, estimates, round):
         history.append(estimates, at, round)

@@ -1,43 +1,51 @@
-"""The whole of params.yaml: the parts of all studies, combined."""
+"""The whole of params.yaml: the sections of the core and those of every installed study."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from pydantic import model_validator
 
+from epsilometer.core.errors import UserError
+from epsilometer.core.study import studies
 from epsilometer.pipeline.question_params import QuestionParams
 from epsilometer.project import params
-from epsilometer.studies.anonymity.params import AnonymityParams
-from epsilometer.studies.leaderboard.params import LeaderboardParams
-from epsilometer.studies.training.params import TrainingParams
+from epsilometer.project.params import ProjectParams
 
 
-class Params(QuestionParams, AnonymityParams, LeaderboardParams, TrainingParams):
-    """The whole file."""
+class Params(QuestionParams):
+    """The sections of the core; `whole` returns the class that has those of studies, too."""
 
     @model_validator(mode="after")
     def _names_something(self) -> Params:
-        studied = (
-            self.cells,
-            self.downstream,
-            self.anonymity,
-            self.leaderboard_cells,
-            self.private_training,
-            self.sent,
-            self.questions,
-        )
-        if not any(studied):
-            raise ValueError(
-                "must name something to study: cells, downstream, anonymity, leaderboard, private_training, sent or "
-                "questions"
-            )
+        sections = dict(self.studied())
+        if not any(sections.values()):
+            *names, last = sections
+            raise ValueError(f"must name something to study: {', '.join(names)} or {last}")
         return self
+
+
+@cache
+def whole() -> type[Params]:
+    """Return the class of the whole file. Raises UserError if two studies define the same section or attribute."""
+    of_studies = {study.package: kind for study in studies() if (kind := study.params()) is not None}
+    places = dict.fromkeys(_names(Params), "epsilometer")
+    for package, kind in of_studies.items():
+        for name in _names(kind):
+            if (other := places.setdefault(name, package)) != package:
+                raise UserError(
+                    f"{other} and {package} both have {name!r} in params.yaml; uninstall one of them", "EPS-P071"
+                )
+    return type(Params.__name__, (Params, *of_studies.values()), {"__module__": __name__, "__doc__": Params.__doc__})
+
+
+def _names(kind: type[ProjectParams]) -> set[str]:
+    """The sections and attributes that a class adds to those of every class."""
+    added = {*dir(kind), *kind.model_fields} - {*dir(ProjectParams), *ProjectParams.model_fields}
+    return {name for name in added if not name.startswith("_")}
 
 
 def read(path: Path | str = "params.yaml") -> Params:
     """Read and validate a parameter file, as `project.params.read` does."""
-    return params.read(Params, path, whole=True)
-
-
-__all__ = ["Params", "read"]
+    return params.read(whole(), path, whole=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import Field, PositiveInt, model_validator
 
+from epsilometer.cells.params import TextsParams
 from epsilometer.core.component import QUESTIONS
 from epsilometer.core.component import file as component_file
 from epsilometer.core.errors import UserError, unknown
@@ -16,7 +17,6 @@ from epsilometer.project import params
 from epsilometer.project.confinement import strings
 from epsilometer.project.references import check_dataset
 from epsilometer.project.sections import Cell, Number, Section
-from epsilometer.studies.texts.params import TextsParams
 
 
 class QuestionEntry(Section):
@@ -56,7 +56,7 @@ class QuestionEntry(Section):
 
 
 class QuestionParams(TextsParams):
-    """The sections of params.yaml that questions read: also trials, attacks and the encoder of the study of texts."""
+    """The sections of params.yaml that questions read: also trials, attacks and the encoder of cells."""
 
     questions: Mapping[str, QuestionEntry] = Field(
         {}, description="Questions about mechanisms, beside `cells`. DVC reruns an entry when what it reads changes."
@@ -94,6 +94,11 @@ class QuestionParams(TextsParams):
         yield from super().sections_of_cells()
         if self.questions:
             yield "questions", {name: self.cell(entry) for name, entry in self.questions.items()}
+
+    def studied(self) -> Iterator[tuple[str, bool]]:
+        """As `ProjectParams.studied`."""
+        yield from super().studied()
+        yield "questions", bool(self.questions)
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
         """As `TextsParams.code_paths`; also the files of questions."""

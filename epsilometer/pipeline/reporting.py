@@ -1,25 +1,19 @@
-"""The reports of all studies, combined: the page, and the tables in Markdown."""
+"""The report: the sections of the core and of studies, as a page and as tables in Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from epsilometer.core import tables
+from epsilometer.core.study import studies
 from epsilometer.pipeline.params import Params
-from epsilometer.pipeline.question_params import QuestionParams
 from epsilometer.pipeline.report import licences, questions
 from epsilometer.report import markdown, settings
 from epsilometer.report.body import Body
-from epsilometer.report.results import Results
-from epsilometer.report.section import Section
-from epsilometer.studies.anonymity.params import AnonymityParams
-from epsilometer.studies.anonymity.report import learnt
-from epsilometer.studies.anonymity.report import section as anonymity
-from epsilometer.studies.leaderboard.params import LeaderboardParams
-from epsilometer.studies.leaderboard.report import section as leaderboard
-from epsilometer.studies.texts.report import (
+from epsilometer.report.cells import (
     ablations,
     claims,
     curves,
@@ -37,9 +31,9 @@ from epsilometer.studies.texts.report import (
     worst_case,
     worth,
 )
-from epsilometer.studies.texts.report.results import TextResults
-from epsilometer.studies.training.params import TrainingParams
-from epsilometer.studies.training.report import section as training
+from epsilometer.report.cells.results import TextResults
+from epsilometer.report.results import Results
+from epsilometer.report.section import Section
 
 # In the page's order. A section with empty tables is None, and absent.
 _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
@@ -66,14 +60,11 @@ def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
     Raises UserError for a table without one of its columns, and for texts of a data set that is not marked public.
     """
     texts = texts or TextResults(params)
-    asked_for: Results[QuestionParams] = Results(params, texts.held)
-    anonymised: Results[AnonymityParams] = Results(params, texts.held)
-    compared: Results[LeaderboardParams] = Results(params, texts.held)
-    trained: Results[TrainingParams] = Results(params, texts.held)
+    results: Results[Any] = Results(params, texts.held)  # each section reads its own part of params.yaml
     every = [section(texts) for section in _OF_TEXTS] if params.cells else []
-    every += [questions.section(asked_for)]
-    every += [leaderboard.section(compared), learnt.section(anonymised), anonymity.section(anonymised)]
-    every += [training.section(trained)]
+    every += [questions.section(results)]
+    for study in studies():
+        every += [import_module(section).section(results) for section in study.sections]
     every += [known_loss.section(texts)] if params.cells else []
     return [section for section in every if section is not None]
 
@@ -87,10 +78,7 @@ def body(params: Params, texts: TextResults | None = None) -> Body:
         title=params.title,
         sections=sections(params, texts),
         closing=[*([reading.section(texts)] if audited else []), settings.section(params, own, of_datasets)],
-        mechanisms=[
-            *estimates["mechanism"],
-            *(cell.mechanism for cell in (*params.anonymity.values(), *params.leaderboard_cells.values())),
-        ],
+        mechanisms=[*estimates["mechanism"], *params.mechanisms_shown()],
         controls=estimates.filter("control")["mechanism"].unique().sort().to_list(),
         last=[licences.section(params)],
     )
@@ -117,10 +105,7 @@ def write_tables(params: Params, out: Path | None = None, texts: TextResults | N
 
 def studied(params: Params) -> list[str]:
     """Return the data sets that some study uses, in the order of params.yaml, which may have others."""
-    names = {cell.dataset for _, cells in params.sections_of_cells() for cell in cells.values()}
-    names |= {*params.leaderboard.datasets}
-    names |= {params.features[training.features].dataset for training in params.private_training.values()}
-    names |= {sent.dataset for sent in params.sent.values()}
+    names = {*params.datasets_studied()}
     return [name for name in params.datasets if name in names]
 
 

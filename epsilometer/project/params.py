@@ -1,7 +1,7 @@
 """params.yaml, typed: the sections that every study needs, and its reader. Everything is checked before models load.
 
-A study's own sections are in a class of its own (`studies/*/params.py`), which the stages of that study read, so they
-do not depend on the settings of other studies. `pipeline.params` combines these classes.
+The sections of a study (`core.study`) are in a class of its own, which the stages of that study read, so they do not
+depend on the settings of other studies. `pipeline.params` combines these classes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ProjectParams(Section):
     Paths of sources and mechanisms are relative to the project, resources to the run's folder. A relative path must
     stay within the project.
 
-    A study's class adds its sections, and extends `check` and the three lists of paths with those of its entries.
+    A study's class adds its sections, and extends the methods with what its entries name.
     """
 
     root: str = Field(".", description="The project's folder as seen from this file's.")
@@ -114,6 +114,25 @@ class ProjectParams(Section):
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """The name of a record, its entry as a.b, and the settings of it that some stages depend on; none here."""
         return iter(())
+
+    def studied(self) -> Iterator[tuple[str, bool]]:
+        """The sections of which one must have entries, each with whether it has some; none here."""
+        return iter(())
+
+    def datasets_studied(self) -> Iterator[str]:
+        """The data sets that entries name."""
+        yield from (cell.dataset for _, cells in self.sections_of_cells() for cell in cells.values())
+
+    def mechanisms_shown(self) -> Iterator[str]:
+        """The mechanisms that the report draws, beside those of `cells`; none here."""
+        return iter(())
+
+    def resources(self) -> Iterator[str]:
+        """The outputs of stages that mechanisms may read."""
+        yield from (f"data/prepared/{name}.parquet" for name in self.datasets)
+        yield from (f"data/vectors/{name}.npz" for name in self.words.sources)
+        yield "data/lists.npz"
+        yield from (f"data/models/{name}" for name in self.models)
 
     def path(self, of: str) -> str:
         """The path of a source or mechanism file, from the run's folder."""

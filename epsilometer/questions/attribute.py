@@ -21,6 +21,23 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from epsilometer.auditing.attributes.attackers import (
+    ADAPTIVE,
+    AUGMENTED,
+    CLEAN,
+    FOLDED,
+    RELABELLED,
+    STATIC,
+    Inferred,
+    Learned,
+    Learners,
+    infer,
+)
+from epsilometer.auditing.attributes.attribute_loss import even_trials
+from epsilometer.auditing.attributes.measuring import Attacking
+from epsilometer.auditing.attributes.one_call import STANDARD, AnonymityDesign
+from epsilometer.auditing.attributes.recorded import paired, recorded_anonymity
+from epsilometer.auditing.attributes.released import Released, halves, lone_apart
 from epsilometer.auditing.evidence.evidence import By, Computed, Covers, Evidence, Hits
 from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.exact_loss.attributes import attribute_losses, drawn_pairs
@@ -42,23 +59,6 @@ from epsilometer.models.classifier import KINDS, LINEAR, Classifier, Examples
 from epsilometer.models.classifiers.by_kind import train
 from epsilometer.report.gate import beyond_joined
 from epsilometer.runtime.progress import note
-from epsilometer.studies.anonymity.attackers import (
-    ADAPTIVE,
-    AUGMENTED,
-    CLEAN,
-    FOLDED,
-    RELABELLED,
-    STATIC,
-    Inferred,
-    Learned,
-    Learners,
-    infer,
-)
-from epsilometer.studies.anonymity.attribute_loss import even_trials
-from epsilometer.studies.anonymity.measuring import Attacking
-from epsilometer.studies.anonymity.one_call import STANDARD, AnonymityDesign
-from epsilometer.studies.anonymity.recorded import paired, recorded_anonymity
-from epsilometer.studies.anonymity.released import Released, halves, lone_apart
 
 _READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # each reads one rewrite
 _MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; with fewer, none

@@ -34,10 +34,10 @@ from epsilometer.auditing.claims import verdicts
 from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.estimation.abstention import halves, levels
+from epsilometer.auditing.estimation.coins import p_value, unit_loss
 from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Means
 from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.gate_statistics import Errors, fewest_sets
-from epsilometer.auditing.one_run.coins import p_value, unit_loss
 from epsilometer.auditing.question import Gives, Need, Observed, Table, TableRequest
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import UNIT_LOSSES

@@ -24,6 +24,7 @@ from epsilometer.auditing.exact_loss.importance import Sampling, draws, mixed, s
 from epsilometer.auditing.exact_loss.latents import losses
 from epsilometer.auditing.exact_loss.losses import Request
 from epsilometer.auditing.trials.design import Design
+from epsilometer.cells.calibrating import losses as calibrating
 from epsilometer.core.between import Between
 from epsilometer.core.errors import LawError, UserError
 from epsilometer.core.laws import Laws
@@ -33,7 +34,6 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace
 from epsilometer.questions.worst_pair import audit_worst
-from epsilometer.studies.texts.calibrating import losses as calibrating
 from tests.support.commands import call
 from tests.support.spelled import Spelled
 

@@ -23,6 +23,10 @@ from epsilometer.auditing.one_claim import check
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, ESTIMATORS, OUTPUTS, TRIALS
 from epsilometer.auditing.subject import subject
 from epsilometer.auditing.trials.design import Design
+from epsilometer.cells import reading as cells
+from epsilometer.cells.calibrating.losses import NOT_SEARCHED
+from epsilometer.cells.comparing import compare_cells
+from epsilometer.cells.tables import SIMILARITY, latents_path, rewrites_path
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET, budget_name, restored, stored
@@ -33,15 +37,11 @@ from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.pipeline.calibrating import calibrate_cells
 from epsilometer.pipeline.measured import accept
 from epsilometer.pipeline.params import read
+from epsilometer.pipeline.stages import attack, claims, estimate, rewrite, similarity
 from epsilometer.questions.which_unit import audit_units
 from epsilometer.questions.worst_pair import audit_worst
 from epsilometer.reaudit import baseline, history
 from epsilometer.studies.anonymity.tables import privatized_path
-from epsilometer.studies.texts import cells
-from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED
-from epsilometer.studies.texts.comparing import compare_cells
-from epsilometer.studies.texts.stages import attack, claims, estimate, rewrite, similarity
-from epsilometer.studies.texts.tables import SIMILARITY, latents_path, rewrites_path
 from tests.support.commands import call
 from tests.support.refusals import refused
 

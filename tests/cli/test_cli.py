@@ -193,12 +193,10 @@ def test_every_command_on_texts_reads_them_in_the_same_ways(
         "epsilometer.questions.which_text.audit", lambda texts, *_, **__: read.append(texts) or pl.DataFrame()
     )
     monkeypatch.setattr(
-        "epsilometer.studies.texts.calibrating.losses.calibrate_texts",
+        "epsilometer.cells.calibrating.losses.calibrate_texts",
         lambda texts, *_, **__: read.append(texts) or {"status": "found", "reason": ""},
     )
-    monkeypatch.setattr(
-        "epsilometer.studies.texts.comparing.compare_texts", lambda texts, *_, **__: read.append(texts) or []
-    )
+    monkeypatch.setattr("epsilometer.cells.comparing.compare_texts", lambda texts, *_, **__: read.append(texts) or [])
     for command in (
         ["audit", "euro.csv", "--mechanism", "identity"],
         ["calibrate", "euro.csv", "--mechanism", "identity", "--target", 1],

@@ -21,11 +21,11 @@ import pytest
 import yaml
 
 import epsilometer
+from epsilometer.cells.reading import rewrites as read_cell
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.corpora.synthetic import generate
+from epsilometer.pipeline.stages import rewrite
 from epsilometer.project.paths import inside
-from epsilometer.studies.texts.cells import rewrites as read_cell
-from epsilometer.studies.texts.stages import rewrite
 from tests.support.commands import run
 from tests.support.deployed import Deployed, deployed, masked
 from tests.support.page_project import write_project

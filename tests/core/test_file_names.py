@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from epsilometer.auditing.attributes.released import numbered
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import absent, listed, names_shown, no_column
 from epsilometer.corpora import files, parts, reading
-from epsilometer.studies.anonymity.released import numbered
 from tests.support.places import ROOT
 from tests.support.refusals import refused
 from tests.support.sparing import first

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import yaml
 
+from epsilometer.cells.params import Instrument
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.core.values import number
 from epsilometer.core.yaml_text import FAST, load
 from epsilometer.project.sections import MechanismEntry
 from epsilometer.studies.leaderboard.params import LeaderboardMechanism
-from epsilometer.studies.texts.params import Instrument
 from tests.support.refusals import refused
 
 REFUSED = ["010", "1:30", "1_000", "1_0.5", "\uff11\uff10", "\u0663", "0x10", "0b11", "", "1e", ".", "on", True, None]

@@ -21,13 +21,13 @@ from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.question import Gives, Observed, question
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.auditing.trials.design import Design
+from epsilometer.cells.calibrating.losses import Search, calibrate_texts
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.doors.calibrate import GROWTH, LOOKS, PARTS, calibrate, calibrate_on
 from epsilometer.questions.identifiers import Identifiers
 from epsilometer.questions.which_text import WhichText
-from epsilometer.studies.texts.calibrating.losses import Search, calibrate_texts
 from tests.support.commands import call
 from tests.support.refusals import refused
 
@@ -305,7 +305,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         ((*search, "--target", 1, "--question", "linking"), "give facts or author"),
         ((*search, *links, "--measure", "worst"), "measure is of which_text"),
         (("calibrate", *links), "params.yaml does not exist"),
-        (("calibrate", "--training", "a", *links), "--training goes with"),
+        (("calibrate", "--training", "a", *links), "No such option: --question"),
     ):
         code, _, err = call(capsys, *wrong)
         assert (code, said in err) == (2, True), err

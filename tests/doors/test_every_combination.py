@@ -18,6 +18,7 @@ from epsilometer.auditing.evidence.status import Change, SearchStatus, Status
 from epsilometer.auditing.question import Need, Question, question
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.auditing.trials.design import Design
+from epsilometer.cells.calibrating.losses import Search
 from epsilometer.core.component import QUESTIONS, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.doors import reaudit
@@ -26,7 +27,6 @@ from epsilometer.doors.calibrate import calibrate
 from epsilometer.doors.compare import compare
 from epsilometer.doors.decide import decide
 from epsilometer.doors.gate import Rules, gate
-from epsilometer.studies.texts.calibrating.losses import Search
 from tests.support.combinations import DOORS, opens
 from tests.support.places import ROOT
 from tests.support.refusals import refused

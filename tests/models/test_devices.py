@@ -20,7 +20,7 @@ from epsilometer.models.tagging import Tagger
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages.code import records
-from epsilometer.training.features import Frozen
+from epsilometer.studies.training.runs.features import Frozen
 from tests.support.places import ROOT
 from tests.support.refusals import refused
 

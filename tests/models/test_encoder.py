@@ -13,7 +13,7 @@ import torch
 from epsilometer.models import bert
 from epsilometer.models.encoder import Encoder, _BertEncoder
 from epsilometer.models.locate import locate, would_download
-from epsilometer.studies.texts.stages.embed import on_grid
+from epsilometer.pipeline.stages.embed import on_grid
 from tests.support.places import ROOT
 from tests.support.refusals import refused
 
@@ -222,7 +222,7 @@ def test_embeddings_of_an_audit_are_the_same_on_every_processor(tmp_path: Path) 
     code = (
         "import sys, numpy as np\n"
         "from epsilometer.models.encoder import Encoder\n"
-        "from epsilometer.studies.texts.stages.embed import on_grid\n"
+        "from epsilometer.pipeline.stages.embed import on_grid\n"
         f"np.save(sys.argv[1], on_grid(Encoder('all-MiniLM-L6-v2', 'float64').encode({texts})))\n"
     )
     plain = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}

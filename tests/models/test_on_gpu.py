@@ -17,10 +17,6 @@ import pytest
 import torch
 
 from epsilometer.attacks.identification.shared.judge_model import JudgeModel
-from epsilometer.attacks.reconstruction.decepticons import Decepticons
-from epsilometer.attacks.reconstruction.lamp import Lamp
-from epsilometer.attacks.reconstruction.likelihood import LikelihoodAscent
-from epsilometer.attacks.reconstruction.shared.attack import Knowledge
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import PIECES, integrated_gradients
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
@@ -37,12 +33,16 @@ from epsilometer.models.generation import TokenLaw, generate, log_likelihoods
 from epsilometer.models.masked_lm import MaskedLM
 from epsilometer.models.seq2seq import Seq2Seq
 from epsilometer.models.tagging import _projected
-from epsilometer.training.features import Frozen
-from epsilometer.training.general import network, trainable
-from epsilometer.training.gram import gram
-from epsilometer.training.noise import GaussianNoise
-from epsilometer.training.sent import OnMean, send
-from epsilometer.training.shared_model import SharedModel
+from epsilometer.studies.training.attacks.reconstruction.decepticons import Decepticons
+from epsilometer.studies.training.attacks.reconstruction.lamp import Lamp
+from epsilometer.studies.training.attacks.reconstruction.likelihood import LikelihoodAscent
+from epsilometer.studies.training.attacks.reconstruction.shared.attack import Knowledge
+from epsilometer.studies.training.runs.features import Frozen
+from epsilometer.studies.training.runs.general import network, trainable
+from epsilometer.studies.training.runs.gram import gram
+from epsilometer.studies.training.runs.noise import GaussianNoise
+from epsilometer.studies.training.runs.sent import OnMean, send
+from epsilometer.studies.training.runs.shared_model import SharedModel
 from tests.support import tiny_classifiers, tiny_judges, tiny_models
 from tests.support.sparing import first
 from tests.support.stand_in_gpu import Mixed, OnGpu, stand_in

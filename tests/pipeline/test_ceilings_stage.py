@@ -8,14 +8,13 @@ import polars as pl
 import pytest
 
 from epsilometer.auditing.schemas import CEILINGS, ESTIMATES, EXACT, POSSIBLE, SETS
+from epsilometer.cells.reading import trials as read_trials
+from epsilometer.cells.tables import exact_path, possible_path, sets_path
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import read
-from epsilometer.pipeline.stages import prepare
+from epsilometer.pipeline.stages import attack, ceilings, embed, estimate, exact, prepare, rewrite, similarity, trials
 from epsilometer.project.paths import inside
-from epsilometer.studies.texts.cells import trials as read_trials
-from epsilometer.studies.texts.stages import attack, ceilings, embed, estimate, exact, rewrite, similarity, trials
-from epsilometer.studies.texts.tables import exact_path, possible_path, sets_path
 from tests.support.small_audit import leaks
 
 SETS_DRAWN = 30

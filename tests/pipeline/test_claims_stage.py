@@ -16,7 +16,7 @@ from epsilometer.auditing.schemas import CLAIMS
 from epsilometer.core.component import shipped
 from epsilometer.core.tables import read
 from epsilometer.mechanisms.words.shared.lists import WordLists
-from epsilometer.studies.texts.stages import claims
+from epsilometer.pipeline.stages import claims
 from epsilometer.text.vectors import WordVectors
 
 WORDS = 60

@@ -239,7 +239,7 @@ def named(toy: Toy, path: str) -> set[str]:
 
 def test_the_files_of_a_record_have_names(toy: Toy) -> None:
     rewrite = "data/code/rewrite/songs-own.json"
-    assert named(toy, rewrite) >= {"own.py", "helper.py", "epsilometer/studies/texts/stages/rewrite.py"}
+    assert named(toy, rewrite) >= {"own.py", "helper.py", "epsilometer/pipeline/stages/rewrite.py"}
     assert json.loads((toy.folder / rewrite).read_text())["packages"].keys() >= {"numpy", "polars"}
     attack = named(toy, "data/code/attack/songs-own.json")
     used = {"guess.py", "guessing.py", "epsilometer/attacks/identification/length.py", "epsilometer/core/attack.py"}
@@ -272,7 +272,7 @@ def test_a_stage_loads_nothing_that_its_record_lacks(toy: Toy, stage: str) -> No
     """Also what is found by name; modules that can change no result are left out."""
     code = (
         "import sys; from importlib import import_module as load\n"
-        f"load('epsilometer.studies.texts.stages.{stage}').main('songs-mine')\n"
+        f"load('epsilometer.pipeline.stages.{stage}').main('songs-mine')\n"
         "print(*(m.__file__ for m in [*sys.modules.values()] if getattr(m, '__file__', None)), sep='\\n')"
     )
     files = [Path(line) for line in toy.run("python", "-c", code).splitlines() if line.endswith(".py")]

@@ -277,7 +277,7 @@ def test_what_is_built_has_dependencies_and_code_of_its_own(tmp_path: Path, monk
         key: [path for hashed in written[Path(f"data/code/build/{key}.json")]["files"] for path in paths[hashed]]
         for key in ("triples-own", "autoencoders-own")
     }
-    building = "epsilometer/studies/texts/building"
+    building = "epsilometer/cells/building"
     assert f"{building}/triples.py" in files["triples-own"]
     assert "songs.py" in files["triples-own"]
     assert f"{building}/triples.py" not in files["autoencoders-own"]

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES, TRIALS
+from epsilometer.cells.tables import curves_path, exact_path
 from epsilometer.core import tables
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.studies.texts.stages import exact
-from epsilometer.studies.texts.tables import curves_path, exact_path
+from epsilometer.pipeline.stages import exact
 
 TEXTS = ["a b", "b c", "c a", "a", "c"]
 DRAWN = [(0, 1), (1, 0), (0, 3), (2, 1), (3, 4)]  # trials: candidates, the same pair twice, one of unlike lengths

@@ -14,8 +14,8 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
+from epsilometer.pipeline.stages import build
 from epsilometer.runtime import checksums
-from epsilometer.studies.texts.stages import build
 from tests.support import tiny_models
 from tests.support.places import ROOT
 

@@ -10,19 +10,18 @@ import polars as pl
 import pytest
 
 from epsilometer.auditing.claims.stated import read as read_stated
+from epsilometer.cells.params import PublicCorpus
+from epsilometer.cells.public_texts import public_texts
+from epsilometer.cells.reading import rewrites
+from epsilometer.cells.tables import stated_path
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.corpora.synthetic import generate
 from epsilometer.mechanisms.selection.shared.public_exemplars import ExemplarSet
 from epsilometer.pipeline.params import read as read_params
-from epsilometer.pipeline.stages import prepare
+from epsilometer.pipeline.stages import build, embed, prepare, rewrite, trials
 from epsilometer.project.corpora import corpus
 from epsilometer.project.paths import audited_texts, inside, prepared
-from epsilometer.studies.texts.cells import rewrites
-from epsilometer.studies.texts.params import PublicCorpus
-from epsilometer.studies.texts.public_texts import public_texts
-from epsilometer.studies.texts.stages import build, embed, rewrite, trials
-from epsilometer.studies.texts.tables import stated_path
 from tests.support.places import ROOT
 from tests.support.refusals import refused
 

@@ -25,6 +25,7 @@ from epsilometer.auditing.evidence.status import Change, Status
 from epsilometer.auditing.question import question
 from epsilometer.auditing.subject import subject
 from epsilometer.auditing.trials.design import Design
+from epsilometer.cells.calibrating.losses import NOT_SEARCHED, Search
 from epsilometer.core import tables
 from epsilometer.core.component import PACKAGE
 from epsilometer.core.errors import UserError
@@ -44,7 +45,6 @@ from epsilometer.pipeline.stages import code, resources
 from epsilometer.project.paths import audited as audited_texts
 from epsilometer.reaudit import baseline, drift, sources
 from epsilometer.report.export import read_table
-from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED, Search
 from tests.support.commands import call
 from tests.support.places import ROOT
 from tests.support.refusals import refused

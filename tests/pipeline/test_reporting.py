@@ -19,12 +19,12 @@ from epsilometer.pipeline import bodies
 from epsilometer.pipeline.reporting import _OF_TEXTS
 from epsilometer.project.code import Reading
 from epsilometer.report.body import ROOM, Body, first_screen
+from epsilometer.report.cells.results import TextResults
 from epsilometer.report.figures import Figure
 from epsilometer.report.origin import header
 from epsilometer.report.page import put
 from epsilometer.report.section import Section
 from epsilometer.report.wording import proved
-from epsilometer.studies.texts.report.results import TextResults
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, build_page, estimates, frame, settings
 from tests.support.html import CHROMIUM, Elements
 from tests.support.places import ROOT

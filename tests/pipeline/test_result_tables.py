@@ -12,14 +12,14 @@ import yaml
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_TESTABLE
 from epsilometer.auditing.schemas import POSSIBLE
+from epsilometer.cells.tables import SIMILARITIES
 from epsilometer.pipeline.params import Params, read
 from epsilometer.pipeline.reporting import studied, write_tables
 from epsilometer.project import times
 from epsilometer.report import page
+from epsilometer.report.cells import ablations, curves, known_loss, worst_case, worth
+from epsilometer.report.cells.results import TextResults
 from epsilometer.runtime.machine import hardware
-from epsilometer.studies.texts.report import ablations, curves, known_loss, worst_case, worth
-from epsilometer.studies.texts.report.results import TextResults
-from epsilometer.studies.texts.tables import SIMILARITIES
 from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame, settings
 from tests.support.places import ROOT
 from tests.support.refusals import refused

@@ -13,11 +13,11 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM
 from epsilometer.auditing.decisions.decide import ALL
 from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.schemas import DECISIONS, POSSIBLE
+from epsilometer.cells.tables import decisions_path
 from epsilometer.report import sheet
+from epsilometer.report.cells import dossier as page
+from epsilometer.report.cells.results import TextResults
 from epsilometer.report.figures import Figure
-from epsilometer.studies.texts.report import dossier as page
-from epsilometer.studies.texts.report.results import TextResults
-from epsilometer.studies.texts.tables import decisions_path
 from tests.support.audited import audit, build_page, estimates, frame
 
 KEPT = re.compile(r"\bkeeps? |\bkept\b|what it keeps was not measured")

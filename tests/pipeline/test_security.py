@@ -35,7 +35,7 @@ from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import prepare
 from epsilometer.report import figures
-from epsilometer.studies.texts.report.tracked import plot_table
+from epsilometer.report.cells.tracked import plot_table
 from epsilometer.text.vectors import WordVectors
 from tests.support.audited import audit, build_page, settings
 from tests.support.endpoint import KEY, Server

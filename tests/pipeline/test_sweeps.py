@@ -17,8 +17,8 @@ from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import read
-from epsilometer.studies.texts.report import sweeps
-from epsilometer.studies.texts.stages import sweeps as stage
+from epsilometer.pipeline.stages import sweeps as stage
+from epsilometer.report.cells import sweeps
 from tests.support.places import ROOT
 
 MINE = """

@@ -45,12 +45,12 @@ from prefect.settings import (
     temporary_settings,
 )
 
+from epsilometer.cells.calibrating.losses import STANDARD_SEARCH, Search
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows import artifacts, listening, pages, starting
 from epsilometer.pipeline.flows.calibrate import calibrate
 from epsilometer.report import page
 from epsilometer.runtime import progress
-from epsilometer.studies.texts.calibrating.losses import STANDARD_SEARCH, Search
 from tests.support.refusals import refused
 
 # ------------------------------------------------------------------------------------------------------- progress

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
+from epsilometer.cells.params import Instrument
 from epsilometer.pipeline.params import Params
 from epsilometer.project.sections import Section
-from epsilometer.studies.texts.params import Instrument
 
 
 def sections(kind: Any) -> Iterator[type[Section]]:

@@ -33,12 +33,14 @@ from tests.support.waiting import wait_for
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, State
 
+import epsilometer.pipeline.stages.attack
+import epsilometer.pipeline.stages.estimate
 import epsilometer.pipeline.stages.prepare
-import epsilometer.studies.texts.stages.attack
-import epsilometer.studies.texts.stages.estimate
-import epsilometer.studies.texts.stages.rewrite
-import epsilometer.studies.texts.stages.trials
+import epsilometer.pipeline.stages.rewrite
+import epsilometer.pipeline.stages.trials
+from epsilometer.auditing.attributes.tables import ATTACKERS
 from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.cells.sources import current
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows.alert import UNKNOWN, WORSE, send_to
@@ -46,8 +48,7 @@ from epsilometer.pipeline.measured import measure
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.project import code
 from epsilometer.reaudit import baseline, drift, history, sources
-from epsilometer.studies.anonymity.tables import ATTACKERS, anonymity_path, anonymized_path
-from epsilometer.studies.texts.sources import current
+from epsilometer.studies.anonymity.tables import anonymity_path, anonymized_path
 from tests.support.refusals import refused
 
 LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
@@ -96,11 +97,11 @@ class Project:
             epsilometer.pipeline.stages.prepare.main(name)
             Path("data/embeddings").mkdir(exist_ok=True)
             np.save(f"data/embeddings/{name}.npy", np.eye(20, dtype=np.float32))
-            epsilometer.studies.texts.stages.trials.main(name)
+            epsilometer.pipeline.stages.trials.main(name)
         for name in params.cells:
-            epsilometer.studies.texts.stages.rewrite.main(name)
-            epsilometer.studies.texts.stages.attack.main(name)
-        epsilometer.studies.texts.stages.estimate.main()
+            epsilometer.pipeline.stages.rewrite.main(name)
+            epsilometer.pipeline.stages.attack.main(name)
+        epsilometer.pipeline.stages.estimate.main()
         return Completed(message="reproduced: all")
 
     def reaudit(self, fresh: bool = False) -> State[Any]:

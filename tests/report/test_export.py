@@ -12,9 +12,9 @@ import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT, EXACT_CURVES
+from epsilometer.cells.tables import curves_path, exact_path
 from epsilometer.core import tables
 from epsilometer.report import export
-from epsilometer.studies.texts.tables import curves_path, exact_path
 from tests.support.audited import HOSTILE, checks, frame
 from tests.support.commands import call
 from tests.support.commands import run as run_command

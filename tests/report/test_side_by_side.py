@@ -12,11 +12,11 @@ import pytest
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import EXACT
+from epsilometer.cells.tables import exact_path
 from epsilometer.core import tables
 from epsilometer.pipeline.measured import measured_in
 from epsilometer.reaudit.drift import UNCHANGED, WORSE
 from epsilometer.report import side_by_side
-from epsilometer.studies.texts.tables import exact_path
 from tests.support.audited import frame
 from tests.support.commands import call
 from tests.support.small_audit import audited

@@ -439,7 +439,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def stages(runtime: dict[str, Any], *cells: str) -> dict[str, bytes]:
     """The bytes that the two stages write for these cells."""
-    from epsilometer.studies.texts.stages import attack, rewrite
+    from epsilometer.pipeline.stages import attack, rewrite
 
     params = yaml.safe_load(Path("params.yaml").read_text())
     Path("params.yaml").write_text(yaml.safe_dump({**params, "runtime": runtime}))

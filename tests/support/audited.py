@@ -46,19 +46,8 @@ from epsilometer.auditing.schemas import (
     TOKENS,
 )
 from epsilometer.auditing.schemas import TRIALS as TRIALS_SCHEMA
-from epsilometer.core.tables import Schema
-from epsilometer.corpora.reading import PREPARED
-from epsilometer.pipeline import params, reporting
-from epsilometer.pipeline.params import Params
-from epsilometer.project.sections import Audit, Dataset
-from epsilometer.report import body
-from epsilometer.report.environment import show
-from epsilometer.report.figures import styles
-from epsilometer.report.section import Section
-from epsilometer.studies.texts.params import TrialSettings, Utility
-from epsilometer.studies.texts.report.known_loss import INSTRUMENT
-from epsilometer.studies.texts.report.results import TextResults
-from epsilometer.studies.texts.tables import (
+from epsilometer.cells.params import TrialSettings, Utility
+from epsilometer.cells.tables import (
     SIMILARITIES,
     SIMILARITY,
     curves_path,
@@ -68,6 +57,17 @@ from epsilometer.studies.texts.tables import (
     tokens_path,
     varied_path,
 )
+from epsilometer.core.tables import Schema
+from epsilometer.corpora.reading import PREPARED
+from epsilometer.pipeline import params, reporting
+from epsilometer.pipeline.params import Params
+from epsilometer.project.sections import Audit, Dataset
+from epsilometer.report import body
+from epsilometer.report.cells.known_loss import INSTRUMENT
+from epsilometer.report.cells.results import TextResults
+from epsilometer.report.environment import show
+from epsilometer.report.figures import styles
+from epsilometer.report.section import Section
 from tests.support.exact_losses import curves, losses
 from tests.support.html import Elements
 from tests.support.places import ROOT

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from epsilometer.auditing.attributes.attackers import Inferred, Learned, Learners, detect, infer
+from epsilometer.auditing.attributes.released import Released
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.models.classifiers.linear import Linear
-from epsilometer.studies.anonymity.attackers import Inferred, Learned, Learners, detect, infer
-from epsilometer.studies.anonymity.released import Released
 
 MARKS = {"f": "madam", "m": "sir"}
 RATINGS = {"bad": "awful", "good": "lovely"}

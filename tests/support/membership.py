@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.membership import Evidence
 from epsilometer.core.randomness import Noise
+from epsilometer.studies.training.membership import Evidence
 
 
 @dataclass(frozen=True)

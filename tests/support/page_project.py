@@ -14,10 +14,9 @@ import yaml
 from epsilometer.core import tables
 from epsilometer.corpora.synthetic import generate
 from epsilometer.pipeline.params import read
-from epsilometer.pipeline.stages import prepare, vectors
+from epsilometer.pipeline.stages import attack, estimate, prepare, rewrite, trials, vectors
 from epsilometer.project.paths import audited, inside
 from epsilometer.studies.anonymity.stages import classifiers
-from epsilometer.studies.texts.stages import attack, estimate, rewrite, trials
 from tests.support.places import ROOT
 from tests.support.sent import write_scores, write_sent
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.randomness import Noise
-from epsilometer.training.gradients import DenseGradients
-from epsilometer.training.noise import GaussianNoise
+from epsilometer.studies.training.runs.gradients import DenseGradients
+from epsilometer.studies.training.runs.noise import GaussianNoise
 
 SIZE, PARTS, BATCH = 20_000, (12_000, 8_000), 4.0
 ROUNDING = 1e-3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from epsilometer.auditing.one_run.fdp import Profile
+from epsilometer.studies.training.one_run.fdp import Profile
 
 
 def least_share(profile: Profile, share: float) -> float:

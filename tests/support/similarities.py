@@ -6,7 +6,7 @@ import polars as pl
 
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.schemas import LEAKAGE
-from epsilometer.studies.texts.tables import SIMILARITIES, SIMILARITY
+from epsilometer.cells.tables import SIMILARITIES, SIMILARITY
 from tests.support.audited import HOSTILE, tables_of_all
 
 COSINES = [0.1, 0.9, 0.5, 0.3, 0.7]  # of trials 0 to 4: quartiles at trials 3, 2 and 4

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+import epsilometer.pipeline.stages.attack
+import epsilometer.pipeline.stages.estimate
 import epsilometer.pipeline.stages.prepare
-import epsilometer.studies.texts.stages.attack
-import epsilometer.studies.texts.stages.estimate
-import epsilometer.studies.texts.stages.rewrite
-import epsilometer.studies.texts.stages.trials
+import epsilometer.pipeline.stages.rewrite
+import epsilometer.pipeline.stages.trials
 from epsilometer.auditing.schemas import CLAIMS
 from epsilometer.core import tables
 from epsilometer.project.paths import inside
@@ -43,11 +43,11 @@ def audited(folder: Path, share: float, seed: int = 0) -> Path:
     with inside(folder):
         epsilometer.pipeline.stages.prepare.main("songs")
         tables.write_array(np.eye(20, dtype=np.float32), "data/embeddings/songs.npy")
-        epsilometer.studies.texts.stages.trials.main("songs")
+        epsilometer.pipeline.stages.trials.main("songs")
         for cell in ("songs-mine", "songs-same"):
-            epsilometer.studies.texts.stages.rewrite.main(cell)
-            epsilometer.studies.texts.stages.attack.main(cell)
-        epsilometer.studies.texts.stages.estimate.main()
+            epsilometer.pipeline.stages.rewrite.main(cell)
+            epsilometer.pipeline.stages.attack.main(cell)
+        epsilometer.pipeline.stages.estimate.main()
         tables.write(checks(), "data/claims.parquet", CLAIMS)
     return folder
 

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.accounting.schedule import Poisson, Schedule
-from epsilometer.training import private
-from epsilometer.training.gradients import ExampleGradients
-from epsilometer.training.heads import BertHead
-from epsilometer.training.private import Settings, train
+from epsilometer.studies.training.runs import private
+from epsilometer.studies.training.runs.gradients import ExampleGradients
+from epsilometer.studies.training.runs.heads import BertHead
+from epsilometer.studies.training.runs.private import Settings, train
 
 WIDTH, TEXTS = 6, 40
 

@@ -13,9 +13,10 @@ from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.auditing.conformance.metric import check_metric
 from epsilometer.auditing.conformance.rules import TEXTS, Check
 from epsilometer.auditing.worth import similarity
-from epsilometer.core.component import LINKING, MEMBERSHIP, RECONSTRUCTION, build, find
+from epsilometer.core.component import LINKING, build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import has_budget
+from epsilometer.core.study import AttackKind, studies
 
 
 def of_mechanism(name: str, settings: Mapping[str, Any], epsilon: float | None = None) -> list[Check]:
@@ -25,29 +26,19 @@ def of_mechanism(name: str, settings: Mapping[str, Any], epsilon: float | None =
 
 
 def of_attack(name: str, settings: Mapping[str, Any]) -> list[Check]:
-    """Return the checks of an attack; its methods show its kind: `score` is on membership, `prepare` reconstructs
-    texts, `link` links."""
+    """Return the checks of an attack; its methods show its kind: `link` links, and studies add kinds."""
     try:
         (chosen,) = text_audit.chosen_attacks({name: settings}).values()
     except UserError as error:
-        for kind, method in ((MEMBERSHIP, "score"), (LINKING, "link"), (RECONSTRUCTION, "prepare")):
+        kinds = [AttackKind(LINKING, "link", check_linking)]
+        kinds += [kind for study in studies() for kind in study.attack_kinds()]
+        for kind in kinds:
             with suppress(UserError):
-                component = find(kind, name, method)
+                component = find(kind.folder, name, kind.method)
                 break
         else:
             raise error from None  # the message describes attacks on texts, the usual kind
-        built = build(component, settings, f"attacks.{name}")
-        if kind == LINKING:
-            return check_linking(built)
-        # These import torch, which not every installation has.
-        from epsilometer.auditing.conformance.membership import check_membership
-        from epsilometer.auditing.conformance.reconstruction import check_reconstruction
-        from epsilometer.models.locate import ENCODER
-        from epsilometer.training.shared_model import SharedModel
-
-        if kind == MEMBERSHIP:
-            return check_membership(built)
-        return check_reconstruction(built, SharedModel(ENCODER, longest=16))
+        return kind.check(build(component, settings, f"attacks.{name}"))
     return check_attack(chosen)
 
 

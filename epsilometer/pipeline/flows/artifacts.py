@@ -18,6 +18,7 @@ from prefect.artifacts import (
 )
 from prefect.settings import PREFECT_HOME
 
+from epsilometer.auditing.attributes.tables import ATTACKERS
 from epsilometer.auditing.claims.verdicts import (
     NO_CLAIM,
     NOT_CHECKED,
@@ -35,7 +36,6 @@ from epsilometer.pipeline.flows.output import run
 from epsilometer.report import page
 from epsilometer.report.export import read_claims, read_exact
 from epsilometer.report.wording import budget
-from epsilometer.studies.anonymity.tables import ATTACKERS
 
 _COLUMNS = [
     "dataset", "mechanism", "control", "epsilon", "attack", "sees", "released", "loss", "point", "upper", "ceiling",

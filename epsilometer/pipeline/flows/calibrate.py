@@ -16,9 +16,9 @@ from pathlib import Path
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
+from epsilometer.cells.calibrating.losses import STANDARD_SEARCH, Search
 from epsilometer.pipeline.flows.artifacts import prefixed
 from epsilometer.pipeline.flows.output import environment, show
-from epsilometer.studies.texts.calibrating.losses import STANDARD_SEARCH, Search
 
 
 @flow(persist_result=False)

@@ -22,6 +22,7 @@ from prefect.events import emit_event
 from prefect.states import Completed, Failed, State
 
 from epsilometer.auditing.estimation.successes import Estimate
+from epsilometer.cells.measured import settings
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.current import measured as stages_measured
@@ -37,7 +38,6 @@ from epsilometer.project.commit import commit
 from epsilometer.reaudit import baseline, drift, history, sources
 from epsilometer.reaudit.drift import Drift
 from epsilometer.report import page
-from epsilometer.studies.texts.measured import settings
 
 _SENT = 50  # rows of a verdict in one event: the most serious
 

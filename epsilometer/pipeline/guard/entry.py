@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from epsilometer.core.component import PACKAGE
 from epsilometer.core.errors import UserError, disk_trouble, unknown
 from epsilometer.core.file_names import names_shown
-from epsilometer.pipeline import INTERRUPTED, RUNNER, bodies, why
+from epsilometer.pipeline import INTERRUPTED, RUNNER, bodies, module, why
 from epsilometer.pipeline.dvc_files import dvc_pauses, entries, lock, settings, stages
 from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
@@ -38,10 +37,10 @@ def stage(name: str, *arguments: str) -> None:
 
 def body(name: str, *arguments: str) -> None:
     """Run the file of a stage, or of `calibrate`, which a flow runs and dvc.yaml does not have."""
-    module = ".".join(bodies()[name].relative_to(PACKAGE.parent).with_suffix("").parts)
+    file = bodies()[name]
 
     def main(*arguments: str) -> None:
-        import_module(module).main(*arguments)
+        import_module(module(file)).main(*arguments)
 
     run(main, " ".join([name, *arguments]), *arguments)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from functools import partial
 
+from epsilometer.cells.calibrating import losses as calibrating
 from epsilometer.core import tables
 from epsilometer.pipeline.calibrating import calibrate_cells
 from epsilometer.pipeline.params import read
-from epsilometer.studies.texts.calibrating import losses as calibrating
 
 
 def main(out: str, request: str) -> None:

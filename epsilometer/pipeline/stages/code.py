@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from epsilometer.core import atomic
-from epsilometer.core.component import IDENTIFICATION, MEMBERSHIP, PACKAGE, RECONSTRUCTION, file
+from epsilometer.core.component import IDENTIFICATION, PACKAGE, file
+from epsilometer.core.study import studies
 from epsilometer.pipeline import bodies, composing, dvc_files
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.project import code
 from epsilometer.project.remembered import remembered
-from epsilometer.studies.training.params import CANDIDATES
 
 FOLDER = Path("data/code")
 
@@ -68,32 +68,23 @@ def _files(params: Params, kind: str, entry: Any, key: str = "") -> Iterator[Pat
     if kind == "generator":
         yield from [Path(params.path(entry.source))] if entry.source.endswith(".py") else []
     elif kind == "builder":
-        yield PACKAGE / f"studies/texts/building/{entry.section}.py"
-    elif kind == "relations":
-        yield from [Path(params.path(entry.relations))] if entry.relations else []
+        yield PACKAGE / f"cells/building/{entry.section}.py"
     elif kind == "mechanism":
         yield params.code(entry)
-    elif kind == "round trip":
-        yield params.code(entry.round_trip)
     elif kind == "mechanisms":
         yield from dict.fromkeys(params.code(cell) for cell in params.cells.values())
     elif kind == "attacks":
         yield from (file(IDENTIFICATION, name) for name in params.attacks)
-    elif kind == "membership attacks":
-        yield from dict.fromkeys(file(MEMBERSHIP, module) for module, _ in entry.modules.values())
-    elif kind == "reconstruction attacks":
-        attacks = params.reconstruction[entry.entry].attacks
-        yield from (file(RECONSTRUCTION, name) for name in attacks if name != CANDIDATES)
-    elif kind == "measures of reconstruction":
-        from epsilometer.studies.training.reconstruction import METRICS  # it loads scipy
-
-        yield from (file("metrics", name) for name in METRICS)
     elif kind == "question":
         from epsilometer.pipeline.asking import code as of_question  # it loads the mechanisms' and attacks' libraries
 
         yield from of_question(params, key)
     elif kind == "metrics":
         yield from (file(kind, name) for name in ("cosine", *params.utility.metrics))
-    else:
+    elif kind == "known loss":
         yield file("mechanisms", "randomized_response")
         yield file(IDENTIFICATION, "likelihood")
+    elif kind == "sections":
+        yield from (study.file(section) for study in studies() for section in study.sections)
+    for study in studies():
+        yield from study.components(kind, params, entry)

@@ -7,8 +7,8 @@ from pathlib import Path
 from epsilometer.pipeline import reporting
 from epsilometer.pipeline.params import read
 from epsilometer.report import body, page
-from epsilometer.studies.texts.report.results import TextResults
-from epsilometer.studies.texts.report.tracked import metrics, plot_table
+from epsilometer.report.cells.results import TextResults
+from epsilometer.report.cells.tracked import metrics, plot_table
 
 
 def main() -> None:

@@ -8,30 +8,49 @@ every search, it assumes that the loss rises with epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from epsilometer.auditing.attributes.attackers import ADAPTIVE, AUGMENTED, FOLDED, RELABELLED, STATIC
+from epsilometer.auditing.attributes.measuring import Attacking, attacker_rows
 from epsilometer.auditing.calibration.computed import Met, advice, meet
 from epsilometer.auditing.calibration.looks import Look, Looks, Turn
 from epsilometer.auditing.calibration.sampled import ATTRIBUTE, FALLING, FOUND, OUTSIDE, Goal
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.cells.calibrating.losses import Search
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
 from epsilometer.runtime.progress import now_and_then
-from epsilometer.studies.anonymity.attackers import ADAPTIVE, AUGMENTED, FOLDED, RELABELLED, STATIC
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, to_anonymize
-from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows
 from epsilometer.studies.anonymity.params import AnonymityCell, AnonymityParams
 from epsilometer.studies.anonymity.parts import parted
 from epsilometer.studies.anonymity.victims import attackers_of, released, trained, victims
 
 ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED, FOLDED)  # those that read one released text
+
+
+def calibrate(
+    params: AnonymityParams, target: float, search: Search, mechanisms: Sequence[str], datasets: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield a row per cell of these mechanisms and data sets whose attackers read test texts; without names, of all.
+
+    Raises UserError if there is no such cell in params.yaml.
+    """
+    cells = [cell for cell in params.anonymity.values() if cell.part == "test"]
+    if not cells:
+        raise UserError(
+            "no cell is measured by its attribute loss; name one under anonymity in params.yaml", "EPS-P004"
+        )
+    for cell in cells:
+        if (not mechanisms or cell.mechanism in mechanisms) and (not datasets or cell.dataset in datasets):
+            of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
+            yield row(of, params, cell, partial(search.goal, target))
 
 
 def row(

@@ -8,20 +8,20 @@ from typing import Any
 
 import polars as pl
 
+from epsilometer.auditing.attributes.attackers import STATIC
+from epsilometer.auditing.attributes.attribute_loss import claimed
+from epsilometer.auditing.attributes.measuring import Attacking, attacker_rows, detector_rows, victim_rows
+from epsilometer.auditing.attributes.released import check_unseen
+from epsilometer.auditing.attributes.success import edits, statuses
 from epsilometer.core import tables
 from epsilometer.core.component import build as build_component
 from epsilometer.core.errors import UserError
 from epsilometer.models.tagging import Tagger
 from epsilometer.project.cells import build
 from epsilometer.runtime.progress import warn
-from epsilometer.studies.anonymity.attackers import STATIC
-from epsilometer.studies.anonymity.attribute_loss import claimed
 from epsilometer.studies.anonymity.llm_inference import LLMInference
-from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows, detector_rows, victim_rows
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.quality import metrics, quality
-from epsilometer.studies.anonymity.released import check_unseen
-from epsilometer.studies.anonymity.success import edits, statuses
 from epsilometer.studies.anonymity.victims import attackers_of, located, released, roles, trained, victims
 
 Rows = dict[str, list[dict[str, Any]]]

@@ -20,7 +20,9 @@ from epsilometer.studies.anonymity.victims import check_divided
 
 
 def check(params: AnonymityParams) -> None:
-    """Read the word relations on this machine, and build what trains rewriters. Raises UserError."""
+    """Build mechanisms and what trains rewriters, and read the word relations on this machine. Raises UserError."""
+    for cell in (*params.downstream.values(), *params.anonymity.values()):
+        check_auxiliaries(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
     for entry in params.auxiliaries.values():
         if entry.relations is not None and Path(params.path(entry.relations)).exists():
             read_relations(params.path(entry.relations))

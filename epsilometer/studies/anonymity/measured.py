@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from epsilometer.auditing.attributes.attackers import AUTHOR, CLEAN
+from epsilometer.auditing.attributes.tables import ATTACKERS
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core import tables
@@ -15,9 +17,8 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.reaudit.drift import Measured, Row
 from epsilometer.reaudit.hashes import short_hash
-from epsilometer.studies.anonymity.attackers import AUTHOR, CLEAN
 from epsilometer.studies.anonymity.params import AnonymityParams
-from epsilometer.studies.anonymity.tables import ATTACKERS, anonymity_path, anonymized_path
+from epsilometer.studies.anonymity.tables import anonymity_path, anonymized_path
 
 
 def measure(params: AnonymityParams, folder: Path = Path(".")) -> dict[Row, Measured]:

@@ -156,11 +156,11 @@ class AnonymityCell(Cell):
 
 
 class Attackers(Section):
-    """Who infers attributes from a cell's rewrites (`studies.anonymity.attackers`)."""
+    """Who infers attributes from a cell's rewrites (`auditing.attributes.attackers`)."""
 
     names: tuple[Attacker, ...] = Field(
         ("static", "relabelled", "adaptive", "augmented", "folded", "author", "detector"),
-        description="The attackers (`epsilometer/studies/anonymity/attackers.py`).",
+        description="The attackers (`epsilometer/auditing/attributes/attackers.py`).",
     )
     kinds: tuple[Kind, ...] | None = Field(
         None, description="The kinds of their classifiers, among `classification.kinds`; null is all of them."
@@ -228,6 +228,14 @@ class AnonymityParams(ProjectParams):
         """Upper bounds, by split, on the texts that are rewritten for stage `anonymity`."""
         texts = self.classification.texts
         return texts.anonymized if {*self.attackers.names} - {"static"} else {"test": texts.test}
+
+    def fine_tunings(self) -> Iterator[tuple[str, FineTuning]]:
+        """The settings by which transformers are fine-tuned, with their places in params.yaml."""
+        if self.classification.labels and TRANSFORMER in self.classification.kinds:
+            yield "classification.training.model", self.classification.training
+        for name, entry in self.auxiliaries.items():
+            if TRANSFORMER in entry.kinds:
+                yield f"auxiliaries.{name}.training.model", entry.training
 
     def _check_anonymity(self, cell: AnonymityCell, place: str) -> None:
         """Refuse a cell without a label to hide, and auxiliaries made for labels of another role or data set."""
@@ -307,6 +315,23 @@ class AnonymityParams(ProjectParams):
         """As `ProjectParams.read_paths`; also the initial models of rewriters."""
         yield from super().read_paths()
         yield from ((f"rewriters.{name}.model", entry.model) for name, entry in self.rewriters.items())
+
+    def resources(self) -> Iterator[str]:
+        """As `ProjectParams.resources`; also auxiliaries and rewriters."""
+        yield from super().resources()
+        yield from (f"data/auxiliaries/{name}" for name in self.auxiliaries)
+        yield from (f"data/rewriters/{name}" for name in self.rewriters)
+
+    def studied(self) -> Iterator[tuple[str, bool]]:
+        """As `ProjectParams.studied`."""
+        yield from super().studied()
+        yield "downstream", bool(self.downstream)
+        yield "anonymity", bool(self.anonymity)
+
+    def mechanisms_shown(self) -> Iterator[str]:
+        """As `ProjectParams.mechanisms_shown`; also those whose rewrites attackers read."""
+        yield from super().mechanisms_shown()
+        yield from (cell.mechanism for cell in self.anonymity.values())
 
     def cells_by_place(self) -> Iterator[tuple[str, MechanismEntry]]:
         """As `ProjectParams.cells_by_place`; also the round trips of rewriters."""

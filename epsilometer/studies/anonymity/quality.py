@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.auditing.attributes.released import Released
 from epsilometer.auditing.worth.intervals import mean_interval
 from epsilometer.auditing.worth.similarity import Metric, measure
 from epsilometer.metrics.bertscore import BertScore
@@ -21,7 +22,6 @@ from epsilometer.metrics.grammaticality import Grammaticality
 from epsilometer.metrics.jaccard import Jaccard
 from epsilometer.metrics.levenshtein import Levenshtein
 from epsilometer.metrics.meteor import Meteor
-from epsilometer.studies.anonymity.released import Released
 
 METRICS: dict[str, Metric] = {
     "cosine": Cosine(),

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from epsilometer.auditing.attributes.attackers import Learned
+from epsilometer.auditing.attributes.released import Released
 from epsilometer.core.errors import UserError
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.randomness import Noise
@@ -15,12 +17,10 @@ from epsilometer.corpora.parts import GROUP, groups, held_out
 from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning
 from epsilometer.models.classifiers.by_kind import load, train
 from epsilometer.models.classifiers.pairs import single
-from epsilometer.studies.anonymity.attackers import Learned
 from epsilometer.studies.anonymity.labelled import TRAIN, examples, labelled, numbered
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import FineTuning as FineTuningSettings
 from epsilometer.studies.anonymity.parts import parted
-from epsilometer.studies.anonymity.released import Released
 from epsilometer.studies.anonymity.tables import classifier_path
 
 TASK, ATTRIBUTE, NUMBER = "task", "attribute", "number"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field, PositiveInt, model_validator
@@ -123,6 +123,26 @@ class LeaderboardParams(ProjectParams):
                     f"{place}.epsilons must be the lower and the higher end of a search, got {low}, {high}", "EPS-S051"
                 )
             check_entry(MechanismEntry(mechanism=name, file=mechanism.file, epsilons=mechanism.epsilons), place)
+
+    def studied(self) -> Iterator[tuple[str, bool]]:
+        """As `ProjectParams.studied`."""
+        yield from super().studied()
+        yield "leaderboard", bool(self.leaderboard_cells)
+
+    def mechanisms_shown(self) -> Iterator[str]:
+        """As `ProjectParams.mechanisms_shown`; also those that are compared."""
+        yield from super().mechanisms_shown()
+        yield from (cell.mechanism for cell in self.leaderboard_cells.values())
+
+    def resources(self) -> Iterator[str]:
+        """As `ProjectParams.resources`; also the parts of data sets."""
+        yield from super().resources()
+        yield from (place(dataset) for place in _PLACES.values() for dataset in self.leaderboard.datasets)
+
+    def datasets_studied(self) -> Iterator[str]:
+        """As `ProjectParams.datasets_studied`; also those of the leaderboard."""
+        yield from super().datasets_studied()
+        yield from self.leaderboard.datasets
 
     def parts(self, dataset: str) -> dict[str, int]:
         """The numbers of texts of a data set to rewrite and to test on, over all splits."""

@@ -6,7 +6,7 @@ texts under every kind of noise: for an entry of `sent`, the gradients that clie
 The texts all have the most frequent of the given labels. The loss is that of the success rate over pairs of different
 texts, all pairs equally likely:
 
-- `average`: by the law of the noise (`auditing.results.candidates.pair_law`), over all pairs. Exact up to rounding.
+- `average`: by the law of the noise (`results.candidates.pair_law`), over all pairs. Exact up to rounding.
 - `sampled`: fresh pairs, sources and noise, bet upon until the interval is narrow (`auditing.calibration.sampled`).
 
 With `rouge_l` the target is the mean ROUGE-L of attacks that search for the text, read from the measurements of an
@@ -29,7 +29,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.attacks.reconstruction.candidates import GradientPool
 from epsilometer.auditing.calibration.computed import WIDTH as EXACT_WIDTH
 from epsilometer.auditing.calibration.computed import Met, meet
 from epsilometer.auditing.calibration.sampled import (
@@ -45,17 +44,18 @@ from epsilometer.auditing.calibration.sampled import (
 )
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import loss_at, success_bound
-from epsilometer.auditing.results.candidates import ATTACK, guesses, pair_law, trials
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
 from epsilometer.core.von_mises_fisher import mean_cosine
 from epsilometer.studies.training import trainings
+from epsilometer.studies.training.attacks.reconstruction.candidates import GradientPool
 from epsilometer.studies.training.params import NoiseEntry, TrainingParams
 from epsilometer.studies.training.reconstruction import BLIND
+from epsilometer.studies.training.results.candidates import ATTACK, guesses, pair_law, trials
+from epsilometer.studies.training.runs.noise import DirectionalNoise, TrainingNoise
 from epsilometer.studies.training.tables import RECONSTRUCTED, reconstruction_path, sent_path
-from epsilometer.training.noise import DirectionalNoise, TrainingNoise
 
 SAMPLED, AVERAGE, ROUGE_L = "sampled", "average", "rouge_l"
 MEASURES = (SAMPLED, AVERAGE, ROUGE_L)
@@ -81,9 +81,7 @@ class NoiseTarget:
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
-            raise UserError(
-                f"with --training measure must be one of {', '.join(MEASURES)}, got {self.measure!r}", "EPS-S083"
-            )
+            raise UserError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}", "EPS-S083")
         if self.measure == ROUGE_L and not 0 < self.target < 1:
             raise UserError(f"the target must be a mean ROUGE-L between 0 and 1, got {self.target}", "EPS-S084")
         if self.measure != ROUGE_L and not success_bound(self.goal((0.1, 1)).target, 2) < 1:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from epsilometer.auditing.one_run.training import ClaimedTraining
 from epsilometer.core.guarantees import Neighbours
 from epsilometer.core.randomness import Noise
+from epsilometer.studies.training.one_run.training import ClaimedTraining
 from epsilometer.studies.training.params import OneRunEntry, TrainingParams
+from epsilometer.studies.training.runs import gradient_canaries
+from epsilometer.studies.training.runs.features import Frozen
+from epsilometer.studies.training.runs.gradient_canaries import Run
+from epsilometer.studies.training.runs.noise import TrainingNoise
+from epsilometer.studies.training.runs.planted import (
+    States,
+    mislabelled,
+    planted,
+    random_token_texts,
+    randomly_labelled,
+)
+from epsilometer.studies.training.runs.private import Settings
 from epsilometer.studies.training.trainings import (
     classes,
     first_head,
@@ -17,12 +29,6 @@ from epsilometer.studies.training.trainings import (
     training_count,
     training_texts,
 )
-from epsilometer.training import gradient_canaries
-from epsilometer.training.features import Frozen
-from epsilometer.training.gradient_canaries import Run
-from epsilometer.training.noise import TrainingNoise
-from epsilometer.training.planted import States, mislabelled, planted, random_token_texts, randomly_labelled
-from epsilometer.training.private import Settings
 
 
 def _neighbours(entry: OneRunEntry) -> Neighbours:

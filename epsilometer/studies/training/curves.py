@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.estimation.paired_areas import Areas
-from epsilometer.auditing.estimation.rates import area_of
-from epsilometer.auditing.results.well_behaved import Moves, by_covariance, by_intervals, paired, verdicts
 from epsilometer.auditing.schemas import CANDIDATES, MEMBERSHIP_AREAS
 from epsilometer.core import tables
 from epsilometer.core.tables import Schema
 from epsilometer.studies.training.params import Noised, TrainingParams
 from epsilometer.studies.training.reconstruction import BLIND, bounded_mean
+from epsilometer.studies.training.results.paired_areas import Areas
+from epsilometer.studies.training.results.rates import area_of
+from epsilometer.studies.training.results.well_behaved import Moves, by_covariance, by_intervals, paired, verdicts
 from epsilometer.studies.training.tables import RECONSTRUCTED, membership_path, reconstruction_path
 
 CURVES: Schema = {  # a row per attack, measure and batch size; its levels from the least noise to the most

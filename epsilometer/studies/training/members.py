@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path, PurePath
@@ -11,13 +11,26 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.core.component import MEMBERSHIP, build, find
+from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
-from epsilometer.core.membership import Compares, Evidence, Loads, MembershipAttack, losses
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import prepared
 from epsilometer.runtime.progress import track
-from epsilometer.studies.training.params import FeaturesEntry, MembershipEntry, ReferencesEntry, TrainingParams
+from epsilometer.studies.training.membership import Compares, Evidence, Loads, MembershipAttack, losses
+from epsilometer.studies.training.params import (
+    MEMBERSHIP,
+    FeaturesEntry,
+    MembershipEntry,
+    ReferencesEntry,
+    TrainingParams,
+)
+from epsilometer.studies.training.runs import features
+from epsilometer.studies.training.runs.features import BLOCK, Frozen
+from epsilometer.studies.training.runs.heads import Head, load, load_last_layers
+from epsilometer.studies.training.runs.noise import NoNoise
+from epsilometer.studies.training.runs.private import Settings
+from epsilometer.studies.training.runs.shadows import answers
+from epsilometer.studies.training.runs.splits import Split, disjoint, overlapping
 from epsilometer.studies.training.tables import features_path, head_path, references_path
 from epsilometer.studies.training.trainings import (
     TRAIN,
@@ -30,13 +43,6 @@ from epsilometer.studies.training.trainings import (
     stream_seed,
     training_texts,
 )
-from epsilometer.training import features
-from epsilometer.training.features import BLOCK, Frozen
-from epsilometer.training.heads import Head, load, load_last_layers
-from epsilometer.training.noise import NoNoise
-from epsilometer.training.private import Settings
-from epsilometer.training.shadows import answers
-from epsilometer.training.splits import Split, disjoint, overlapping
 
 ANSWERS = "answers.npy"  # in the folder of references: log-probabilities [m, n, classes] of the examples
 
@@ -120,6 +126,15 @@ def attacks(entry: MembershipEntry, place: str) -> dict[str, MembershipAttack]:
         name: build(find(MEMBERSHIP, module, "score"), settings, f"{place}.attacks.{name}")
         for name, (module, settings) in entry.modules.items()
     }
+
+
+def models(params: TrainingParams) -> Iterator[str]:
+    """The models that attacks ask, but not those that a stage makes, which may not exist yet."""
+    of_stages = {f"data/models/{name}" for name in params.models}
+    for name, entry in params.membership.items():
+        for attack in attacks(entry, f"membership.{name}").values():
+            if (model := getattr(attack, "masked_lm", None)) and str(model) not in of_stages:
+                yield str(model)
 
 
 def check_references(entry: ReferencesEntry, compared: dict[str, MembershipAttack], place: str) -> None:

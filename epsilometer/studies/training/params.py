@@ -214,8 +214,8 @@ class MembershipEntry(Section):
     features: str = Field(description="The features of that entry.")
     references: str = Field(description="An entry of `references`, which names the texts in question.")
     attacks: Annotated[Named, Field(min_length=1)] = Field(
-        description="Modules of `epsilometer.attacks.membership` or paths of files, and their settings; `attack: "
-        "MODULE` among these lets one module attack twice, under two names."
+        description="Modules of `epsilometer.studies.training.attacks.membership` or paths of files, and their "
+        "settings; `attack: MODULE` among these lets one module attack twice, under two names."
     )
     fprs: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = Field(
         (0.1, 0.01, 0.001), description="The false positive rates at which true positive rates are measured."
@@ -305,12 +305,12 @@ class SentEntry(Noised):
 
 
 class ReconstructionEntry(Section):
-    """Attacks that read texts off what is sent: modules of `epsilometer.attacks.reconstruction`, and their settings."""
+    """Attacks that read texts off what is sent, by their modules' names, and their settings."""
 
     sent: str = Field(description="The entry of `sent` that is attacked.")
     attacks: Annotated[Named, Field(min_length=1)] = Field(
-        description="Modules of `epsilometer.attacks.reconstruction` and their settings; they run in this order, so "
-        "that one that continues from others' results stands after them."
+        description="Modules of `epsilometer.studies.training.attacks.reconstruction` and their settings; they run in "
+        "this order, so that one that continues from others' results stands after them."
     )
 
 
@@ -342,6 +342,8 @@ class SearchAt(SentTexts):
     place: str
 
 
+# The kinds of its attacks, each the folder of the package that holds them (`core.component`).
+MEMBERSHIP, RECONSTRUCTION = "studies/training/attacks/membership", "studies/training/attacks/reconstruction"
 CANDIDATES = "candidates"  # the attack that does not search for a text but chooses among candidates
 
 
@@ -407,6 +409,18 @@ class TrainingParams(ProjectParams):
     def _attacked(self, name: str) -> SentTexts:
         sent = self.reconstruction[name].sent
         return SentTexts(sent, self.sent[sent].model)
+
+    def studied(self) -> Iterator[tuple[str, bool]]:
+        """As `ProjectParams.studied`."""
+        yield from super().studied()
+        yield "private_training", bool(self.private_training)
+        yield "sent", bool(self.sent)
+
+    def datasets_studied(self) -> Iterator[str]:
+        """As `ProjectParams.datasets_studied`; also those of trainings and of sent gradients."""
+        yield from super().datasets_studied()
+        yield from (self.features[cell.features].dataset for cell in self.private_training.values())
+        yield from (sent.dataset for sent in self.sent.values())
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """As `ProjectParams.excerpts`; for trainings and sent gradients, all settings but the levels."""

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from epsilometer.core.errors import UserError, by_number
+from epsilometer.studies.training.runs.canaries import coins, random_labels, wrong_labels
 from epsilometer.text.words import words
-from epsilometer.training.canaries import coins, random_labels, wrong_labels
 
 Kind = Literal["mislabelled", "random"]
 KINDS = ("mislabelled", "random")

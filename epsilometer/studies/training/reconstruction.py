@@ -23,12 +23,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from epsilometer.auditing.claims.reconstruction_bounds import information
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.worth.leakage import Identifier
 from epsilometer.auditing.worth.similarity import measure, metric
 from epsilometer.core import tables
 from epsilometer.studies.training.params import TrainingParams
+from epsilometer.studies.training.results.reconstruction_bounds import information
 from epsilometer.studies.training.sending import noise
 from epsilometer.studies.training.tables import RECONSTRUCTED, sent_path
 from epsilometer.text.words import words

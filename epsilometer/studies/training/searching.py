@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from epsilometer.attacks.reconstruction.shared.attack import (
+from epsilometer.auditing.worth.leakage import Identifier
+from epsilometer.core import tables
+from epsilometer.core.randomness import Noise
+from epsilometer.studies.training.attacks.reconstruction.shared.attack import (
     Explains,
     Knowledge,
     Prepared,
@@ -13,15 +16,12 @@ from epsilometer.attacks.reconstruction.shared.attack import (
     ReconstructionAttack,
     Starts,
 )
-from epsilometer.auditing.worth.leakage import Identifier
-from epsilometer.core import tables
-from epsilometer.core.randomness import Noise
 from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.reconstruction import BLIND, assigned, public_text
+from epsilometer.studies.training.runs.sent import Sent, send
+from epsilometer.studies.training.runs.shared_model import SharedModel
 from epsilometer.studies.training.sending import ATTACKED, PUBLIC, model, noise, texts
 from epsilometer.studies.training.tables import RECONSTRUCTED, sent_path
-from epsilometer.training.sent import Sent, send
-from epsilometer.training.shared_model import SharedModel
 
 Recovered = dict[str, Any]
 """The result for one batch: `ids`, `notes`, if the attack left the model `honest`, and `explain` of the `true`."""

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from epsilometer.attacks.reconstruction.candidates import Candidates
-from epsilometer.attacks.reconstruction.shared.attack import ReconstructionAttack
 from epsilometer.core import tables
-from epsilometer.core.component import RECONSTRUCTION, build, find
+from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import audited
 from epsilometer.studies.training import trainings
-from epsilometer.studies.training.params import CANDIDATES, SentEntry, SentNoise, TrainingParams
+from epsilometer.studies.training.attacks.reconstruction.candidates import Candidates
+from epsilometer.studies.training.attacks.reconstruction.shared.attack import ReconstructionAttack
+from epsilometer.studies.training.params import CANDIDATES, RECONSTRUCTION, SentEntry, SentNoise, TrainingParams
+from epsilometer.studies.training.runs.noise import TrainingNoise
+from epsilometer.studies.training.runs.sent import OnMean
 from epsilometer.studies.training.tables import sent_path
-from epsilometer.training.noise import TrainingNoise
-from epsilometer.training.sent import OnMean
 
 if TYPE_CHECKING:  # it loads torch, which showing and checking results do not need
-    from epsilometer.training.shared_model import SharedModel
+    from epsilometer.studies.training.runs.shared_model import SharedModel
 
 ATTACKED, PUBLIC, POOL = "attacked", "public", "pool"
 TEXTS: tables.Schema = {  # of a client or of the server; a text of either may also be in the pool
@@ -78,7 +78,7 @@ def model(params: TrainingParams, name: str, classes: int) -> SharedModel:
     """The model that server and clients of an entry share; the audit's seed determines its head's first weights."""
     entry = params.sent[name]
     seed = int(Noise.named(1, params.audit.seed, "sent", "head").generator(0).integers(1 << 53))
-    from epsilometer.training.shared_model import SharedModel
+    from epsilometer.studies.training.runs.shared_model import SharedModel
 
     return SharedModel(Path(entry.model), classes, tensors=entry.tensors, longest=entry.length, seed=seed)
 

@@ -16,13 +16,13 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import absent, listed
 from epsilometer.core.randomness import Noise
 from epsilometer.studies.training.params import HEAD, Adapters, NoiseEntry, TrainingCell, TrainingParams
+from epsilometer.studies.training.runs import features
+from epsilometer.studies.training.runs.adapters import adapt
+from epsilometer.studies.training.runs.general import network, trainable
+from epsilometer.studies.training.runs.heads import Head, load_last_layers
+from epsilometer.studies.training.runs.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise
+from epsilometer.studies.training.runs.private import Settings
 from epsilometer.studies.training.tables import featured_path, features_path
-from epsilometer.training import features
-from epsilometer.training.adapters import adapt
-from epsilometer.training.general import network, trainable
-from epsilometer.training.heads import Head, load_last_layers
-from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise
-from epsilometer.training.private import Settings
 
 if TYPE_CHECKING:
     from torch.nn import Module

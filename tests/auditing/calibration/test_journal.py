@@ -16,9 +16,9 @@ from epsilometer.auditing.calibration.sampled import Batch, Goal
 from epsilometer.auditing.calibration.search import search as fresh_search
 from epsilometer.auditing.text_audit import Pool
 from epsilometer.auditing.trials.design import Design
+from epsilometer.cells.calibrating.losses import named_files
 from epsilometer.core.component import IDENTIFICATION, find
 from epsilometer.core.mechanism import FunctionMechanism
-from epsilometer.studies.texts.calibrating.losses import named_files
 from tests.support.waiting import pause
 
 TEXTS = ["the meeting is on", "the meeting is off"]

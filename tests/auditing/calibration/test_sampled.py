@@ -31,11 +31,11 @@ from epsilometer.auditing.calibration.sampled import (
 )
 from epsilometer.auditing.estimation.successes import clopper_pearson, success_bound
 from epsilometer.auditing.trials.design import Design
+from epsilometer.cells.calibrating.losses import Search, reason
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
-from epsilometer.studies.texts.calibrating.losses import Search, reason
 
 TRUE = 6.0  # where the simulated adversary's loss is 1 nat
 

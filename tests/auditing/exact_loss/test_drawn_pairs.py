@@ -20,8 +20,8 @@ from epsilometer.auditing.exact_loss.pairs import all_of, count_pairs, of_audit,
 from epsilometer.auditing.exact_loss.rows import ALPHA, average_loss, over_all
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample
+from epsilometer.cells.calibrating.by_law import ComparedByLaw, LossTarget, among_drawn, row
 from epsilometer.core.randomness import Noise
-from epsilometer.studies.texts.calibrating.by_law import ComparedByLaw, LossTarget, among_drawn, row
 from tests.support.sparing import first
 from tests.support.spelled import Likely, Spelled
 

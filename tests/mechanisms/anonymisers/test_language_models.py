@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from epsilometer.auditing.attributes.released import Released
+from epsilometer.auditing.attributes.success import rewritten
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.outcomes import FOUND, MISSED, NOTHING, PART, UNUSABLE
@@ -21,8 +23,6 @@ from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan, make
 from epsilometer.mechanisms.anonymisers.shared.language_model import FORM
 from epsilometer.models.assistant import REMINDER
 from epsilometer.models.classifier import FineTuning
-from epsilometer.studies.anonymity.released import Released
-from epsilometer.studies.anonymity.success import rewritten
 from epsilometer.text.vectors import WordVectors
 from tests.support import tiny_models
 from tests.support.endpoint import Server

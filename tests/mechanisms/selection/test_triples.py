@@ -29,7 +29,7 @@ from epsilometer.mechanisms.selection.shared.triples import (
 from epsilometer.models.tagging import Tagger, Triple
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import Params, read
-from epsilometer.studies.texts.stages import build as build_stage
+from epsilometer.pipeline.stages import build as build_stage
 from tests.support.places import ROOT
 from tests.support.refusals import refused
 from tests.support.sparing import first

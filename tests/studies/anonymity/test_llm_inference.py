@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsilometer.studies.anonymity.attackers import UNUSABLE, ask
+from epsilometer.auditing.attributes.attackers import UNUSABLE, ask
+from epsilometer.auditing.attributes.released import Released
 from epsilometer.studies.anonymity.llm_inference import PROMPTS, LLMInference
-from epsilometer.studies.anonymity.released import Released
 from tests.support.endpoint import Server
 from tests.support.refusals import refused
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from epsilometer.auditing.attributes.released import Released
 from epsilometer.metrics.jaccard import Jaccard
 from epsilometer.studies.anonymity import quality
-from epsilometer.studies.anonymity.released import Released
 
 
 class Length:

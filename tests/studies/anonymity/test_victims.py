@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from epsilometer.auditing.attributes.attackers import ADAPTIVE, AUGMENTED, FOLDED, Learned, Learners, detect, infer
+from epsilometer.auditing.attributes.released import Released
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples
 from epsilometer.models.classifiers.linear import Linear
 from epsilometer.studies.anonymity import victims
-from epsilometer.studies.anonymity.attackers import ADAPTIVE, AUGMENTED, FOLDED, Learned, Learners, detect, infer
 from epsilometer.studies.anonymity.params import Training
-from epsilometer.studies.anonymity.released import Released
 from tests.support.marked import rewritten, swapped, texts
 
 TRAINING, TEST = rewritten(texts(200, 5_000), swapped), rewritten(texts(40, 0), swapped)

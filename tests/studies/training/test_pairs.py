@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from epsilometer.auditing.estimation.equivalence import DIFFERENT, EQUIVALENT
 from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
 from epsilometer.studies.training import pairs as training_pairs
 from epsilometer.studies.training.params import TrainingCell
+from epsilometer.studies.training.results.equivalence import DIFFERENT, EQUIVALENT
 from epsilometer.studies.training.tables import budgets_path, runs_path
 
 SIGMAS = {  # on a step's sum of 128 texts

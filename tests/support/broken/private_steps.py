@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.training.gradients import ExampleGradients
-from epsilometer.training.noise import GaussianNoise
+from epsilometer.studies.training.runs.gradients import ExampleGradients
+from epsilometer.studies.training.runs.noise import GaussianNoise
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from epsilometer.studies.anonymity import success as anonymity
+from epsilometer.auditing.attributes import success as anonymity
 
 
 def shares(read: anonymity.Read, alpha: float) -> dict[str, Any]:

@@ -9,14 +9,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.results.comparison import Right, compare_strongest, holm
-from epsilometer.auditing.results.diagnostics import STRONGEST
-from epsilometer.project.sections import Dataset
-from epsilometer.report.figures import COLOURS, MUTED, SHAPES, WIDTH, Specification, joined
-from epsilometer.report.rows import CELL
-from epsilometer.report.table import NAMED, Table, record, records
-from epsilometer.report.wording import as_number, at_budget, confidence, inflected, listed, loss_between, share
-from epsilometer.studies.anonymity.attackers import (
+from epsilometer.auditing.attributes.attackers import (
     ADAPTIVE,
     AUGMENTED,
     AUTHOR,
@@ -27,6 +20,13 @@ from epsilometer.studies.anonymity.attackers import (
     RELABELLED,
     STATIC,
 )
+from epsilometer.auditing.results.comparison import Right, compare_strongest, holm
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.project.sections import Dataset
+from epsilometer.report.figures import COLOURS, MUTED, SHAPES, WIDTH, Specification, joined
+from epsilometer.report.rows import CELL
+from epsilometer.report.table import NAMED, Table, record, records
+from epsilometer.report.wording import as_number, at_budget, confidence, inflected, listed, loss_between, share
 
 LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED, FOLDED)  # from rewrites
 SHOWN = (STATIC, *LEARNED, LLM)  # those of single texts, in the table's order

@@ -9,6 +9,7 @@ import altair as alt
 import polars as pl
 from markupsafe import Markup
 
+from epsilometer.auditing.attributes.tables import ANONYMITY, ATTACKERS
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core.guarantees import stored
 from epsilometer.report.figures import (
@@ -44,9 +45,7 @@ from epsilometer.studies.anonymity.report.attackers import (
     stopped_sentences,
 )
 from epsilometer.studies.anonymity.tables import (
-    ANONYMITY,
     ANONYMIZED,
-    ATTACKERS,
     BY_LENGTH,
     OUTCOMES,
     QUALITY,

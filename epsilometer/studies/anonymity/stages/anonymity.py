@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from epsilometer.auditing.attributes.tables import ANONYMITY, ATTACKERS
 from epsilometer.core import tables
 from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import track
@@ -15,9 +16,7 @@ from epsilometer.studies.anonymity.labelled import TRAIN
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import parted
 from epsilometer.studies.anonymity.tables import (
-    ANONYMITY,
     ANONYMIZED,
-    ATTACKERS,
     BY_LENGTH,
     OUTCOMES,
     QUALITY,

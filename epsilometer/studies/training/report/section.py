@@ -12,9 +12,7 @@ from markupsafe import Markup
 
 from epsilometer.accounting.statement import between
 from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
-from epsilometer.auditing.one_run.training import AUDITED
 from epsilometer.auditing.results.diagnostics import STRONGEST
-from epsilometer.auditing.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
 from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, MEMBERSHIP_CURVES, RUNS
 from epsilometer.core.guarantees import budget_name
 from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, joined, specify
@@ -25,9 +23,11 @@ from epsilometer.report.table import NONE, Table, record, records
 from epsilometer.report.wording import bounded, confidence, inflected, listed, proved
 from epsilometer.studies.training import tables as paths
 from epsilometer.studies.training.curves import CURVES, PRIMARY
+from epsilometer.studies.training.one_run.training import AUDITED
 from epsilometer.studies.training.pairs import MARGIN, METRIC, PAIRS
 from epsilometer.studies.training.params import HEAD, Noised, TrainingParams
 from epsilometer.studies.training.reconstruction import BLIND
+from epsilometer.studies.training.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
 from epsilometer.studies.training.tables import RECONSTRUCTED
 
 ACCOUNTANTS = ("loss distribution", "approximation", "Renyi", "pure", "published")

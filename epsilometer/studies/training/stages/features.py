@@ -12,10 +12,10 @@ from epsilometer.project.confinement import NAME
 from epsilometer.project.paths import prepared
 from epsilometer.runtime.resuming import parts
 from epsilometer.studies.training.params import read as read_params
+from epsilometer.studies.training.runs.features import Frozen, write, write_tokens
+from epsilometer.studies.training.runs.tokens import Tokens
 from epsilometer.studies.training.tables import featured_path, features_path
 from epsilometer.studies.training.trainings import FEATURED
-from epsilometer.training.features import Frozen, write, write_tokens
-from epsilometer.training.tokens import Tokens
 
 
 def main(name: str) -> None:

@@ -11,16 +11,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.results.membership import MembershipJudging, Target, area_rows, curve_rows, rate_rows, rows
 from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
 from epsilometer.core import tables
-from epsilometer.core.membership import Decides, Evidence, MembershipAttack
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import track
 from epsilometer.runtime.resuming import Parts, parts
 from epsilometer.studies.training.members import MembershipGame, attacks, check_references, game
+from epsilometer.studies.training.membership import Decides, Evidence, MembershipAttack
 from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.params import read as read_params
+from epsilometer.studies.training.results.membership import MembershipJudging, Target, area_rows, curve_rows, rate_rows
+from epsilometer.studies.training.results.membership import rows as loss_rows
 from epsilometer.studies.training.tables import membership_path
 
 
@@ -84,7 +85,7 @@ def _write(params: TrainingParams, name: str, targets: list[Target]) -> None:
     judging = MembershipJudging(params.audit.alpha, entry.fprs, noise)
     of = params.references[entry.references]
     compared = {"references": of.count, "references_level": of.level}
-    measured = [row | compared for target in targets for row in rows(target, judging)]
+    measured = [row | compared for target in targets for row in loss_rows(target, judging)]
     at_rates = [row for target in targets for row in rate_rows(target, judging)]
     curves = [row for target in targets for row in curve_rows(target)]
     areas = area_rows(targets, params.private_training[entry.training].from_least_noise)

@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.one_run.scores import Judging
-from epsilometer.auditing.one_run.training import AUDITED, audited, guessing
 from epsilometer.core import tables
 from epsilometer.runtime.progress import track
 from epsilometer.studies.training.canaries import black_box, planted_canaries, white_box
+from epsilometer.studies.training.one_run.scores import Judging
+from epsilometer.studies.training.one_run.training import AUDITED, audited, guessing
 from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.tables import one_run_path
 from epsilometer.studies.training.trainings import noise

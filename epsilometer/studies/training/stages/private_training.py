@@ -20,6 +20,8 @@ from epsilometer.runtime.resuming import Parts, parts
 from epsilometer.runtime.scaling import Engine, run
 from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.params import read as read_params
+from epsilometer.studies.training.runs.private import Trained, train
+from epsilometer.studies.training.runs.scores import scores
 from epsilometer.studies.training.tables import HEAD_FILE, runs_path, trained_path
 from epsilometer.studies.training.trainings import (
     TRAIN,
@@ -29,8 +31,6 @@ from epsilometer.studies.training.trainings import (
     texts_tested_on,
     training_texts,
 )
-from epsilometer.training.private import Trained, train
-from epsilometer.training.scores import scores
 
 SCORES = "scores.json"
 SHARE = 4  # fewest trainings of a process: starting it takes as long as two trainings of a small head

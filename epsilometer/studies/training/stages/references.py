@@ -24,8 +24,8 @@ from epsilometer.studies.training.members import (
     split,
 )
 from epsilometer.studies.training.params import read as read_params
+from epsilometer.studies.training.runs.shadows import answers, train_together
 from epsilometer.studies.training.tables import references_path
-from epsilometer.training.shadows import answers, train_together
 
 BLOCK = 8  # models trained side by side: a constant, since sums of another shape differ in their last bits
 

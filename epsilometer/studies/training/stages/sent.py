@@ -15,10 +15,10 @@ from epsilometer.core import tables
 from epsilometer.project.paths import audited
 from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.params import read as read_params
+from epsilometer.studies.training.runs.gram import gram, head_of, states
+from epsilometer.studies.training.runs.shared_model import SharedModel
 from epsilometer.studies.training.sending import ATTACKED, POOL, TEXTS, chosen, model
 from epsilometer.studies.training.tables import sent_path
-from epsilometer.training.gram import gram, head_of, states
-from epsilometer.training.shared_model import SharedModel
 
 
 def main(name: str) -> None:

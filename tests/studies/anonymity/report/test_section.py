@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import NO_CLAIM
-from epsilometer.project.sections import Dataset
-from epsilometer.studies.anonymity.anonymizing import changed_share
-from epsilometer.studies.anonymity.attackers import (
+from epsilometer.auditing.attributes.attackers import (
     ADAPTIVE,
     AUTHOR,
     CLEAN,
@@ -19,13 +16,15 @@ from epsilometer.studies.anonymity.attackers import (
     REWRITTEN,
     STATIC,
 )
+from epsilometer.auditing.attributes.tables import ANONYMITY, ATTACKERS
+from epsilometer.auditing.claims.verdicts import NO_CLAIM
+from epsilometer.project.sections import Dataset
+from epsilometer.studies.anonymity.anonymizing import changed_share
 from epsilometer.studies.anonymity.params import AnonymityCell
 from epsilometer.studies.anonymity.report import attackers as inferring
 from epsilometer.studies.anonymity.report import section as anonymity
 from epsilometer.studies.anonymity.tables import (
-    ANONYMITY,
     ANONYMIZED,
-    ATTACKERS,
     BY_LENGTH,
     OUTCOMES,
     QUALITY,

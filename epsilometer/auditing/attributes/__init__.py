@@ -1,0 +1,1 @@
+"""Attributes of authors that rewrites still reveal: attackers, victims, their losses."""

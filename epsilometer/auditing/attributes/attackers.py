@@ -1,0 +1,313 @@
+"""Attackers who infer a private attribute from what is released; some of them know the method.
+
+clean:       learned from original texts and reads the originals, so it shows what there is to hide. All others read
+             what is released.
+static:      learned from original texts; it never saw a rewrite.
+adaptive:    learned from rewrites of these texts, or of some of them, with their true labels.
+augmented:   learned from the originals and those rewrites.
+folded:      as augmented, but disguised letters, split words and swaps are undone (`folding`) in all rewrites it
+             learns from and reads.
+relabelled:  the static attacker with translated answers: an answer means the class whose rewritten training texts get
+             that answer most often. This undoes flips.
+author:      the adaptive attacker on several texts of one author, with their log-probabilities summed.
+llm:         a language model that answers a prompt.
+detector:    learned to tell texts from their rewrites.
+
+No attacker learns from a test text, or from a text of one of its groups (`released.check_apart`). Each record has the
+hash of the texts and labels that it learned from. An attacker that should have learned from rewrites is compared with
+the static one: if it was never trained again, it answers as the static one does (`check_retrained`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.attributes.folding import Folding
+from epsilometer.auditing.attributes.released import Released, check_apart, check_classes, numbered
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora.parts import groups
+from epsilometer.models.classifier import Classifier, Examples
+from epsilometer.models.classifiers.pairs import single
+
+CLEAN, STATIC, ADAPTIVE, AUGMENTED = "clean", "static", "adaptive", "augmented"
+FOLDED, RELABELLED, AUTHOR, LLM, DETECTOR = "folded", "relabelled", "author", "llm", "detector"
+LEARNERS = (STATIC, ADAPTIVE, AUGMENTED, FOLDED, RELABELLED, AUTHOR)  # the attackers made from each kind of classifier
+REWRITTEN, ORIGINAL = "rewritten", "original"  # the two classes of the detector
+UNUSABLE = -1  # a guess that does not name a class
+
+_COMPARED = 500  # training texts on which a retrained attacker is compared with the static one
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Learners:
+    """The attackers made from each kind of classifier; authors: numbers of texts of one author read together."""
+
+    attackers: Sequence[str] = LEARNERS
+    authors: Sequence[int] = (1, 5, 20)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A classifier with the examples that it learned from and the seed of its training."""
+
+    classifier: Classifier
+    examples: Examples
+    seed: int = 0
+
+    @cached_property
+    def training(self) -> str:
+        """The hash of the texts and labels, in their order."""
+        content = json.dumps([list(self.examples.texts), list(self.examples.labels)])
+        return hashlib.blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+    def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Returns [n, c]: ln P(text | class), up to a constant per text, by Bayes' rule with the training shares."""
+        log_posteriors: NDArray[np.float64] = np.log(np.maximum(self.classifier.probabilities(texts), _TINY))
+        return log_posteriors - self.log_shares
+
+    @property
+    def log_shares(self) -> NDArray[np.float64]:
+        """Returns [c]: ln of each class's share among the examples."""
+        labels = np.asarray(self.examples.labels)
+        shares = np.array([(labels == name).mean() for name in self.classifier.classes])
+        return np.log(np.maximum(shares, _TINY))
+
+
+Learn = Callable[[Examples], Classifier]
+"""Trains a classifier of a kind, with a seed, on examples."""
+
+
+class InferringModel(Protocol):
+    """A model that answers prompts about the author's attribute."""
+
+    def infer(self, texts: Sequence[str], label: str, classes: Sequence[str]) -> Sequence[Sequence[str]]:
+        """For each text up to three classes, the most likely first; none if the answer is unusable."""
+        ...
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """The inferences of one attacker on n units: test texts, or sets of them by one author.
+
+    units: [n, texts of a unit] numbers of test texts; truth: [n] numbers of classes. guesses: [n], for classes as
+    frequent as in its training; even_guesses: [n], for equally likely classes; both UNUSABLE for an unusable answer.
+    learned: None if it learned nothing. top: [n] the classes that it names first, if it names several.
+    """
+
+    attacker: str
+    kind: str
+    classes: Sequence[str]
+    units: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    guesses: NDArray[np.int64]
+    even_guesses: NDArray[np.int64]
+    learned: Learned | None = None
+    top: Sequence[Sequence[int]] | None = None
+
+
+def infer(
+    training: Released,
+    test: Released,
+    label: str,
+    static: Learned,
+    *,
+    learn: Learn,
+    request: Learners,
+    noise: Noise,
+) -> Iterator[Inferred]:
+    """The inferences of the attackers of one kind and seed on the test texts, `clean` first.
+
+    training, test: texts that have the label. static: trained on the original training texts, and possibly on others;
+    learn: trains another classifier like it. noise: one stream, which puts texts into sets of one author; a size of set
+    is left out if some class has no such set. Raises UserError for texts or groups in both parts, for a class that not
+    all parts have, for a classifier that learned other classes, and for one that was not trained again.
+    """
+    check_apart(training, test)
+    check_classes(test, label, static.classifier.classes)
+    truth = numbered(test.classes_of(label), static.classifier.classes)
+    single = np.arange(len(test))[:, None]
+    yield _by_scores(CLEAN, static, static.log_likelihoods(test.originals), single, truth=truth)
+    released = static.log_likelihoods(test.rewrites)
+    clean, origins = _grouped(static.examples, training)
+    rewrites = replace(training.rewritten(label), groups=origins)
+    if STATIC in request.attackers:
+        yield _by_scores(STATIC, static, released, single, truth=truth)
+    if RELABELLED in request.attackers:
+        scores = confusion(static, rewrites)[released.argmax(axis=1)]
+        yield _by_scores(RELABELLED, replace(static, examples=rewrites), scores, single, truth=truth)
+    if AUGMENTED in request.attackers:
+        learned = _retrained(static, learn, _joined(clean, rewrites), training)
+        yield _by_scores(AUGMENTED, learned, learned.log_likelihoods(test.rewrites), single, truth=truth)
+    if FOLDED in request.attackers:
+        yield _folded(replace(static, examples=clean), learn, rewrites, test, label=label)
+    if {ADAPTIVE, AUTHOR} & {*request.attackers}:
+        learned = _retrained(static, learn, rewrites, training)
+        scores = learned.log_likelihoods(test.rewrites)
+        if ADAPTIVE in request.attackers:
+            yield _by_scores(ADAPTIVE, learned, scores, single, truth=truth)
+        for size in request.authors if AUTHOR in request.attackers else ():
+            units = sets_of_one_author(test, label, size, noise)
+            if {*truth[units[:, 0]]} == {*truth}:
+                yield _by_scores(AUTHOR, learned, scores[units].sum(axis=1), units, truth=truth)
+
+
+def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise: Noise) -> Inferred:
+    """The guesses of a detector on the test texts; a fair coin shows it either the original or what is released.
+
+    noise: one stream, which flips the coins.
+    """
+    check_apart(training, test)
+    clean, origins = _grouped(Examples(training.originals, [ORIGINAL] * len(training)), training)
+    examples = _joined(clean, Examples(training.rewrites, [REWRITTEN] * len(training), origins))
+    learned = Learned(learn(examples), examples, seed)
+    coins = noise.uniforms(len(test))[0] < 0.5
+    shown = [b if coin else a for a, b, coin in zip(test.originals, test.rewrites, coins, strict=True)]
+    truth = numbered([REWRITTEN if coin else ORIGINAL for coin in coins], learned.classifier.classes)
+    units = np.arange(len(test))[:, None]
+    return _by_scores(DETECTOR, learned, learned.log_likelihoods(shown), units, truth=truth)
+
+
+def ask(model: InferringModel, name: str, test: Released, label: str, *, classes: Sequence[str]) -> Inferred:
+    """The inferences of a language model on the released test texts; an answer without a known class is unusable."""
+    number_of = {class_: number for number, class_ in enumerate(classes)}
+    answers = model.infer(test.rewrites, label, classes)
+    named = [[number_of[name] for name in answer if name in number_of] for answer in answers]
+    guesses = np.array([numbers[0] if numbers else UNUSABLE for numbers in named], np.int64)
+    return Inferred(
+        LLM,
+        name,
+        classes,
+        np.arange(len(test))[:, None],
+        truth=numbered(test.classes_of(label), classes),
+        guesses=guesses,
+        even_guesses=guesses,
+        top=named if max(map(len, named), default=0) > 1 else None,
+    )
+
+
+def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
+    """Returns [c, c]: ln P(static names class a | class b), estimated on rewrites with their true labels.
+
+    These are the answers to translate: the most likely class under the shares of its own examples. Every class has one
+    extra correct count, so an answer that never occurs keeps its own meaning.
+    """
+    classes = static.classifier.classes
+    named = static.log_likelihoods(single(rewrites.texts)).argmax(axis=1)
+    counts = np.eye(len(classes))
+    np.add.at(counts, (named, numbered(rewrites.labels, classes)), 1)
+    log_shares: NDArray[np.float64] = np.log(np.maximum(counts / counts.sum(axis=0), _TINY))
+    return log_shares
+
+
+def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> NDArray[np.int64]:
+    """Returns [n, size]: numbers of test texts, of one group and class in each row, no text in two rows.
+
+    Without groups, texts of one class count as those of one author. noise: one stream, which shuffles the texts.
+    """
+    shuffled = noise.uniforms(len(test))[0].argsort(kind="stable")
+    labels, groups = test.classes_of(label), test.groups or [""] * len(test)
+    authors: dict[tuple[str, str], list[int]] = {}
+    for text in shuffled.tolist():
+        authors.setdefault((groups[text], labels[text]), []).append(text)
+    starts = [(texts, i) for texts in authors.values() for i in range(0, len(texts) - size + 1, size)]
+    return np.array([texts[i : i + size] for texts, i in starts], np.int64).reshape(-1, size)
+
+
+def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
+    """Raise UserError unless rewrites and clean texts have the same classes: all answers are numbers of the latter.
+
+    learned, clean: the classes, or the label of each text.
+    """
+    of_rewrites, of_clean = ({*labels} for labels in (learned, clean))
+    if of_rewrites != of_clean:
+        raise UserError(
+            f"attackers learn {listed(sorted(of_rewrites), 'class')} from rewrites, and "
+            f"{listed(sorted(of_clean), 'class')} from clean texts; both must have the same classes: give more "
+            "rewrites to learn from, or leave out or merge rare classes",
+            "EPS-S007",
+        )
+
+
+def check_retrained(retrained: Learned, static: Learned, training: Released) -> None:
+    """Raise UserError for a classifier that should have learned from rewrites but answers as the static one does.
+
+    If no training text was changed, there is nothing new to learn and nothing is checked.
+    """
+    rows = np.flatnonzero(~training.unchanged)[:_COMPARED]
+    texts = [*(training.rewrites[i] for i in rows), *(training.originals[i] for i in rows)]
+    if texts and np.array_equal(retrained.classifier.probabilities(texts), static.classifier.probabilities(texts)):
+        raise UserError(
+            f"the attacker that was to be trained on rewrites gives {len(texts)} texts the very probabilities of the "
+            "one that never saw a rewrite; it was not trained again",
+            "EPS-S008",
+        )
+
+
+def _retrained(static: Learned, learn: Learn, examples: Examples, training: Released) -> Learned:
+    learned = _learned(static, learn, examples)
+    check_retrained(learned, static, training)
+    return learned
+
+
+def _learned(static: Learned, learn: Learn, examples: Examples) -> Learned:
+    learned = Learned(learn(examples), examples, static.seed)
+    check_same_classes(learned.classifier.classes, static.classifier.classes)
+    return learned
+
+
+def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *, label: str) -> Inferred:
+    """The folded attacker's inferences. If folding undoes every edit, it learns the originals twice; not compared."""
+    folding = Folding(single(static.examples.texts))
+    read = replace(rewrites, texts=[folding.fold(text) for text in single(rewrites.texts)])
+    examples = _joined(static.examples, read)
+    learned = _learned(static, learn, examples)
+    scores = learned.log_likelihoods([folding.fold(text) for text in test.rewrites])
+    truth = numbered(test.classes_of(label), learned.classifier.classes)
+    return _by_scores(FOLDED, learned, scores, np.arange(len(test))[:, None], truth=truth)
+
+
+def _grouped(clean: Examples, training: Released) -> tuple[Examples, list[str]]:
+    """The clean examples with their groups, and [n] the groups of the training texts, which their rewrites share.
+
+    A text, its rewrite, equal texts and texts of one author are in one group.
+    """
+    texts = [text.encode(errors="backslashreplace").decode() for text in (*single(clean.texts), *training.originals)]
+    authors: list[str | None] = []
+    for part in (clean, training):
+        authors += [None] * len(part) if part.groups is None else part.groups
+    table = pl.DataFrame({"text": texts, "author": authors}, schema={"text": pl.String, "author": pl.String})
+    names = [str(number) for number in groups(table, ["author"])]
+    return replace(clean, groups=names[: len(clean)]), names[len(clean) :]
+
+
+def _joined(first: Examples, second: Examples) -> Examples:
+    together = None if first.groups is None or second.groups is None else [*first.groups, *second.groups]
+    return Examples([*first.texts, *second.texts], [*first.labels, *second.labels], together)
+
+
+def _by_scores(
+    attacker: str, learned: Learned, scores: NDArray[np.float64], units: NDArray[np.int64], *, truth: NDArray[np.int64]
+) -> Inferred:
+    """The inferences by scores: [n, c] log-likelihoods of the units; truth: of the test texts."""
+    return Inferred(
+        attacker,
+        learned.classifier.kind,
+        learned.classifier.classes,
+        units,
+        truth=truth[units[:, 0]],
+        guesses=(scores + learned.log_shares).argmax(axis=1),
+        even_guesses=scores.argmax(axis=1),
+        learned=learned,
+    )

@@ -1,0 +1,132 @@
+"""All rows about the releases of one part of a data set: the victims' predictions and the attackers' inferences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from epsilometer.auditing.attributes.attackers import (
+    DETECTOR,
+    LEARNERS,
+    REWRITTEN,
+    Inferred,
+    InferringModel,
+    Learned,
+    Learners,
+    ask,
+    detect,
+    infer,
+)
+from epsilometer.auditing.attributes.attribute_loss import NOTHING_CLAIMED, Claimed, rows
+from epsilometer.auditing.attributes.released import Released
+from epsilometer.auditing.attributes.success import Edits, by_length, changes, read, shares
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import Classifier, Examples
+from epsilometer.text.words import words
+
+Train = Callable[[str, int, Examples], Classifier]
+"""Trains a classifier: its kind, its seed, its examples."""
+
+
+@dataclass(frozen=True)
+class Attacking:
+    """The attackers of a release, and how they are judged.
+
+    attackers: LEARNERS and DETECTOR; authors: numbers of texts of one author that are read together; models: language
+    models that attack, by their names in tables. alpha: error of each interval, and of the verdicts of one label
+    together; seed: of all random choices.
+    """
+
+    attackers: Sequence[str] = (*LEARNERS, DETECTOR)
+    authors: Sequence[int] = Learners.authors
+    models: Mapping[str, InferringModel] = field(default_factory=dict)
+    alpha: float = 0.01
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.attackers:
+            if name not in (*LEARNERS, DETECTOR):
+                raise unknown("attacker", name, (*LEARNERS, DETECTOR))
+        if not all(size >= 1 for size in self.authors):
+            raise UserError(
+                f"authors must be numbers of texts of one author, 1 or more, got {list(self.authors)}", "EPS-S020"
+            )
+
+    def noise(self, *name: str) -> Noise:
+        """One stream whose name does not contain the mechanism, so all are attacked on the same trials."""
+        return Noise.named(1, self.seed, "attribute", *name)
+
+
+def attacker_rows(
+    training: Released,
+    test: Released,
+    label: str,
+    static: Sequence[Learned],
+    *,
+    train: Train,
+    claimed: Callable[[Released], Claimed] = lambda test: NOTHING_CLAIMED,
+    settings: Attacking,
+) -> list[dict[str, Any]]:
+    """Rows of `schemas.ATTACKERS` from `label` on, for all attackers of one label.
+
+    static: a classifier per kind and seed, trained on the original training texts. claimed: the claim on the releases
+    of the test texts that have the label.
+    """
+    training, test = training.with_labels(label), test.with_labels(label)
+    request = Learners(settings.attackers, settings.authors)
+    inferred: list[Inferred] = []
+    for learned in static:
+        learn = partial(train, learned.classifier.kind, learned.seed)
+        noise = settings.noise("authors", label)
+        inferred += infer(training, test, label, learned, learn=learn, request=request, noise=noise)
+    for name, model in settings.models.items():
+        inferred.append(ask(model, name, test, label, classes=static[0].classifier.classes))
+    noise = settings.noise("trials", label)
+    own = rows(inferred, test.groups, claimed(test), alpha=settings.alpha, noise=noise)
+    return [{"label": label, **row} for row in own]
+
+
+def detector_rows(
+    training: Released, test: Released, kinds: Sequence[tuple[str, int]], *, train: Train, settings: Attacking
+) -> list[dict[str, Any]]:
+    """Rows of `schemas.ATTACKERS` from `label` on, for a detector per kind and seed; none unless requested."""
+    if DETECTOR not in settings.attackers:
+        return []
+    coins = settings.noise("detector")
+    detectors = [detect(training, test, partial(train, kind, seed), seed=seed, noise=coins) for kind, seed in kinds]
+    own = rows(detectors, test.groups, NOTHING_CLAIMED, alpha=settings.alpha, noise=settings.noise("trials"))
+    return [{"label": REWRITTEN, **row} for row in own]
+
+
+def victim_rows(
+    test: Released,
+    attributes: Sequence[str],
+    task: str | None,
+    victims: Mapping[str, Sequence[Learned]],
+    *,
+    edits: Edits,
+    alpha: float,
+) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """A row of `schemas.ANONYMITY` from `attribute` on, with its rows of `BY_LENGTH`, per kind and seed of victim.
+
+    attributes: one, or several hidden together; task: None if there is none to keep. victims: for each of these labels,
+    a classifier per kind and seed, in the same order. edits: of all test texts.
+    """
+    labels = attributes if task is None else (*attributes, task)
+    rows = test.rows_with(*labels)
+    labelled, of_labelled = test.take(rows), edits.take(rows)
+    lengths = np.array([len(words(text)) for text in labelled.originals])
+    for of_labels in zip(*(victims[label] for label in labels), strict=True):
+        (kind, seed), *others = dict.fromkeys((learned.classifier.kind, learned.seed) for learned in of_labels)
+        if others:
+            raise ValueError("the victims of all labels must be of the same kinds and seeds, in the same order")
+        of_label = {label: learned.classifier for label, learned in zip(labels, of_labels, strict=True)}
+        seen = read(labelled, attributes, task, of_label)
+        named = {"attribute": " and ".join(attributes), "task": task, "victim": kind, "seed": seed}
+        lines = [named | row for row in by_length(seen, lengths, alpha)]
+        yield named | shares(seen, alpha) | changes(labelled, seen, of_labelled), lines

@@ -1,0 +1,106 @@
+"""Rewrites recorded in a file: how well they hide an attribute, and what attackers still infer.
+
+Rewrites are looked up by their originals. Texts that differ only in white space count as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from epsilometer.auditing.attributes.one_call import REWRITE, STANDARD, AnonymityDesign, anonymity
+from epsilometer.core.errors import UserError, by_number
+from epsilometer.core.file_names import no_column
+from epsilometer.corpora import files
+from epsilometer.corpora.reading import check_strings, layout_free
+
+_ORIGINAL = "original"
+
+
+def pairs(path: Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
+    """Return the pairs of a file (`paired`). Raises UserError for a damaged file."""
+    return paired(files.read(path, layout), path)
+
+
+def paired(table: pl.DataFrame, path: str | Path = "the table of rewrites") -> pl.DataFrame:
+    """Return originals and their rewrites, as columns original, rewrite, and epsilon (Float64, null if absent).
+
+    path: the table's name in messages. Raises UserError for missing columns and values, and for two rewrites of one
+    original at one epsilon.
+    """
+    for column in (_ORIGINAL, REWRITE):
+        if column not in table.columns:
+            raise no_column(path, "column", column, table.columns)
+        check_strings(table, column, str(path))
+    epsilon = pl.col("epsilon") if "epsilon" in table.columns else pl.lit(None)
+    recorded = table.select(
+        _ORIGINAL, REWRITE, epsilon=epsilon.cast(pl.Float64, strict=False), key=layout_free(_ORIGINAL)
+    )
+    gaps = recorded[REWRITE].is_null() | recorded[_ORIGINAL].is_null()
+    if missing := (gaps.arg_true() + 1).to_list():
+        raise UserError(
+            f"{path}: an original or a rewrite is missing in {by_number('row', missing)} of {len(recorded):,}; leave "
+            "such rows out: an empty rewrite in the place of a missing one would count as perfectly hidden",
+            "EPS-S036",
+        )
+    again = ~recorded.select(pl.struct("key", "epsilon").is_first_distinct()).to_series()
+    if twice := (again.arg_true() + 1).to_list():
+        raise UserError(
+            f"{path}: the original of {by_number('row', twice)} has another rewrite already; keep one a text and "
+            "epsilon",
+            "EPS-S037",
+        )
+    return recorded
+
+
+def recorded_anonymity(
+    texts: pl.DataFrame,
+    rewrites: pl.DataFrame,
+    training: pl.DataFrame | None = None,
+    *,
+    attribute: str,
+    keep: str | None = None,
+    design: AnonymityDesign = STANDARD,
+) -> pl.DataFrame:
+    """The rows of `anonymity` at each recorded epsilon, with a column `epsilon` before them.
+
+    texts: the test texts, columns `text` and the labels. rewrites: as `pairs` returns them, of every test text.
+    training: as for `anonymity`; attackers learn from those of its texts that are in `rewrites`.
+    Raises UserError for a text without a rewrite.
+    """
+    return pl.concat(
+        anonymity(
+            test["text"].to_list(),
+            test[REWRITE].to_list(),
+            {name: test[name].to_list() for name in test.columns},
+            learned_from,
+            attribute=attribute,
+            keep=keep,
+            design=design,
+        ).select(pl.lit(epsilon, pl.Float64).alias("epsilon"), pl.all())
+        for epsilon, test, learned_from in _by_epsilon(texts, rewrites, training)
+    )
+
+
+def _by_epsilon(
+    texts: pl.DataFrame, rewrites: pl.DataFrame, training: pl.DataFrame | None
+) -> Iterator[tuple[float | None, pl.DataFrame, pl.DataFrame | None]]:
+    for (epsilon,), some in rewrites.group_by("epsilon", maintain_order=True):
+        test = _with_rewrites(texts, some)
+        if missing := (test[REWRITE].is_null().arg_true() + 1).to_list():
+            raise UserError(
+                f"no rewrite is recorded of {by_number('text', missing)} of {len(test):,}; record one of each, be it "
+                "the text itself",
+                "EPS-S038",
+            )
+        number = None if epsilon is None else float(str(epsilon))
+        yield number, test, None if training is None else _with_rewrites(training, some)
+
+
+def _with_rewrites(texts: pl.DataFrame, rewrites: pl.DataFrame) -> pl.DataFrame:
+    joined = texts.with_columns(key=layout_free("text")).join(
+        rewrites.select("key", REWRITE), on="key", how="left", maintain_order="left"
+    )
+    return joined.drop("key")

@@ -1,0 +1,13 @@
+"""The audit's attacks."""
+
+from __future__ import annotations
+
+from epsilometer.cells.params import TextsParams
+from epsilometer.core.attack import Attack
+from epsilometer.core.component import IDENTIFICATION, build, find
+
+
+def attacks(params: TextsParams) -> dict[str, Attack]:
+    """The attacks by name, in the order of the parameters; their models load at first use."""
+    named = params.attacks.items()
+    return {name: build(find(IDENTIFICATION, name, "guess"), settings, f"attacks.{name}") for name, settings in named}

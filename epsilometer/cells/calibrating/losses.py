@@ -1,0 +1,372 @@
+"""The epsilon at which a loss meets a target: in the cells of a project, or on your own texts. Losses are in nats.
+
+A row that cannot be searched gives the reason, and the search goes on with the others.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.stats import fisher_exact
+
+from epsilometer.auditing import text_audit as api
+from epsilometer.auditing.calibration.journal import Journal
+from epsilometer.auditing.calibration.sampled import (
+    ATTRIBUTE,
+    FALLING,
+    FOUND,
+    OUTSIDE,
+    POSTERIORS,
+    UNDECIDED,
+    Calibrated,
+    Goal,
+    Point,
+    Watch,
+)
+from epsilometer.auditing.calibration.search import search as find_epsilon
+from epsilometer.auditing.estimation.posteriors import DEPARTS
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.text_audit import Named
+from epsilometer.auditing.trials.design import STANDARD, Design, check_design
+from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
+from epsilometer.cells.calibrating.by_law import (
+    AVERAGE,
+    MEASURES,
+    ComparedByLaw,
+    LossTarget,
+    far_loss,
+    of_cell,
+    of_texts,
+)
+from epsilometer.cells.calibrating.by_law import row as exact_row
+from epsilometer.cells.params import TextsParams
+from epsilometer.core import tables
+from epsilometer.core.attack import Embedded
+from epsilometer.core.component import IDENTIFICATION, file
+from epsilometer.core.errors import LawError, UserError, unknown
+from epsilometer.core.mechanism import build_mechanism, has_budget
+from epsilometer.core.values import check_number
+from epsilometer.corpora.reading import PREPARED
+from epsilometer.project.code import digest
+from epsilometer.project.sections import Cell
+from epsilometer.runtime.progress import now_and_then, span
+from epsilometer.text.words import words
+
+NOT_SEARCHED = "not searched"
+LENGTH = "length"  # the attack that sees only the length of a rewrite
+RANGE = (0.001, 1000.0)  # of epsilon, by default
+ROW = {
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "target": pl.Float64,
+    "sees": pl.String,
+    "status": pl.String,
+    "epsilon": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "trials": pl.Int64,
+    "by": pl.String,
+    "attacks": pl.String,
+    "reason": pl.String,
+}
+SAMPLED = "sampled"
+WIDTH = 1.25  # of the interval of a sampled loss, by default
+_ALIKE = 0.01  # p-value from which two success rates count as equal
+_LOWER, _RAISE = "lower `low` (--low)", "raise `high` (--high)"
+
+
+@dataclass(frozen=True)
+class Search:
+    """The settings of a search for epsilon; the defaults are those of `epsilometer calibrate`.
+
+    attack: the attack whose loss counts, STRONGEST for the best of all. sees: what that attack may see, "text",
+    "released" (for a word mechanism also its units) or "inside". match: "words" if the candidates of a trial have
+    equally many words, "none" if they may differ; None: as in the parameter file. low, high: ends of the range; None:
+    those of the parameter file, or RANGE. width: ratio of the interval's ends at which to stop; None: 1.25, for an
+    exact loss 1.01. budget: most rewrites. measure: the loss that attacks show (SAMPLED); that of the attribute that
+    loses most (ATTRIBUTE, for a project's cells under `anonymity`); or a figure that the mechanism's law proves without
+    rewriting: the "average" loss over pairs of texts, that of the "worst" pair, or the worst pair's "delta" at the
+    level `at` (nats), for texts of equally many words unless match is "none". question: on texts, the question whose
+    figure counts, by name, path of a file or as an object (`doors/calibrate.py`); all else that is of attacks or of
+    laws is for which_text.
+    Raises UserError for values outside their range.
+    """
+
+    attack: str = STRONGEST
+    sees: str = "released"
+    match: str | None = None
+    low: float | None = None
+    high: float | None = None
+    width: float | None = None
+    budget: int = 20_000
+    measure: str = SAMPLED
+    at: float | None = None
+    question: Any = "which_text"  # str | Path | Question, a protocol that no flow could read as a parameter
+
+    def __post_init__(self) -> None:
+        for option, value, allowed in (
+            ("match", self.match, (None, "words", "none")),
+            ("sees", self.sees, api.VIEWS),
+            ("measure", self.measure, (SAMPLED, ATTRIBUTE, *MEASURES)),
+        ):
+            if value not in allowed:
+                raise UserError(
+                    f"{option} must be one of {', '.join(filter(None, allowed))}, got {value!r}", "EPS-S062"
+                )
+        for option in ("low", "high", "width", "at"):
+            if (number := getattr(self, option)) is not None:
+                check_number(number, option)
+        self.goal(1.0)
+        self.aim(0.5)
+
+    def goal(self, target: float, low: float | None = None, high: float | None = None) -> Goal:
+        """Returns the goal of this loss (nats) in the range of this search, else in the one given, else in RANGE."""
+        low, high = self.low or low, self.high or high
+        least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
+        return Goal(target, low or least, high or most, self.width or WIDTH, budget=self.budget)
+
+    def aim(self, target: float) -> LossTarget | None:
+        """Returns the target of an exact figure; None for the loss that attacks show."""
+        if self.measure in (SAMPLED, ATTRIBUTE) and self.at is None:
+            return None
+        return LossTarget(self.measure, target, self.at)
+
+
+STANDARD_SEARCH = Search()
+
+
+def check_names(params: TextsParams, mechanisms: Sequence[str], datasets: Sequence[str], attack: str) -> None:
+    """Raises UserError for a mechanism, a data set or an attack that params.yaml does not have."""
+    for kind, names, entries in (
+        ("mechanism", mechanisms, params.mechanisms),
+        ("data set", datasets, params.datasets),
+        ("attack", [] if attack == STRONGEST else [attack], params.attacks),
+    ):
+        for name in names:
+            if name not in entries:
+                raise unknown(kind, name, entries)
+
+
+def calibrate_cell(
+    params: TextsParams, cell: Cell, target: float, search: Search, watch: Callable[[str], Watch]
+) -> dict[str, Any]:
+    """The row of one cell of the parameter file; counts are kept in data/calibrating."""
+    of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
+    if (aim := search.aim(target)) is None:
+        matched = (search.match or params.match(cell.dataset)) == "words"
+        compare = partial(of_cell, params, cell, partial(search.goal, 1.0), "words" if matched else "none")
+        return _row(of, partial(_search_cell, params, cell, target, search=search, watch=watch), compare)
+    compare = partial(of_cell, params, cell, partial(search.goal, 1.0), search.match)
+    return exact_row(of, aim, compare, f"{cell.mechanism} on {cell.dataset}", width=search.width)
+
+
+def progress(label: str, search: Search = STANDARD_SEARCH) -> Watch:
+    """Returns a watch that reports the progress of a search now and then, with its longest time at the last speed."""
+    say, before, begun = now_and_then(), 0, time.monotonic()
+
+    def watch(spent: int, low: float, high: float) -> None:
+        nonlocal before, begun
+        rate = (time.monotonic() - begun) / max(1, spent - before)  # of this batch: batches in a journal take no time
+        before, begun = spent, time.monotonic()
+        done = f"epsilon between {low:.3g} and {high:.3g} after {spent} of at most {search.budget} rewrites"
+        say(f"{label}: {done}, at most about {span(rate * (search.budget - spent))} to go")
+
+    return watch
+
+
+def calibrate_texts(
+    texts: Sequence[str],
+    mechanism: Named,
+    target: float,
+    search: Search = STANDARD_SEARCH,
+    settings: Mapping[str, Any] | None = None,
+    design: Design = STANDARD,
+    name: str = "texts",
+) -> dict[str, Any]:
+    """The row of one mechanism on texts outside a parameter file; `name`: of the texts."""
+    if search.measure == ATTRIBUTE:
+        raise UserError(
+            "the attribute loss is of a project's labelled data sets; leave out the texts, or the measure", "EPS-S063"
+        )
+    check_design(design)
+    goal, texts = search.goal(target), api.distinct(texts)
+    built = api.as_mechanism(mechanism, settings, texts)
+    label = api.label(mechanism)
+    of = {"dataset": name, "mechanism": label, "target": target, "sees": search.sees}
+    if (aim := search.aim(target)) is not None:
+        compare = partial(of_texts, built, texts, goal, search.match, design=design, measure=aim.measure)
+        return exact_row(of, aim, compare, f"{label} on {name}", width=search.width)
+    attacks = api.chosen_attacks(None if search.attack == STRONGEST else [search.attack])
+    matched = search.match == "words"
+    groups = np.array([len(words(text)) for text in texts]) if matched else None
+
+    def run() -> tuple[Calibrated, bool]:
+        if not has_budget(built):
+            raise UserError(
+                "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S064"
+            )
+        say(unread(built, texts))
+        say_language(texts, {**attacks, MECHANISM: built})
+        allowed = api.seeing(api.applicable(attacks, built), built, search.sees)
+        watch = progress(f"{label} on {name}", search)
+        return find_epsilon(api.Pool(texts, groups=groups), built, allowed, goal, design=design, watch=watch), matched
+
+    match = "words" if matched else "none"
+    return _row(of, run, partial(of_texts, built, texts, goal, match, design=design, measure=AVERAGE))
+
+
+def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> str | None:
+    """Return the reason for a missing epsilon, or a remark on a found one; None if there is nothing to say.
+
+    matched: True if the candidates were already of equal length. still: the loss under the stated law far below the
+    range, if it exceeds the target.
+    """
+    first, last = calibrated.points[0], calibrated.points[-1]
+    if calibrated.status == OUTSIDE:
+        above = calibrated.low == 0
+        if above and not matched and (length := _length(calibrated)) is not None:
+            return (
+                f"length alone gives {_said(first, length)} and {_said(last, length)}, so that no epsilon meets "
+                f"{calibrated.target:g} where texts keep their length; `match: words` (--match words) does without it"
+            )
+        if _falls(first, last):
+            remedy = _RAISE if above else _LOWER
+            return f"the loss falls: {_said(first)} and {_said(last)}; {remedy} to search beyond that"
+        if above and still is not None:
+            least = f"under the stated law it is {still}: no epsilon meets the target"
+            return f"the loss is {_said(first)}, the smallest; {least}"
+        if above:
+            return f"the loss is {_said(first)} already, the smallest; {_LOWER} to search below"
+        if not any(point.between()[0] for point in calibrated.points):
+            return f"no loss was shown at any epsilon: {_said(last)}, the largest; {_RAISE} to search beyond"
+        return f"the loss is {_said(last)}, the largest; {_RAISE} to search beyond"
+    if calibrated.contradiction:
+        high, low = map(_said, calibrated.contradiction)
+        if calibrated.status == FALLING:
+            return f"the loss falls where it should rise: {high} and {low}; beyond the interval it is below the target"
+        if calibrated.status == UNDECIDED:
+            open_still = f"{calibrated.trials} rewrites leave it open"
+            return f"the loss seems to fall: {high} and {low}; {open_still}; raise `budget` (--budget)"
+        if calibrated.best is None:
+            return f"the loss does not rise throughout: {high} and {low}; it is above the target at {first.epsilon:g}"
+        return f"the loss does not rise throughout: {high} and {low}; below the interval none exceeds the target"
+    if calibrated.status == FOUND:
+        return None
+    return f"{calibrated.trials} rewrites did not decide; a larger `budget` (--budget) allows more"
+
+
+def _said(point: Point, attack: int | None = None) -> str:
+    """The loss of an attack, by its number, or of the strongest, in words; unlimited if every guess is right."""
+    loss = point.loss if attack is None else point.losses[attack]
+    if loss == math.inf:
+        return f"more than {max(point.trials)} trials can show at epsilon {point.epsilon:g}"
+    low, high = point.between(attack)
+    least = f"{low:.2f}" if low else "0"
+    return f"{loss:.2f} nats at the rate seen (between {least} and {high:.2f}) at epsilon {point.epsilon:g}"
+
+
+def _falls(first: Point, last: Point) -> bool:
+    """Return True if the strongest attack is right less often at the last epsilon than at the first, beyond chance."""
+    counts = []
+    for point in (first, last):
+        i = point.losses.index(point.loss)
+        counts.append([point.successes[i], point.trials[i] - point.successes[i]])
+    return first.loss > last.loss and fisher_exact(counts).pvalue <= _ALIKE
+
+
+def _row(
+    of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]], compare: Callable[[], ComparedByLaw]
+) -> dict[str, Any]:
+    """Return a row with the columns of `of`; run: the search, and True if the candidates were of equal length.
+
+    compare: the comparison by the mechanism's law, if it has one.
+    """
+    try:
+        calibrated, matched = run()
+    except LawError:  # not a reason for a missing search, but a fault of the mechanism
+        raise
+    except UserError as error:
+        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None, "attacks": None}
+        return {**of, "status": NOT_SEARCHED, **nothing, "reason": str(error)}
+    ends = {"epsilon": calibrated.best, "low": calibrated.low, "high": calibrated.high}
+    result = {**ends, "trials": calibrated.trials, "by": calibrated.by, "attacks": ", ".join(calibrated.attacks)}
+    departs = f"{DEPARTS}, so that the search went by hits" if calibrated.departs else None
+    optimal = calibrated.status == OUTSIDE and calibrated.low == 0 and calibrated.by == POSTERIORS
+    still = far_loss(compare, calibrated.target, calibrated.points[0].epsilon) if optimal else None
+    said = [part for part in (departs, reason(calibrated, matched, still)) if part]
+    return {**of, "status": calibrated.status, **result, "reason": "; ".join(said) or None}
+
+
+def _search_cell(
+    params: TextsParams, cell: Cell, target: float, search: Search, watch: Callable[[str], Watch]
+) -> tuple[Calibrated, bool]:
+    if cell.epsilons is None:
+        raise UserError(
+            f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S065"
+        )
+    if len(cell.epsilons) < 2 and None in (search.low, search.high):
+        raise UserError(
+            "params.yaml gives it one epsilon, so there is no range to search; give low and high", "EPS-S066"
+        )
+    goal = search.goal(target, min(cell.epsilons), max(cell.epsilons))
+    named = params.attacks if search.attack == STRONGEST else {search.attack: params.attacks[search.attack]}
+    table = tables.read(f"data/prepared/{cell.dataset}.parquet", PREPARED)
+    table = table.filter(pl.col("split") == params.datasets[cell.dataset].use)
+    embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
+    match = search.match or params.match(cell.dataset)
+    inputs = [cell.mechanism, cell.settings, named, params.embedding.model_dump(), params.trials.model_dump()]
+    resources = [Path(cell.resource)] if cell.resource else []
+    belongs_to = digest(
+        [*inputs, match, params.audit.seed],
+        table["text"],
+        [Path(__file__), params.code(cell), *(file(IDENTIFICATION, name) for name in named)],
+        [*resources, embeddings, *named_files([named, cell.settings, *named.values()])],
+        project=Path(params.root).resolve(),
+    )
+    texts = api.distinct(table["text"].to_list())
+    setting = f"mechanisms.{cell.mechanism}.settings"
+    built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, setting)
+    attacks = api.seeing(api.applicable(api.chosen_attacks(named), built), built, search.sees)
+    say(unread(built, texts))
+    embedded = Embedded(params.embedding.model, params.embedding.precision, np.load(embeddings))
+    calibrated = find_epsilon(
+        api.Pool(texts, embedded, table["words"].to_numpy() if match == "words" else None),
+        built,
+        attacks,
+        goal,
+        design=Design(
+            params.trials.candidates, params.temperature(cell.dataset), params.audit.alpha, params.audit.seed
+        ),
+        journal=Journal(Path(f"data/calibrating/{cell.mechanism}-{cell.dataset}-{belongs_to}.jsonl")),
+        watch=watch(f"{cell.mechanism} on {cell.dataset}"),
+    )
+    return calibrated, match == "words"
+
+
+def _length(calibrated: Calibrated) -> int | None:
+    """The number of the attack by length, if its loss exceeds the target at both ends and is the same there."""
+    if LENGTH not in calibrated.attacks:
+        return None
+    i, ends = calibrated.attacks.index(LENGTH), (calibrated.points[0], calibrated.points[-1])
+    counts = [[end.successes[i], end.trials[i] - end.successes[i]] for end in ends]
+    exceed = min(end.losses[i] for end in ends) > calibrated.target
+    return i if exceed and fisher_exact(counts).pvalue > _ALIKE else None
+
+
+def named_files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """The files and folders that settings name, by key (an attack of the user's own) or by value."""
+    names = [
+        name
+        for by_setting in settings
+        for name in (*by_setting, *by_setting.values())
+        if isinstance(name, str) and name
+    ]
+    return [Path(name) for name in names if Path(name).exists()]

@@ -1,0 +1,58 @@
+"""The parts of stage claims: mechanisms on few words and on all, at the audit's epsilons and at others."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from epsilometer.auditing.claims.finding import Finding
+from epsilometer.auditing.claims.worst_case import extra_epsilons
+from epsilometer.cells.params import TextsParams
+from epsilometer.core.mechanism import Mechanism, build_mechanism, has_budget
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.project.sections import Cell
+from epsilometer.text.vectors import WordVectors
+
+
+def built(params: TextsParams, cell: Cell, resource: str | None) -> Mechanism:
+    """The mechanism of a cell, with another resource."""
+    return build_mechanism(str(params.code(cell)), cell.settings, resource, f"mechanisms.{cell.mechanism}.settings")
+
+
+def budgets(params: TextsParams, name: str, mechanism: Mechanism) -> dict[float, bool]:
+    """The epsilons at which a mechanism is checked, in ascending order, each with True if it is audited."""
+    audited = {epsilon for cell in params.cells.values() if cell.mechanism == name for epsilon in cell.budgets}
+    if not has_budget(mechanism):
+        return dict.fromkeys(audited, True)
+    added = extra_epsilons(mechanism, min(audited), params.audit.seed)
+    return {epsilon: epsilon in audited for epsilon in sorted({*audited, *added})}
+
+
+def row(finding: Finding, largest: tuple[float, str] | None, private: bool) -> dict[str, Any]:
+    """A finding as a row; private: True if its inputs must not be shown. largest: a loss in nats, and its method."""
+    row = asdict(finding) | {"slack": finding.slack}
+    row["largest"], row["largest_method"] = largest or (None, None)
+    witness = row.pop("witness")
+    row["x"], row["other"], row["output"] = (None, None, None) if private or witness is None else witness
+    return row
+
+
+def is_private(params: TextsParams, cell: Cell) -> bool:
+    """Return True if a mechanism's inputs may be the texts of a data set that is not public."""
+    return any(
+        cell.resource in (f"data/prepared/{name}.parquet", dataset.source)
+        for name, dataset in params.datasets.items()
+        if not dataset.public
+    )
+
+
+def few_words(resource: str | None, count: int, out: Path) -> str | None:
+    """The path of a resource; one of words is written to `out` with its first `count` words only."""
+    if resource == "data/lists.npz":
+        WordLists.load(resource).first(count).save(out)
+    elif resource is not None and resource.startswith("data/vectors/"):
+        WordVectors.load(resource).whole_words().first(count).save(out)
+    else:
+        return resource
+    return str(out)

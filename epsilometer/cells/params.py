@@ -1,0 +1,470 @@
+"""The part of params.yaml that cells read: trials, attacks, and the resources of mechanisms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, PositiveInt, field_validator, model_validator
+
+from epsilometer.auditing.decisions.limits import Limits
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.guarantees import check_epsilons
+from epsilometer.models.locate import ENCODER
+from epsilometer.project import params
+from epsilometer.project.confinement import strings
+from epsilometer.project.params import ProjectParams
+from epsilometer.project.references import check_cell, check_dataset, check_label
+from epsilometer.project.sections import PLAIN, Cell, Match, Named, Number, Precision, Section, Seed
+
+
+class Embedding(Section):
+    """The sentence encoder behind candidate sampling."""
+
+    model: str = Field(
+        ENCODER,
+        description="The encoder: an embedded one by name, a folder or pin from the project's folder, or a hub id.",
+    )
+    precision: Precision = Field(
+        "float32", description="The precision that it computes in; `auto` is bfloat16 where the hardware multiplies it."
+    )
+
+
+class TrialSettings(Section):
+    """How trials are drawn."""
+
+    count: PositiveInt = Field(1000, description="T, the number of trials of a cell.")
+    candidates: Annotated[int, Field(ge=2)] = Field(2, description="k, the number of candidates of a trial.")
+    temperature: float = Field(
+        -10_000,
+        description="lambda of Probabilistic Transition Sampling: below 0 candidates are unlike each other, above 0 "
+        "alike.",
+    )
+    match: Match = Field("none", description="`words`: the candidates of a trial have equally many words; `none`: any.")
+
+
+class PublicCorpus(Section):
+    """Public texts to build on."""
+
+    source: str = Field(description="As a data set's `source`.")
+    dataset: str | None = Field(
+        None,
+        description="A data set of this file with this `source`, of which its public part is read "
+        "([`public_part`](#dataset)); then the settings below are left out.",
+    )
+    parts: tuple[str, ...] = Field(
+        (), description="Of a generator, the parts that are read one after the other, `count` texts of each."
+    )
+    count: PositiveInt | None = Field(None, description="How many texts a generator writes.")
+    text: str = Field("text", description="The column of the text.")
+    seed: Seed = Field(1, description="The seed of a generator, so that its texts differ from the audited ones.")
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> PublicCorpus:
+        if self.dataset is not None and (idle := sorted(self.model_fields_set - {"source", "dataset"})):
+            raise ValueError(f"{idle[0]} has no effect beside dataset, whose own settings count; leave it out")
+        return self
+
+
+class TriplesEntry(Section):
+    """A corpus of triples, which DP-ST reads."""
+
+    corpus: PublicCorpus = Field(description="The public texts that triples are extracted from.")
+    clusters: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = Field(
+        description="The sizes of the clusterings."
+    )
+    dimensions: PositiveInt = Field(32, description="How many dimensions of an embedding are kept.")
+    threshold: Annotated[float, Field(gt=0, le=0.95)] = Field(
+        0.4, description="The similarity from which two triples are near-duplicates."
+    )
+    encoder: str = Field(ENCODER, description="The sentence encoder of triples.")
+    tagger: str = Field("minilm-heads", description="The embedded tagger, or a spaCy pipeline.")
+
+
+class AutoencoderEntry(Section):
+    """An autoencoder, which ADePT reads."""
+
+    corpus: PublicCorpus = Field(description="The public texts that it learns from.")
+    shape: Mapping[str, Any] = Field(
+        {}, description="Sizes of the network (`Shape` in `epsilometer/mechanisms/latents/shared/autoencoder.py`)."
+    )
+    training: Mapping[str, Any] = Field({}, description="Settings of its training (the same file).")
+    vectors: str | None = Field(None, description="A file of word vectors to start from.")
+
+
+class NoiseAwareEntry(Section):
+    """A pruned model, which DP-BART reads."""
+
+    model: str = Field(description="The model to start from.")
+    corpus: PublicCorpus = Field(description="The public texts that it learns from.")
+    training: Mapping[str, Any] = Field(
+        description="Settings of `epsilometer/mechanisms/latents/shared/noise_aware.py`."
+    )
+
+
+class ExemplarsEntry(Section):
+    """Public exemplars, which `exemplars` reads."""
+
+    corpus: PublicCorpus = Field(description="The public texts that they are chosen among.")
+    settings: Mapping[str, Any] = Field(
+        {},
+        description="Settings of the mechanism that decide which they are: `m`, `encoder`, `seed`; with `m: auto` also "
+        "its law and `target`.",
+    )
+
+
+@dataclass(frozen=True)
+class Built:
+    """An entry of a section that stage `build` makes of public texts. begins_with: the path of the initial model or the
+    vectors that it needs; without any, the path of its texts again.
+    """
+
+    section: str
+    name: str
+    source: str
+    begins_with: str
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """A cell whose data set has attributes to hide."""
+
+    dataset: str
+
+
+OfPublic = TriplesEntry | AutoencoderEntry | NoiseAwareEntry | ExemplarsEntry
+
+
+class Instrument(Section):
+    """The known-loss check: randomised response on two texts, whose loss is its epsilon."""
+
+    epsilons: tuple[Number, ...] = Field(
+        (0.5, 1.0, 2.0, 4.0), description="The budgets of randomised response on two texts, which are its losses."
+    )
+    trials: PositiveInt = Field(100_000, description="Trials of each.")
+
+
+class Claims(Section):
+    """The check of claims against their worst case."""
+
+    vocabulary: Annotated[int, Field(ge=2)] = Field(
+        500, description="How many words of a mechanism's vocabulary are compared, each with each."
+    )
+
+
+class Exact(Section):
+    """The exact loss of mechanisms whose law is known (`auditing.exact_loss`)."""
+
+    pairs: PositiveInt = Field(
+        25,
+        description="The most pairs of texts of equally many words; the first trials are read until they have so many, "
+        "and all other pairs of these trials are measured too.",
+    )
+    width: Annotated[float, Field(gt=0)] = Field(
+        0.1, description="The most that rounding may move a loss, in nats each way."
+    )
+    all_pairs: bool = Field(
+        False,
+        description="Whether the relative epsilon is over all pairs of the audited texts where these can be compared, "
+        "and not over the pairs of the trials alone. It always is where that takes tenths of a second; its value is "
+        "then an upper bound of every average.",
+    )
+    draws: PositiveInt = Field(
+        200, description="The most draws for each group of pairs, where the average comes from importance sampling."
+    )
+
+
+class Utility(Section):
+    """How rewrites are compared with their texts."""
+
+    texts: PositiveInt = Field(50, description="How many trials' rewrites are compared with their originals.")
+    target: Annotated[float, Field(gt=0)] = Field(1.0, description="The loss in nats at which mechanisms are compared.")
+    metrics: Named = Field(
+        {},
+        description="Metrics beside the cosine, which is always measured: modules of `epsilometer.metrics` or paths of "
+        "files, and their settings.",
+    )
+
+    @field_validator("metrics")
+    @classmethod
+    def _not_the_cosine(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "cosine" in value:
+            raise ValueError("the cosine is always measured, by the model of `embedding`; leave it out")
+        return value
+
+
+class Decide(Section):
+    """What a mechanism may lose before it is not to be used: limits, of one text each (`auditing.decisions`)."""
+
+    loss: float = Field(
+        1.0,
+        description="The most that may be lost on average over the pairs of texts that trials draw, of equal length "
+        "under `match: words` and of any length otherwise, in nats. 1: an adversary who guesses between two such texts "
+        "is right at odds of 2.7 to 1, in at most 73.2 of 100 guesses. A person with n texts loses up to n times as "
+        "much: divide by n.",
+    )
+    delta_at_4: float = Field(
+        0.01,
+        description="The largest delta at 4 nats, on average over the same pairs. 0.01: a mechanism that publishes "
+        "one text in a hundred as it is reaches that. The share of texts given away at odds of 55 to 1 may be larger.",
+    )
+    identifiers: float = Field(
+        0.01,
+        description="The largest share of the identifiers of any kind that stand in the rewrites as they were. 0.01: "
+        "one in a hundred, as a name that survives needs no guess.",
+    )
+    attribute: float = Field(
+        0.5,
+        description="The most that may be lost of an attribute, between two of its classes as likely as each other, in "
+        "nats. 0.5: right in at most 62.3 of 100 guesses. Less than of a text, since all texts of a person tell the "
+        "same.",
+    )
+    attributes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
+        {}, description="By data set, those of its labels that are such attributes."
+    )
+
+    @property
+    def limits(self) -> Limits:
+        """The limits; raises UserError for one that no audit could show kept."""
+        return Limits(self.loss, self.delta_at_4, self.identifiers, self.attribute)
+
+
+class Ablation(Cell):
+    """A cell in which factors of the audit are varied, one at a time, at one epsilon."""
+
+    epsilon: Number = Field(description="The budget of all variations.")
+    trials: PositiveInt = Field(1000, description="T of each variation.")
+    candidates: tuple[Annotated[int, Field(ge=2)], ...] = Field((2, 4, 8, 16), description="Values of k.")
+    temperatures: tuple[float, ...] = Field((-10_000, 0, 10_000), description="Values of lambda.")
+    seeds: Annotated[int, Field(ge=0)] = Field(5, description="How many runs have trials and noise of their own.")
+    matches: tuple[Match, ...] = Field((), description="Values of `match`: what candidates of any length cost.")
+
+
+class Sweep(Cell):
+    """A cell in which settings of its mechanism are varied, one at a time, on the same trials and noise."""
+
+    epsilon: Annotated[float, Field(gt=0), PLAIN] = Field(description="The budget of all variations but its own.")
+    trials: PositiveInt = Field(200, description="T of each value.")
+    vary: Annotated[Mapping[str, Annotated[tuple[Number, ...], Field(min_length=1)]], Field(min_length=1)] = Field(
+        description="By setting of the mechanism, or `epsilon`, the values that it takes."
+    )
+
+
+class TextsParams(ProjectParams):
+    """The sections of params.yaml that cells read."""
+
+    embedding: Embedding = Field(Embedding(), description="The sentence encoder behind candidate sampling.")
+    trials: TrialSettings = Field(TrialSettings(), description="How trials are drawn.")
+    triples: Mapping[str, TriplesEntry] = Field({}, description="Public corpora of triples, which `dp_st` reads.")
+    autoencoders: Mapping[str, AutoencoderEntry] = Field({}, description="Autoencoders, which `adept` reads.")
+    noise_aware: Mapping[str, NoiseAwareEntry] = Field({}, description="Pruned models, which `dp_bart` reads.")
+    exemplars: Mapping[str, ExemplarsEntry] = Field({}, description="Public exemplars, which `exemplars` reads.")
+    cells: Mapping[str, Cell] = Field(
+        {},
+        description="Which mechanism on which data set. DVC reruns a cell when its line, its file or what it reads "
+        "changes.",
+    )
+    attacks: Named = Field(
+        {},
+        description="The attacks on rewrites and their settings: modules of `epsilometer.attacks.identification` or "
+        "paths of files.",
+    )
+    instrument: Instrument = Field(Instrument(), description="The known-loss check: randomised response on two texts.")
+    claims: Claims = Field(Claims(), description="The check of claims against their worst case.")
+    exact: Exact = Field(Exact(), description="The exact loss of mechanisms whose law can be computed.")
+    decide: Decide = Field(Decide(), description="What a mechanism may lose before it is not to be used.")
+    utility: Utility = Field(Utility(), description="How rewrites are compared with their texts.")
+    ablations: Mapping[str, Ablation] = Field(
+        {}, description="Cells in which factors of the audit are varied, one at a time, at one epsilon."
+    )
+    sweeps: Mapping[str, Sweep] = Field(
+        {},
+        description="Cells in which settings of the mechanism are varied, one at a time, on the same trials and noise.",
+    )
+
+    @property
+    def audited(self) -> frozenset[str]:
+        """The data sets whose texts a cell, ablation or sweep rewrites."""
+        return frozenset(cell.dataset for some in (self.cells, self.ablations, self.sweeps) for cell in some.values())
+
+    def check(self) -> None:
+        """As `ProjectParams.check`; also for too few trials, and for no attack."""
+        super().check()
+        if self.cells:
+            self._check_audit()
+        for name, cell in self.cells.items():
+            check_cell(self.datasets, cell, "cells", name)
+        for place, entry in self.made_of_public():
+            self._check_public(entry.corpus, f"{place}.corpus")
+        check_epsilons(self.instrument.epsilons, "instrument.epsilons")
+        self._check_decide()
+
+    @model_validator(mode="after")
+    def _variations_are_of_cells(self) -> TextsParams:
+        for name, ablation in self.ablations.items():
+            self._check_varied(ablation, "ablations", name)
+            check_epsilons([ablation.epsilon], f"ablations.{name}.epsilon")
+        for name, sweep in self.sweeps.items():
+            self._check_varied(sweep, "sweeps", name)
+            check_epsilons(sweep.vary.get("epsilon", (sweep.epsilon,)), f"sweeps.{name}.vary.epsilon")
+        return self
+
+    def _check_audit(self) -> None:
+        sets = [name for name, entry in self.datasets.items() if entry.sets]
+        if sets and self.trials.candidates != 2:
+            raise UserError(
+                f"trials.candidates must be 2 where trials are of sets (datasets.{sets[0]}.sets), got "
+                f"{self.trials.candidates}: ceilings are known for pairs",
+                "EPS-S075",
+            )
+        if not self.attacks:
+            raise UserError(
+                "attacks must not be empty: name at least one, as in `attacks: {embedding: {}}`", "EPS-S076"
+            )
+        least = math.log(2 / self.audit.alpha) / math.log(self.trials.candidates)
+        if self.trials.count <= least:
+            raise UserError(
+                f"trials.count must be at least {math.floor(least) + 1}, got {self.trials.count}: with fewer even an "
+                f"adversary who is always right proves nothing (k = {self.trials.candidates}, alpha = "
+                f"{self.audit.alpha:g})",
+                "EPS-S077",
+            )
+
+    def _check_decide(self) -> None:
+        """Refuse limits that no audit could show kept, and attributes that are not labels."""
+        assert self.decide.limits
+        for dataset, labels in self.decide.attributes.items():
+            check_dataset(self.datasets, dataset, "decide.attributes")
+            for label in labels:
+                check_label(self.datasets, dataset, label, f"decide.attributes.{dataset}")
+
+    @property
+    def hiding(self) -> dict[str, Hiding]:
+        """The cells of data sets with attributes to hide, each as dvc.yaml spells it out."""
+        return {
+            name: Hiding(cell.dataset) for name, cell in self.cells.items() if cell.dataset in self.decide.attributes
+        }
+
+    @property
+    def built(self) -> dict[str, Built]:
+        """The entries that stage `build` makes, each as dvc.yaml spells it out: with its own dependencies."""
+        entries = {}
+        for place, entry in self.made_of_public():
+            section, _, name = place.partition(".")
+            begins_with = f"{self.root}/{entry.corpus.source}"
+            if isinstance(entry, TriplesEntry):
+                begins_with = f"{self.root}/data/embedded/models/minilm-heads"
+            elif isinstance(entry, NoiseAwareEntry):
+                begins_with = entry.model
+            elif isinstance(entry, AutoencoderEntry) and entry.vectors is not None:
+                begins_with = f"{self.root}/{entry.vectors}"
+            entries[f"{section}-{name}"] = Built(section, name, entry.corpus.source, begins_with)
+        return entries
+
+    def made_of_public(self) -> Iterator[tuple[str, OfPublic]]:
+        """The resources of mechanisms that are made of public texts, each with its place in params.yaml."""
+        for kind in ("triples", "autoencoders", "noise_aware", "exemplars"):
+            for name, entry in getattr(self, kind).items():
+                yield f"{kind}.{name}", entry
+
+    def _check_public(self, corpus: PublicCorpus, place: str) -> None:
+        """Refuse a public part from a data set without one, or with another source than DVC depends on."""
+        if corpus.dataset is None:
+            return
+        if corpus.dataset not in self.datasets:
+            raise unknown(f"data set in {place}.dataset", corpus.dataset, self.datasets)
+        dataset = self.datasets[corpus.dataset]
+        if dataset.public_part is None:
+            raise UserError(
+                f"{place}.dataset: {corpus.dataset} has no public part; give it one, as in public_part: 0.2", "EPS-S078"
+            )
+        if corpus.source != dataset.source:
+            raise UserError(
+                f"{place}.source must be that of datasets.{corpus.dataset}, {dataset.source!r}, got {corpus.source!r}",
+                "EPS-S079",
+            )
+
+    def _check_varied(self, entry: Cell, kind: str, name: str) -> None:
+        """Refuse an entry that differs from its cell, which it must repeat because DVC cannot look it up."""
+        if name not in self.cells:
+            raise unknown(f"cell in {kind}", name, self.cells)
+        if self.cells[name].epsilons is None:
+            raise UserError(
+                f"{kind}.{name} varies a cell at one epsilon, but its mechanism has none; leave it out", "EPS-S080"
+            )
+        for field in Cell.model_fields:
+            here, there = getattr(entry, field), getattr(self.cells[name], field)
+            if here != there:
+                raise UserError(
+                    f"{kind}.{name}.{field} must be that of cells.{name}, {there!r}, got {here!r}; an entry begins as "
+                    "its cell's line does, with the same data set and `<<`",
+                    "EPS-S081",
+                )
+
+    def data_paths(self) -> Iterator[tuple[str, str]]:
+        """As `ProjectParams.data_paths`; also public texts to build from, and word vectors of autoencoders."""
+        yield from super().data_paths()
+        yield from ((f"{place}.corpus.source", entry.corpus.source) for place, entry in self.made_of_public())
+        for name, autoencoder in self.autoencoders.items():
+            if autoencoder.vectors is not None:
+                yield f"autoencoders.{name}.vectors", autoencoder.vectors
+
+    def code_paths(self) -> Iterator[tuple[str, str]]:
+        """As `ProjectParams.code_paths`; also attacks and metrics."""
+        yield from super().code_paths()
+        yield from (("attacks", name) for name in self.attacks)
+        yield from (("utility.metrics", name) for name in self.utility.metrics)
+
+    def read_paths(self) -> Iterator[tuple[str, str]]:
+        """As `ProjectParams.read_paths`; also models of encoders, taggers and built resources."""
+        yield from super().read_paths()
+        yield from strings(self.attacks, "attacks")
+        yield from strings(self.utility.metrics, "utility.metrics")
+        yield "embedding.model", self.embedding.model
+        for name, triples in self.triples.items():
+            yield from strings({"encoder": triples.encoder, "tagger": triples.tagger}, f"triples.{name}")
+        yield from ((f"noise_aware.{name}.model", entry.model) for name, entry in self.noise_aware.items())
+        for name, exemplars in self.exemplars.items():
+            yield from strings(exemplars.settings, f"exemplars.{name}.settings")
+
+    def studied(self) -> Iterator[tuple[str, bool]]:
+        """As `ProjectParams.studied`."""
+        yield from super().studied()
+        yield "cells", bool(self.cells)
+
+    def resources(self) -> Iterator[str]:
+        """As `ProjectParams.resources`; also what is built from public texts."""
+        yield from super().resources()
+        for kind in ("triples", "autoencoders", "noise_aware", "exemplars"):
+            yield from (f"data/{kind}/{name}" for name in getattr(self, kind))
+
+    def variations(self, name: str) -> Iterator[tuple[str, float, float, Mapping[str, Any]]]:
+        """Yield (setting, value, epsilon, the mechanism's settings) for each value of a sweep."""
+        sweep = self.sweeps[name]
+        for setting, values in sweep.vary.items():
+            for value in values:
+                if setting == "epsilon":
+                    yield setting, value, value, sweep.settings
+                else:
+                    yield setting, value, sweep.epsilon, {**sweep.settings, setting: value}
+
+    def trial_count(self, dataset: str) -> int:
+        """The number of trials of a data set."""
+        sets = self.datasets[dataset].sets
+        return self.trials.count if sets is None else sets.count
+
+    def temperature(self, dataset: str) -> float:
+        """The temperature at which fresh trials resemble a data set's own: 0 for trials of sets, which are uniform."""
+        return self.trials.temperature if self.datasets[dataset].sets is None else 0.0
+
+    def match(self, dataset: str) -> Match:
+        """The match of a data set's trials: "words" if the candidates have equally many words, else "none"."""
+        return self.datasets[dataset].match or self.trials.match
+
+
+def read(path: Path | str = "params.yaml") -> TextsParams:
+    """The parameters of this study, as `project.params.read` reads them."""
+    return params.read(TextsParams, path)

@@ -1,0 +1,102 @@
+"""The tables of cells, and their paths relative to the run's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from epsilometer.core.guarantees import budget_name
+from epsilometer.core.tables import Schema
+
+SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine and its interval, and BLEU of all as one corpus
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "texts": pl.Int64,
+    "cosine": pl.Float64,
+    "cosine_low": pl.Float64,
+    "cosine_high": pl.Float64,
+    "corpus_bleu": pl.Float64,  # null if `bleu` is not among the metrics
+}
+
+
+SIMILARITIES: Schema = {  # a row per trial and metric
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "trial": pl.Int64,
+    "source": pl.Int64,  # the number of the text: rewrites of the same text are not independent observations
+    "metric": pl.String,
+    "value": pl.Float64,  # null if the metric has no value
+}
+
+
+def sets_path(dataset: str) -> Path:
+    """The sets of texts that a data set's trials are of (schema `SETS`); without rows for trials of pairs."""
+    return Path(f"data/trials/{dataset}.sets.parquet")
+
+
+def ceilings_path() -> Path:
+    """The largest worth that any mechanism can have on each data set whose trials are of sets (schema `CEILINGS`)."""
+    return Path("data/ceilings.parquet")
+
+
+def possible_path() -> Path:
+    """The share of the possible that each cell of such a data set keeps (schema `POSSIBLE`)."""
+    return Path("data/possible.parquet")
+
+
+def rewrites_path(cell: str, epsilon: float | None) -> Path:
+    """The table of a cell's rewrites at one epsilon; `none.parquet` for a mechanism without a budget."""
+    return Path(f"data/rewrites/{cell}/{budget_name(epsilon)}.parquet")
+
+
+def stated_path(cell: str) -> Path:
+    """The cell's mechanism's own statements at each epsilon (`auditing.claims.stated`)."""
+    return Path(f"data/rewrites/{cell}/stated.json")
+
+
+def readings_path(cell: str) -> Path:
+    """The readings of the trials' texts by the network of the cell's mechanism, float32 [rows, width]; may be empty."""
+    return Path(f"data/readings/{cell}.npy")
+
+
+def encoded_path(cell: str) -> Path:
+    """Sentence embeddings of the cell's rewrites that an attack has encoded (`encoded.py`)."""
+    return Path(f"data/encoded/{cell}.npz")
+
+
+def tokens_path(cell: str) -> Path:
+    """The cell's mechanism's tokens of the first audited text (schema `TOKENS`); without rows if it states none."""
+    return Path(f"data/tokens/{cell}.parquet")
+
+
+def latents_path(cell: str, epsilon: float | None) -> Path:
+    """The latents of a cell's trials: before the noise, and after it at each epsilon."""
+    return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else budget_name(epsilon)}.npy")
+
+
+def exact_path(cell: str) -> Path:
+    """The exact losses of a cell (schema `EXACT`)."""
+    return Path(f"data/exact/{cell}.parquet")
+
+
+def attributes_path(cell: str) -> Path:
+    """Upper bounds on attribute losses by the cell's law (schema `ATTRIBUTE_LOSSES`)."""
+    return Path(f"data/attribute_losses/{cell}.parquet")
+
+
+def decisions_path() -> Path:
+    """The decision on each cell under the stated limits (schema `DECISIONS`)."""
+    return Path("data/decisions.parquet")
+
+
+def curves_path(cell: str) -> Path:
+    """The delta of the cell's exact losses at each level (schema `EXACT_CURVES`)."""
+    return Path(f"data/exact/{cell}.curves.parquet")
+
+
+def varied_path(what: str, cell: str) -> Path:
+    """The results of ablations (`ablations`, `first_tokens`) or sweeps (`sweeps`) of a cell."""
+    return Path(f"data/varied/{what}/{cell}.parquet")

@@ -1,0 +1,22 @@
+"""The data that variations of a cell share: the texts to draw candidates from, and the groups of candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.text_audit import Pool
+from epsilometer.cells.params import TextsParams
+from epsilometer.core.attack import Embedded
+from epsilometer.project.paths import audited
+
+
+def pool(params: TextsParams, dataset: str, match: str | None = None) -> tuple[Pool, NDArray[np.float32]]:
+    """The audited texts of a data set, in groups if candidates have equally many words, and their embeddings.
+
+    match: None for the data set's own.
+    """
+    table, vectors = audited(params, dataset), np.load(f"data/embeddings/{dataset}.npy")
+    groups = table["words"].to_numpy() if (match or params.match(dataset)) == "words" else None
+    embedded = Embedded(params.embedding.model, params.embedding.precision, vectors)
+    return Pool(table["text"].to_list(), embedded, groups), vectors

@@ -1,0 +1,124 @@
+"""The effect of the audit's own settings: one factor varied at a time. Losses are in nats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from epsilometer.auditing.schemas import ABLATIONS, FIRST_TOKENS, TOKENS
+from epsilometer.cells.tables import tokens_path, varied_path
+from epsilometer.report.cells.results import TextResults
+from epsilometer.report.figures import WIDTH, Figure, Specification, by_name, ends, joined, styles
+from epsilometer.report.rows import within_ceiling
+from epsilometer.report.section import Section
+from epsilometer.report.table import NAMED, Table, records
+from epsilometer.report.wording import budget, loss_between, nats, share
+
+
+def section(results: TextResults) -> Section | None:
+    """Losses when one factor is varied, most likely first tokens, and the mechanisms' tokens of a text."""
+    cells = results.params.ablations
+    table = results.tables([varied_path("ablations", cell) for cell in cells], ABLATIONS)
+    if table.is_empty():
+        return None
+    first = results.tables([varied_path("first_tokens", cell) for cell in cells], FIRST_TOKENS)
+    datasets = {cell.dataset for cell in cells.values()} & {*results.public}
+    cutting = [name for name, cell in results.params.cells.items() if cell.dataset in datasets]
+    parts = results.tables([tokens_path(name) for name in cutting], TOKENS)
+    factors = Figure(
+        "ablations",
+        "Loss when one factor of the audit is varied",
+        figure(table, results.estimates["mechanism"]),
+        caption="The number of candidates k, the temperature λ of their choice (negative: unlike texts) or the seed is "
+        "varied, everything else as in this audit. Dots: plug-in value, hollow beyond the number of candidates that an "
+        "attack was validated for; bars: the interval.",
+    )
+    tables = [varied(table), *first_tokens(results.shown(first)), *tokens(results.shown(parts))]
+    return Section("factors", "Ablations", "What the audit's own settings do", blocks=[factors, *tables], folded=True)
+
+
+def varied(ablations: pl.DataFrame) -> Table:
+    """Losses when one factor of the audit is varied."""
+    columns = (
+        NAMED + " | attack: {attack} | factor: {factor} | value: {value:number} | trials: {trials} | loss: {interval}"
+        " | plug-in: {plug_in} | by two rates: {by_rates:.2f} | plug-in by two rates: {plug_in_by_rates}"
+    )
+    caption = (
+        "The plug-in value of the loss at the observed share of right guesses; then, from the true and false positives "
+        "of the first candidate, the lower end and the plug-in value (TeDA, figure 9). An infinite plug-in value is "
+        "above the ceiling."
+    )
+    rows = []
+    for row in ablations.to_dicts():
+        points = [
+            None if row[name] is None else nats(row[name], row["ceiling"]) for name in ("point", "by_rates_point")
+        ]
+        rows.append(row | {"interval": loss_between(row), "plug_in": points[0], "plug_in_by_rates": points[1]})
+    return Table("One factor of the audit varied", caption, records(rows, columns), folded=True)
+
+
+def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
+    """Loss against the value of one factor of the audit: a row of panels per factor, a panel per attack.
+
+    Dots are hollow beyond the number of candidates that an attack was validated for.
+    table: schema `ABLATIONS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
+    """
+    style = styles(mechanisms)
+    names = table["mechanism"].unique().sort().to_list()
+    colour, shape = by_name(style, names)
+    attacks = table["attack"].unique().sort().to_list()
+    width = min(300, (WIDTH - 200) // len(attacks) - 50)
+    y_scale = alt.Scale(domain=[0, 1.04 * ends(table["ceiling"])[1]], nice=False)
+    datasets: dict[str, list[dict[str, Any]]] = {}
+
+    def panel(factor: str, attack: str) -> alt.LayerChart | alt.FacetChart:
+        here = within_ceiling(table.filter(factor=factor, attack=attack)).sort("dataset", "mechanism", "value")
+        here = here.drop("by_rates", "by_rates_point")
+        name = f"ablation {factor} {attack}"
+        datasets[name] = here.with_columns(label=pl.col("value").map_elements(budget, pl.String)).to_dicts()
+        base = alt.Chart(alt.NamedData(name))
+        x = alt.X("label:N", title=factor, sort=None, axis=alt.Axis(labelAngle=0))
+        y = alt.Y("point:Q", title="empirical loss (nats)", scale=y_scale, axis=alt.Axis(tickCount=6))
+        tooltip = [*(alt.Tooltip(f"{field}:N") for field in ("dataset", "mechanism", "label")), alt.Tooltip("loss:Q")]
+        return alt.layer(
+            base.mark_rule(strokeWidth=1.5, opacity=0.5).encode(x, alt.Y("loss:Q"), alt.Y2("upper"), colour),
+            base.mark_line(strokeWidth=1.4).encode(x, y, colour, detail="dataset:N"),
+            base.transform_filter("datum.validated")
+            .mark_point(filled=True, size=40, opacity=1)
+            .encode(x, y, colour, shape, tooltip=tooltip),
+            base.transform_filter("!datum.validated")
+            .mark_point(strokeWidth=1.4, size=40, opacity=1)
+            .encode(x, y, colour, shape, tooltip=tooltip),
+        ).properties(width=width, height=180, title=attack)
+
+    factors = table["factor"].unique().sort().to_list()
+    panels = [panel(factor, attack) for factor in factors for attack in attacks]
+    return joined(panels, datasets, columns=len(attacks), spacing=30)
+
+
+def first_tokens(table: pl.DataFrame) -> Iterator[Table]:
+    """For each cell the most likely first tokens of the rewrite of one text: `token 57.4 %`."""
+    for (dataset, mechanism, text), part in table.sort("dataset", "mechanism", "epsilon", "rank").group_by(
+        "dataset", "mechanism", "text", maintain_order=True
+    ):
+        rows = [
+            {"epsilon": budget(epsilon), "likeliest first tokens": ", ".join(f"{t} {share(p)}" for t, p in likeliest)}
+            for (epsilon,), group in part.group_by("epsilon", maintain_order=True)
+            for likeliest in [group.select("token", "probability").iter_rows()]
+        ]
+        caption = f"Of the rewrite of “{text}”, with their probabilities."
+        yield Table(f"The first token of {mechanism} on {dataset}", caption, rows, texts=True)
+
+
+def tokens(table: pl.DataFrame) -> Iterator[Table]:
+    """For each text the mechanisms and the parts they split it into, the fewest parts first."""
+    parts = table.with_columns(parts=pl.col("tokens").list.len(), cut=pl.col("tokens").list.join(" · "))
+    for (dataset, text), part in parts.sort("dataset", "parts", "mechanism").group_by(
+        "dataset", "text", maintain_order=True
+    ):
+        caption = f"“{text}” in the parts that each claim counts; mechanisms that rewrite a whole text are left out."
+        rows = records(part, "mechanism: {mechanism} | parts: {parts} | text: {cut}")
+        yield Table(f"How mechanisms cut a text of {dataset}", caption, rows, texts=True)

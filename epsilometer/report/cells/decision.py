@@ -1,0 +1,512 @@
+"""The first part of the page: the answer on release, by budget, read from the table of decisions alone.
+
+Each data set has one answer (`answers`): yes or no, the reason and what to do next (`next_steps`). Sentences, the
+picture, the matrix and the next steps are made from answers and from the rows of `DECISIONS` alone, so they cannot
+contradict each other. Controls are decided on like all mechanisms, but no sentence names them, because they must not be
+used. Losses are shown as right guesses of 100 between two texts, with the nats in brackets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from epsilometer.auditing.claims.verdicts import VIOLATED
+from epsilometer.auditing.decisions.decide import ALL
+from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS, LOSS, Limits
+from epsilometer.auditing.evidence.evidence import By
+from epsilometer.auditing.evidence.status import Status
+from epsilometer.auditing.schemas import DECISIONS
+from epsilometer.cells.tables import decisions_path
+from epsilometer.core.rounding import DOWN, NEAREST, UP, beside
+from epsilometer.report.bars import Bar, Bars
+from epsilometer.report.cells import average, known_loss
+from epsilometer.report.cells.answers import Answer, Budgets, Counts, answers, largest, names_of
+from epsilometer.report.cells.average import SURELY
+from epsilometer.report.cells.datasets import audited
+from epsilometer.report.cells.limit_names import limit_name
+from epsilometer.report.cells.next_steps import step
+from epsilometer.report.cells.possible import pure_claims
+from epsilometer.report.cells.results import TextResults
+from epsilometer.report.cells.survivors import counts
+from epsilometer.report.cells.use import UNKNOWN, Kept, Uses, uses
+from epsilometer.report.section import Section
+from epsilometer.report.table import NONE, Table, anchor, by_budget
+from epsilometer.report.wording import (
+    FEW,
+    at_budget,
+    at_budgets,
+    budget,
+    confidence,
+    guesses,
+    guesses_beside,
+    inflected,
+    listed,
+    share,
+    survived,
+)
+from epsilometer.text.language import LEAST, function_words
+
+ANYWAY = "no text could have shown the opposite"
+
+
+def section(results: TextResults) -> Section:
+    """Return the answer, a picture and a matrix per data set, and what the answers rest on."""
+    table, keeps, counted = decisions(results), uses(results), counts(results)
+    every = answers(table, results.unread, keeps)
+    alarms = [*faults(results), *violated(results)]
+    first = [("Alarm", alarm) for alarm in alarms] + [("Audited", audited(results))]
+    for each in every:
+        first += [
+            (each.dataset, said) for said in (f"**{answer(each)}** {reason(each)}", f"**Next:** {step(each, table)}")
+        ]
+    return Section(
+        id="decision",
+        link="Decision",
+        heading="May it be released?",
+        blocks=[
+            *pictures(results, table, every),
+            *matrices(table, keeps, counted),
+            *reasons(table, keeps, counted, pure_claims(results), alpha=results.params.audit.alpha),
+        ],
+        first_screen=first,
+        alarm=bool(alarms),
+    )
+
+
+def basis(results: TextResults) -> Section:
+    """Return what the answers rest on: the limits, what an average hides, and what was not tested."""
+    table = decisions(results)
+    every = answers(table, results.unread, uses(results))
+    return Section(
+        id="basis",
+        link="Basis",
+        heading="What the answers rest on",
+        words=[
+            limits_sentence(results.params.decide.limits, results),
+            *[said for each in every for said in behind_averages(each)],
+            query_access(results.estimates),
+            *left_out(table),
+            *not_tested(table),
+            *[said for each in every for said in hardly_reading(each)],
+            *languages(results),
+        ],
+    )
+
+
+def _answered(each: Answer) -> str:
+    return f"**{answer(each)}** {reason(each)}"
+
+
+def decisions(results: TextResults) -> pl.DataFrame:
+    """Return the decisions, schema `DECISIONS`, sorted."""
+    table = results.table(decisions_path(), DECISIONS)
+    return table.sort("dataset", "control", "mechanism", "epsilon", maintain_order=True)
+
+
+def answer(each: Answer) -> str:
+    """Return the answer of a data set in a few words: release or not, and the mechanisms and budgets to release by.
+
+    A mechanism is recommended only if it is shown to keep more than one fixed sentence.
+    """
+    if more := each.keeping(True):
+        return f"Yes, by {at_budgets(more, each.audited)}."
+    if each.keeping(None):
+        return "Nothing is recommended."
+    if each.usable or not each.audited:
+        return "No."
+    if each.by.get(Status.NOT_EXCEEDED):
+        return "Not shown."
+    return "Not yet." if each.by.get(Status.OPEN) else "No."
+
+
+def reason(each: Answer) -> str:
+    """Return the reason of an answer, in one sentence."""
+    if not each.audited:
+        return "No mechanism but controls was audited."
+    more, no_more, unmeasured = (each.keeping(use) for use in (True, False, None))
+    if more:
+        at = largest(more)
+        kept = each.kept(at)
+        return f"With {at_budget(*at)} {_bounded(each, at)}; it {kept.briefly}."
+    if unmeasured:
+        cells = at_budgets(unmeasured, each.audited)
+        return f"With {cells} {_bounded(each, largest(unmeasured))}, but what the rewrites keep was not measured."
+    if no_more:
+        at = max(no_more, key=lambda cell: each.kept(cell).worth or 0.0)
+        return (
+            f"With {at_budgets(no_more, each.audited)} {_bounded(each, at)}, but one fixed sentence serves as well: "
+            f"the best of them {each.kept(at).briefly}."
+        )
+    if unexceeded := each.by.get(Status.NOT_EXCEEDED):
+        cells = at_budgets(unexceeded, each.audited)
+        return f"No attack of ours exceeded the limits with {cells}, but another attack may."
+    if unshown := each.by.get(Status.OPEN):
+        return f"It is open whether {at_budgets(unshown, each.audited)} {_keeps(unshown)} the limits."
+    if unread := _unread(each):
+        return unread
+    row = each.least()
+    least = f": with {at_budget(row['mechanism'], row['epsilon'])} {exceeded(row)}" if row else ""
+    return f"Every budget of {listed(names_of(each.audited))} exceeds a limit{least}."
+
+
+def _keeps(cells: Budgets) -> str:
+    return inflected(len(cells), "keeps", "keep")
+
+
+def _bounded(each: Answer, cell: tuple[str, float | None]) -> str:
+    """What an attacker can do at most in a cell whose limits are kept."""
+    row = each.limit(cell, LOSS)
+    return "every limit is kept" if row is None else f"an attacker is right in {_at_most(row)}"
+
+
+def _at_most(row: Mapping[str, Any]) -> str:
+    """`at most 71.0 of 100 guesses between two texts (0.90 nats; 50 is chance, 73.1 is allowed)`."""
+    high = row["high"]
+    nats = beside(high, row["allowed"], UP)
+    allowed = guesses(row["allowed"], NEAREST)
+    return (
+        f"at most {guesses_beside(high, row['allowed'], UP)} of 100 guesses between two texts ({nats} nats; 50 is "
+        f"chance, {allowed:g} is allowed)"
+    )
+
+
+def exceeded(row: Mapping[str, Any]) -> str:
+    """What was shown beyond a limit. row: of the limit that decides."""
+    if row["limit"] == LOSS:
+        low, allowed = guesses_beside(row["low"], row["allowed"], DOWN), guesses(row["allowed"], NEAREST)
+        return f"an attacker is right in at least {low} of 100 guesses between two texts, where {allowed:g} are allowed"
+    return figure(row)
+
+
+def _unread(each: Answer) -> str:
+    """Name the mechanisms that are within but hardly read the texts."""
+    cells = each.by.get(Status.WITHIN, ())
+    if not cells:
+        return ""
+    of = len(names_of(cells))
+    keep, read = inflected(of, "keeps", "keep"), inflected(of, "reads", "read")
+    return f"{at_budgets(cells, each.audited)} {keep} the limits, but hardly {read} the texts."
+
+
+def behind_averages(answer: Answer) -> list[str]:
+    """Return what the averages of the cells that keep the limits hide."""
+    if not answer.usable:
+        return []
+    return [f"**Behind the average** on {answer.dataset}. {average.hidden(answer.worst(answer.usable))}"]
+
+
+def hardly_reading(answer: Answer) -> list[str]:
+    """Name the mechanisms that are within but hardly read the texts, if the first screen names others."""
+    others = not answer.usable and (answer.by.get(Status.NOT_EXCEEDED) or answer.by.get(Status.OPEN))
+    return [f"On {answer.dataset} {unread}"] if others and (unread := _unread(answer)) else []
+
+
+def limits_sentence(limits: Limits, results: TextResults) -> str:
+    """State the limits, and the pairs of texts that they cover."""
+    length = [name for name in results.params.datasets if results.params.match(name) == "words"]
+    pairs = "any other"
+    if length:
+        elsewhere = "" if len(length) == len(results.params.datasets) else ", of any length elsewhere"
+        pairs = f"another of equal length on {listed(length)}{elsewhere}"
+    return (
+        f"**Limits.** An attacker who guesses between two texts may be right in {_allowed(limits.loss)}; 50 is chance. "
+        f"Rare outputs, which give a text away in more than {SURELY:g} of 100 guesses: {100 * limits.delta_at_4:g} of "
+        f"100 (δ at 4 nats: {limits.delta_at_4:g}). Identifiers of a kind that survive: {100 * limits.identifiers:g} "
+        f"%. An attribute: {_allowed(limits.attribute)}. A person has one text, compared as a whole with {pairs}. "
+        "That a limit is kept rests on upper bounds alone, which attacks never show, and holds for an adversary who "
+        "sees one rewrite and compares texts; linking with other data of a person was not tested."
+    )
+
+
+def _allowed(loss: float) -> str:
+    return f"{guesses(loss, NEAREST):g} of 100 guesses ({loss:g} {inflected(loss, 'nat', 'nats')})"
+
+
+def query_access(estimates: pl.DataFrame) -> str:
+    """Say if an adversary with query access guessed, and what follows for codes."""
+    if "shadow" in estimates["attack"].to_list():
+        return (
+            "**Codes.** `shadow` rewrote the candidates itself and learnt from that: a low loss means that our learner "
+            "finds no code, not that there is none."
+        )
+    return (
+        "**Codes.** No adversary with query access guessed (`shadow`), so a code that only repeated rewriting reveals "
+        "was not looked for."
+    )
+
+
+def left_out(table: pl.DataFrame) -> list[str]:
+    """Name the limits that do not apply, and the data sets."""
+    rows = (
+        table.filter(decision=Status.NOT_APPLICABLE)
+        .group_by("limit", "why", maintain_order=True)
+        .agg(pl.col("dataset").unique().sort())
+    )
+    parts = [f"{row['limit']} on {listed(row['dataset'])} ({row['why']})" for row in rows.to_dicts()]
+    return [f"**Left out**, as they do not apply: {'; '.join(parts)}."] if parts else []
+
+
+def not_tested(table: pl.DataFrame) -> list[str]:
+    """Return a paragraph that names the labels missing from `decide.attributes`."""
+    rows = (
+        table.filter(limit=ATTRIBUTE, decision=Status.OPEN).unique(["dataset", "why"], maintain_order=True).to_dicts()
+    )
+    parts = [f"{row['why']} on {row['dataset']}" for row in rows]
+    return [f"**Not tested**: {'; '.join(parts)} (`decide.attributes` names what must be hidden)."] if parts else []
+
+
+def languages(results: TextResults) -> list[str]:
+    """Name the data sets that are not in English, and the effect on figures by English models."""
+    parts = []
+    for name in results.params.datasets:
+        english = function_words(results.audited(name)["text"])
+        if english is not None and english < LEAST:
+            parts.append(f"{name}, of whose words {share(english)} are English function words")
+    if not parts:
+        return []
+    return [
+        f"**Not English**, or no sentences: {listed(parts)}. The embedded encoder and all else that is English alone "
+        "see little of such texts, so that a low loss by `embedding` and a high cosine say little."
+    ]
+
+
+def pictures(results: TextResults, table: pl.DataFrame, every: Sequence[Answer]) -> Iterator[Bars]:
+    """The picture of each data set: a bar a mechanism, at the budget that a reader would choose, without controls."""
+    for each in every:
+        rows = []
+        for name in names_of(each.audited):
+            at = chosen(table.filter(dataset=each.dataset, mechanism=name))[each.dataset]
+            loss = each.limit(at, LOSS)
+            if loss is not None:
+                rows.append(_bar(each, at, loss, results.means(name)))
+        if rows:
+            yield Bars(
+                f"What an attacker learns from {each.dataset}",
+                "Right guesses of 100 between two texts. Dark: shown. Pale: not ruled out. Upright line: the limit. A "
+                "mechanism at its largest budget that keeps every limit, else at the one that loses least.",
+                rows,
+            )
+
+
+def _bar(each: Answer, cell: tuple[str, float | None], loss: Mapping[str, Any], means: str) -> Bar:
+    low = guesses_beside(max(loss["low"] or 0.0, 0.0), loss["allowed"], DOWN)
+    high = (
+        None if loss["high"] is None or math.isinf(loss["high"]) else guesses_beside(loss["high"], loss["allowed"], UP)
+    )
+    said = f"{low} to {high} of 100 guesses are right" if high else f"at least {low} of 100 guesses are right"
+    word = next(word for word, cells in each.by.items() if cell in cells)
+    others = "" if word != Status.BEYOND or loss["decision"] == Status.BEYOND else " · another limit is exceeded"
+    return Bar(
+        name=at_budget(*cell),
+        means=means,
+        status=word,
+        low=float(low.replace(",", "")),
+        high=None if high is None else float(high.replace(",", "")),
+        said=f"{said}{others}",
+        limit=guesses(loss["allowed"], NEAREST),
+        kept=each.kept(cell).briefly,
+    )
+
+
+def matrices(table: pl.DataFrame, keeps: Uses, counted: Counts) -> Iterator[Table]:
+    """Return a table per data set: a row per mechanism, controls last, its budgets from the smallest to the largest.
+
+    Each cell links to its row of `reasons`. keeps: as `use.uses` returns it; counted: as `survivors.counts`.
+    """
+
+    def linked(cell: pl.DataFrame) -> str:
+        dataset, mechanism, epsilon = cell.select("dataset", "mechanism", "epsilon").row(0)
+        return Markup('<a href="#{}">{}</a>').format(
+            anchor(dataset, mechanism, epsilon), in_a_cell(cell, keeps, counted)
+        )
+
+    return by_budget(table, linked)
+
+
+def in_a_cell(cell: pl.DataFrame, keeps: Uses, counted: Counts) -> str:
+    """Return a decision in a few words: the budget, the bound that decides, and for *within* what the rewrites keep."""
+    whole = cell.filter(limit=ALL).row(0, named=True)
+    word = {Status.NOT_EXCEEDED: "not exceeded"}.get(whole["decision"], whole["decision"])
+    at = "" if whole["epsilon"] is None else f"ε {budget(whole['epsilon'])}: "
+    decisive = deciding(cell)
+    kept = f"; {_of(whole, keeps).briefly}" if whole["decision"] in (Status.WITHIN, Status.NOT_EXCEEDED) else ""
+    if decisive is None:
+        why = f" ({whole['why']})" if _by_smaller(cell) else ""
+        return f"{at}{word}{why}{kept}"
+    return f"{at}{word} ({figure(decisive, counted)}){kept}"
+
+
+def _of(row: Mapping[str, Any], keeps: Uses) -> Kept:
+    return keeps.get(_cell(row), UNKNOWN)
+
+
+def _cell(row: Mapping[str, Any]) -> tuple[str, str, float | None]:
+    return row["dataset"], row["mechanism"], row["epsilon"]
+
+
+def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
+    """Return the row of the limit that decides: farthest beyond it, least within it, or the first that is open."""
+    word = cell.filter(limit=ALL)["decision"].item()
+    rows = cell.filter(pl.col("limit") != ALL, decision=word).to_dicts()
+    if word == Status.BEYOND:
+        return max(rows, key=lambda row: row["low"] / row["allowed"])
+    if word == Status.WITHIN:
+        return max(rows, key=lambda row: row["high"] / row["allowed"])
+    return next((row for row in rows if row["high"] is not None or row["low"] is not None), None)
+
+
+def _by_smaller(cell: pl.DataFrame) -> bool:
+    """True if a cell is open because of a smaller budget that is not within, although none of its limits is open."""
+    return cell.filter(pl.col("limit") != ATTRIBUTE, decision=Status.OPEN)["limit"].to_list() == [ALL]
+
+
+def figure(row: Mapping[str, Any], counted: Counts = MappingProxyType({})) -> str:
+    """Return the bound that decides, never rounded across its limit.
+
+    `at least 78.7 of 100`, `rare outputs ≤ 0.2 of 100`.
+    """
+    upper = row["decision"] == Status.WITHIN or (row["decision"] == Status.OPEN and row["high"] is not None)
+    value, sign, way = (row["high"], "at most", UP) if upper else (row["low"], "at least", DOWN)
+    name = "" if row["limit"] == LOSS else f"{limit_name(row['limit'])} "
+    if (count := _counted(row, counted)) is not None:
+        return f"{name}{count}"
+    return f"{name}{sign} {value_beside(value, row, way)}"
+
+
+def _counted(row: Mapping[str, Any], counted: Counts) -> str | None:
+    """Return the counts of a kind of identifier with fewer than FEW cases; None for all others."""
+    count = counted.get((*_cell(row), row["limit"]))
+    return None if count is None or count[1] >= FEW else survived(*count, row["high"])
+
+
+def value_beside(value: float, row: Mapping[str, Any], way: str) -> str:
+    """Return a bound with the digits of its limit.
+
+    Guesses of 100, outputs of 100, or shares of identifiers in percent.
+    """
+    if row["limit"].startswith(IDENTIFIERS):
+        return f"{beside(100 * value, 100 * row['allowed'], way, 1)} %"
+    if row["limit"] == DELTA:
+        return f"{beside(100 * value, 100 * row['allowed'], way, 1)} of 100"
+    return f"{guesses_beside(value, row['allowed'], way)} of 100"
+
+
+def reasons(
+    table: pl.DataFrame, keeps: Uses, counted: Counts, claims: Mapping[Any, float], *, alpha: float
+) -> Iterator[Table]:
+    """A table per data set: the decision of each cell, what its rewrites keep, and the bounds of each limit's figure.
+
+    claims: as `possible.pure_claims` returns them. alpha: of the audit.
+    """
+    for (dataset,), rows in table.group_by("dataset", maintain_order=True):
+        shown, anchors = [], []
+        for (mechanism, epsilon), cell in rows.group_by("mechanism", "epsilon", maintain_order=True):
+            whole = cell.filter(limit=ALL).row(0, named=True)
+            row = {"mechanism": str(mechanism), "epsilon": budget(epsilon), "decision": whole["decision"]}
+            row["kept"] = _of(whole, keeps).briefly
+            limits = cell.filter(pl.col("limit") != ALL, pl.col("allowed").is_not_null()).to_dicts()
+            for each in limits:
+                row[limit_name(each["limit"])] = between(each, counted)
+            row |= average.columns(whole) | {"whatever the texts": otherwise(limits, claims.get(_cell(whole)))}
+            shown.append(row)
+            anchors.append(anchor(str(dataset), str(mechanism), epsilon))
+        yield Table(
+            f"Decisions on {dataset}",
+            f"Each figure lies between these bounds, each at {confidence(alpha, 2)}, not all at once; a dash where "
+            "nothing is known. The nats stand in brackets.",
+            shown,
+            folded=True,
+            anchors=anchors,
+        )
+
+
+def otherwise(limits: Sequence[Mapping[str, Any]], claimed: float | None) -> str:
+    """Say which limits are kept whatever the texts, by the claim, or whatever is drawn, as all releases were counted.
+
+    The loss between any two texts is at most what is claimed of any two; where that is at most the limit, or of rare
+    outputs at most 4 nats, no audited text could have shown the limit exceeded. limits: the rows of a cell's limits;
+    claimed: in nats, of any two texts; None without such a claim.
+    """
+    kept = [each for each in limits if each["decision"] == Status.WITHIN]
+    by_claim = [
+        limit_name(each["limit"])
+        for each in kept
+        if claimed is not None and claimed <= {LOSS: each["allowed"], DELTA: 4.0}.get(each["limit"], -math.inf)
+    ]
+    counted = [limit_name(each["limit"]) for each in kept if each["high_by"] == By.RELEASES]
+    said = [f"{listed(by_claim)}: by the claim, {ANYWAY}"] if by_claim else []
+    return "; ".join([*said, *([f"{listed(counted)}: no draw could have shown the opposite"] if counted else [])])
+
+
+def between(row: Mapping[str, Any], counted: Counts = MappingProxyType({})) -> str:
+    """`65.0 to 71.4 of 100 (0.62 to 0.92)`, or `at least 78.7 of 100 (1.31)` without an upper bound."""
+    if (count := _counted(row, counted)) is not None:
+        return count
+    low, high = (
+        None if value is None or (math.isinf(value) and way == UP) else value_beside(value, row, way)
+        for value, way in ((row["low"], DOWN), (row["high"], UP))
+    )
+    nats = ""
+    if row["limit"] == LOSS or row["limit"].startswith(ATTRIBUTE):
+        ends = [
+            beside(value, row["allowed"], way)
+            for value, end, way in ((row["low"], low, DOWN), (row["high"], high, UP))
+            if end is not None
+        ]
+        nats = f" ({' to '.join(dict.fromkeys(ends))})"
+    if low is None:
+        return NONE if high is None else f"at most {high}{nats}"
+    if high is None:
+        return f"at least {low}{nats}"
+    return f"{low}{nats}" if low == high else f"{_number(low)} to {high}{nats}"
+
+
+def _number(value: str) -> str:
+    return value.removesuffix(" of 100").removesuffix(" %")
+
+
+def faults(results: TextResults) -> list[str]:
+    """Reasons to trust no figure: a known loss that the audit missed, a control that breaks its claim."""
+    check = known_loss.fault(results.table(known_loss.PATH, known_loss.INSTRUMENT))
+    controls = results.estimates.filter("control")["mechanism"].unique().to_list()
+    broken = results.verdicts.filter(pl.col("mechanism").is_in(controls), verdict=VIOLATED).select(
+        "mechanism", "epsilon"
+    )
+    faulty = (
+        f"A control breaks its claim, which is known to hold: {at_budgets(broken.rows(), [])}. Trust no figure below."
+    )
+    return [*([check] if check else []), *([faulty] if len(broken) else [])]
+
+
+def violated(results: TextResults) -> list[str]:
+    """Name the mechanisms whose claims are refuted."""
+    controls = results.estimates.filter("control")["mechanism"].unique().to_list()
+    broken = results.verdicts.filter(~pl.col("mechanism").is_in(controls), verdict=VIOLATED).select(
+        "mechanism", "epsilon"
+    )
+    if broken.is_empty():
+        return []
+    return [f"Distrust the claim of {at_budgets(broken.rows(), [])}: it or the code is wrong."]
+
+
+def chosen(table: pl.DataFrame, unread: Container[tuple[str, str]] = ()) -> dict[str, tuple[str, float | None]]:
+    """The cell of each data set that a reader would use: the largest budget within, else the one that loses least.
+
+    unread: data sets with mechanisms that hardly read them, which are used only if there is nothing else.
+    """
+    cells = {}
+    for (dataset,), rows in table.filter(~pl.col("control")).group_by("dataset", maintain_order=True):
+        losses = {
+            (m, e): low for m, e, low in rows.filter(limit=LOSS).select("mechanism", "epsilon", "low").iter_rows()
+        }
+        losses = {cell: low for cell, low in losses.items() if (dataset, cell[0]) not in unread} or losses
+        within = rows.filter(limit=ALL, decision=Status.WITHIN).select("mechanism", "epsilon").rows()
+        within = [cell for cell in within if cell in losses]
+        cells[str(dataset)] = largest(within) if within else min(losses, key=lambda cell: losses[cell])
+    return cells

@@ -1,0 +1,144 @@
+"""Findings other than losses: odd curves and outputs, and statistics of rewrites."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.results.diagnostics import anomalies
+from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, OUTPUTS
+from epsilometer.cells.tables import latents_path
+from epsilometer.core.guarantees import Granularity
+from epsilometer.report import origin
+from epsilometer.report.cells.composed import figure
+from epsilometer.report.cells.results import TextResults
+from epsilometer.report.figures import Figure
+from epsilometer.report.rows import CELL, comparable
+from epsilometer.report.section import Section
+from epsilometer.report.table import NAMED, Table, records
+from epsilometer.report.wording import loss_between, unbounded
+
+_BESIDE = "embedding"  # the attack that others are compared with, as in TeDA's table 2
+_TEXTS = 512  # texts whose latents enter the norms, as many as for signal over noise
+
+
+def section(results: TextResults) -> Section | None:
+    """Findings of automatic checks."""
+    outputs = results.table("data/outputs.parquet", OUTPUTS)
+    if outputs.is_empty():
+        return None
+    odd = anomalies(results.estimates, outputs)
+    none = "No curve falls or stays flat beyond its intervals, no texts are hardly read, and no outputs are odd."
+    some = "Each of these may have an innocent explanation, a large budget say; none proves anything."
+    return Section(
+        id="look",
+        link="Oddities",
+        heading="Worth a look",
+        words=[some, *odd] if odd else [none],
+        blocks=[outputs_table(results, outputs), attacks_table(results)],
+        folded=True,
+    )
+
+
+def composed(results: TextResults) -> Figure | None:
+    """Return the figure `composed.figure` of the table of outputs, for the Markdown file, which lies beside it."""
+    rows = _beside_losses(results, results.table("data/outputs.parquet", OUTPUTS))
+    return figure(_picture(), rows, results.estimates["mechanism"])
+
+
+def _picture() -> str:
+    """Return the name of the picture's file: profiles' tables lie in one folder."""
+    return f"{origin.profile(Path())}-composed"
+
+
+def _beside_losses(results: TextResults, outputs: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows of `OUTPUTS` with the loss by which mechanisms are compared, in words and as `point`, and `by_words`."""
+    compared = comparable(results.estimates, results.exact, results.params.audit.alpha)
+    losses = {tuple(row[name] for name in CELL): row for row in compared.to_dicts()}
+    rows = []
+    for row in outputs.sort(CELL).to_dicts():
+        loss = losses.get(tuple(row[name] for name in CELL))
+        exact = f"exact, {unbounded(loss['point'])}" if loss is not None and loss["exact"] else loss_between(loss)
+        rows.append({**row, "by_words": _by_words(row), "loss": exact, "point": loss and loss["point"]})
+    return rows
+
+
+def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
+    """Return a row per cell and epsilon.
+
+    The claim, composed in two ways, and the loss; sizes, norms, shares of rewrites.
+    """
+    rows = [{**row, **_norms(row)} for row in _beside_losses(results, outputs)]
+    columns = (
+        f"{NAMED} | loss: {{loss}} | epsilon × mean words: {{by_words:number}} | composed: {{composed:number}} | "
+        "mean words: {words:.1f} | mean units: {units:.1f} | most units: {units_max:,} | norm: {norm:number} | "
+        "norm of noise: {noise:number} | signal over noise: {signal:number} | empty: {empty:share} | "
+        "unchanged: {unchanged:share} | commonest: {commonest:share}"
+    )
+    caption = (
+        "The claim for a whole text, in nats, by basic composition: over the mean number of words of the sources "
+        "(TeDA, figure 7), and, as `composed`, over the units that were privatised; of a claim for whole texts, or for "
+        "distances, the claimed loss of the median trial. Beside it the loss by which mechanisms are compared. Norms "
+        f"are L2, before the noise and of it, means over {_TEXTS} texts (TeDA, figure 10)."
+    )
+    picture = _picture() if any(row["by_words"] and row["point"] is not None for row in rows) else None
+    return Table("What rewrites look like", caption, records(rows, columns), off_page=True, picture=picture)
+
+
+def attacks_table(results: TextResults) -> Table:
+    """Return a row per cell, epsilon and attack.
+
+    Its loss by two estimators and from fewer trials, and lone right guesses.
+    """
+    estimators = results.table("data/estimators.parquet", ESTIMATORS)
+    disputes = results.table("data/disagreements.parquet", DISAGREEMENTS)
+    key = [*CELL, "attack"]
+    of_all = pl.col("trials") == pl.col("trials").max().over(key)
+    every, fewer = estimators.filter(of_all), estimators.filter(~of_all)
+    columns = (
+        f"{NAMED} | attack: {{attack}} | trials: {{trials:,}} | loss: {{loss:.2f}} | by two rates: {{by_rates:.2f}}"
+    )
+    for count in fewer["trials"].unique().sort():
+        name = f"first {count}"
+        every = every.join(fewer.filter(trials=count).select(*key, pl.col("loss").alias(name)), key, "left")
+        columns += f" | first {count:,}: {{{name}:.2f}}"
+    for name, of, other in (("alone", "right", "wrong"), ("behind", "wrong", "right")):
+        beside = disputes.filter(pl.col(other) == _BESIDE).rename({of: "attack", "trials": name})
+        every = every.join(beside.select(*key, name), key, "left")
+    if _BESIDE in every["attack"]:  # trials without a dispute have no row
+        others = pl.when(pl.col("attack") != _BESIDE)
+        every = every.with_columns(others.then(pl.col(name).fill_null(0)) for name in ("alone", "behind"))
+    columns += f" | right where {_BESIDE} is wrong: {{alone:,}} | wrong where {_BESIDE} is right: {{behind:,}}"
+    caption = (
+        "Lower ends of the loss: by the share of right guesses, as everywhere here, and by the true and the false "
+        "positives of the first candidate (TeDA, figure 9); by the share from the first trials alone (figure 5). Then "
+        f"in how many trials an attack names the source where the attack `{_BESIDE}` does not, and the other way round "
+        "(table 2)."
+    )
+    return Table("Attacks and estimators beside each other", caption, records(every.sort(key), columns), off_page=True)
+
+
+def _by_words(row: dict[str, Any]) -> float | None:
+    """A word's claim times the mean number of words, if the claim for a whole text is the claim times the units."""
+    if row["composed"] is None or not row["units"]:
+        return None
+    stated, _, rest = row["claim"].partition(" per ")  # as `Guarantee.describe` writes it
+    if not rest.startswith((Granularity.TOKEN, Granularity.WORD)):
+        return None
+    each = float(row["composed"] / row["units"])
+    return each * float(row["words"]) if math.isclose(each, float(stated), rel_tol=1e-5) else None
+
+
+def _norms(row: dict[str, Any]) -> dict[str, float | None]:
+    """The mean norm of latents before the noise, and of the noise; None without latents or without their files."""
+    cell = f"{row['dataset']}-{row['mechanism']}"
+    paths = [Path(latents_path(cell, epsilon)) for epsilon in (None, row["epsilon"])]
+    if row["signal"] is None or not all(path.is_file() for path in paths):
+        return {"norm": None, "noise": None}
+    before, after = (np.load(path, mmap_mode="r")[:_TEXTS].astype(np.float64) for path in paths)
+    norm, noise = (float(np.linalg.norm(array, axis=1).mean()) for array in (before, after - before))
+    return {"norm": norm, "noise": noise}

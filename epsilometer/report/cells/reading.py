@@ -1,0 +1,31 @@
+"""The guide to the report."""
+
+from __future__ import annotations
+
+from epsilometer.report.cells.results import TextResults
+from epsilometer.report.section import Section
+from epsilometer.report.wording import confidence
+
+
+def section(results: TextResults) -> Section:
+    """Return the meaning of a loss, and its limits."""
+    words = [
+        "**Loss is in nats.** At a loss of L an adversary who sees the rewrite names the right text at odds exp(L) "
+        "times those of a blind guess: 0.1 nats 1.1 times, 1 nat 2.7 times, 3 nats 20 times, 6 nats 403 times.",
+        "**A sampled loss is a lower bound**, right with confidence "
+        f"{confidence(results.params.audit.alpha)} for each number on its own. The upper end bounds what this attack "
+        "could reach, never what a better one could. **A loss of 0 means that there is no evidence**, never that a "
+        "text is private.",
+        "**The ceiling** is what an adversary who is always right would prove with so many trials. A loss near it says "
+        "“at least so much”; more trials can tell how much more, or the exact loss where a mechanism's law is known. "
+        "Where it is 0 so few trials could have proved nothing, and the loss is not testable.",
+        "**Length leaks.** A mechanism that works word by word keeps the number of words, so at any ε, however small, "
+        "an adversary tells texts of different lengths apart. Data sets whose candidates are matched show what leaks "
+        "beyond that.",
+        "**An average, not the worst case.** The loss is measured over pairs of texts that were drawn; for the worst "
+        "pair it can be larger, never smaller. At a low temperature λ few texts serve as distractors, which the table "
+        "of data sets counts; at λ = 0 every text serves alike.",
+        "**Numbers for ε are promises of different kinds**: per word, per text, per unit of distance. Compare measured "
+        "losses, not ε.",
+    ]
+    return Section("reading", "Reading", "How to read all this", words, folded=True)

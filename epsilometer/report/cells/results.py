@@ -1,0 +1,66 @@
+"""The results of cells, as sections of the report read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from epsilometer.auditing.claims.verdicts import overall
+from epsilometer.auditing.schemas import CLAIMS, EXACT, EXACT_CURVES, OUTPUTS, REWRITES, TRIALS
+from epsilometer.auditing.trials.sampling import Trials
+from epsilometer.cells.params import TextsParams
+from epsilometer.cells.tables import curves_path, exact_path, rewrites_path
+from epsilometer.core.tables import Schema
+from epsilometer.project import plain_words
+from epsilometer.report.results import Results
+from epsilometer.report.rows import unread
+
+
+@dataclass(frozen=True)
+class TextResults(Results[TextsParams]):
+    """The results of the cells in the current folder."""
+
+    @property
+    def exact(self) -> pl.DataFrame:
+        """Schema `EXACT`, of all cells; without rows if no mechanism has a law."""
+        return self._of_cells(exact_path, EXACT)
+
+    @property
+    def exact_curves(self) -> pl.DataFrame:
+        """Schema `EXACT_CURVES`, of all cells; without rows if no mechanism has a law."""
+        return self._of_cells(curves_path, EXACT_CURVES)
+
+    def _of_cells(self, path: Callable[[str], Path], schema: Schema) -> pl.DataFrame:
+        """Return the tables of all cells in one; an audit from before there were such tables has none."""
+        paths = [path(cell) for cell in self.params.cells]
+        return self.tables(filter(self.has, paths), schema)
+
+    @property
+    def verdicts(self) -> pl.DataFrame:
+        """One verdict per claim, as every section shows it (`verdicts.overall`)."""
+        return overall(self.estimates, self.table("data/claims.parquet", CLAIMS), self.exact)
+
+    @property
+    def unread(self) -> dict[tuple[str, str], list[str]]:
+        """The parts of each data set's texts that a mechanism hardly reads (`rows.unread`); without controls."""
+        controls = self.estimates.filter("control")["mechanism"].unique().to_list()
+        outputs = self.table("data/outputs.parquet", OUTPUTS)
+        return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))
+
+    def means(self, mechanism: str) -> str:
+        """What a mechanism does, in plain words; empty if its file does not say, or in an audit from before it did."""
+        said = self.record(plain_words.FILE)["cell"] if self.has(plain_words.FILE) else {}
+        return said.get(mechanism) or ""
+
+    def trials(self, dataset: str) -> Trials:
+        """Return the trials of a data set."""
+        return Trials.of(self.table(f"data/trials/{dataset}.parquet", TRIALS))
+
+    def rewrites(self, dataset: str, mechanism: str, epsilon: float | None) -> dict[int, str]:
+        """Return the rewrite of each trial; raises UserError unless the data set is public."""
+        self._check_public(dataset)
+        table = self.table(rewrites_path(f"{dataset}-{mechanism}", epsilon), REWRITES)
+        return dict(table.sort("trial").select("trial", "text").iter_rows())

@@ -1,0 +1,103 @@
+"""The section on identifiers that survive in rewrites, as a whole or in part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.decisions.limits import IDENTIFIERS
+from epsilometer.auditing.schemas import LEAKAGE
+from epsilometer.auditing.worth.leakage import ALL
+from epsilometer.report.cells.answers import Counts
+from epsilometer.report.cells.results import TextResults
+from epsilometer.report.rows import CELL
+from epsilometer.report.section import Section
+from epsilometer.report.table import Table, by_budget, record
+from epsilometer.report.wording import FEW, budget, plural, survived
+
+
+def section(results: TextResults) -> Section | None:
+    """Return a matrix per data set; absent if no audited text holds an identifier."""
+    leakage = results.table("data/leakage.parquet", LEAKAGE)
+    if leakage.is_empty():
+        return None
+    said = ["Each cell names the kind of identifier that survives most, and the share that rewrites show as it was."]
+    said += [leak_sentence(str(name), part) for (name,), part in leakage.group_by("dataset", maintain_order=True)]
+    blocks = [*matrices(leakage), *identifiers(leakage)]
+    return Section("identifiers", "Identifiers", "Identifiers that survive", said, blocks=blocks)
+
+
+def matrices(leakage: pl.DataFrame) -> Iterator[Table]:
+    """Return a table per data set: for the kind that survives most, its share by budget."""
+    by_patterns = pl.col("recorded") < pl.col("identifiers")
+    worst = leakage.filter(pl.col("kind") != ALL).sort(-pl.col("share"), by_patterns, maintain_order=True)
+    most = worst.unique(CELL, keep="first", maintain_order=True).sort(CELL)
+    return by_budget(most, _in_a_cell)
+
+
+def _in_a_cell(cell: pl.DataFrame) -> str:
+    row = cell.row(0, named=True)
+    at = "" if row["epsilon"] is None else f"ε {budget(row['epsilon'])}: "
+    return f"{at}{_survived(row)} {plural(row['kind'])}"
+
+
+def _survived(cell: Mapping[str, Any]) -> str:
+    """`3.1 % of`, `0 of 3`; `not testable:` if patterns found them and none survived: a masker by them leaves none."""
+    count = cell["survived"], cell["identifiers"]
+    if cell["recorded"] == cell["identifiers"]:
+        return f"{survived(*count, cell['high'])}{' of' * (count[1] >= FEW)}"
+    if not cell["survived"]:
+        return "not testable:"
+    return f"at least {survived(*count)}{' of' * (count[1] >= FEW)}"
+
+
+def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
+    """Yield a table per data set: the share of its identifiers, by kind, that survive unchanged."""
+    for (dataset,), table in leakage.group_by("dataset", maintain_order=True):
+        rows = []
+        for _, cell in table.group_by(CELL[1:], maintain_order=True):
+            row = record(cell.row(0, named=True), "mechanism: {mechanism} | epsilon: {epsilon:budget}")
+            rows.append(row | {f"{each['kind']} ({each['identifiers']})": _between(each) for each in cell.to_dicts()})
+        yield Table(
+            f"Identifiers that survive on {dataset}",
+            "After each kind: how many there were. In part: others of which a surname, initials or last digits remain.",
+            rows,
+            off_page=True,
+        )
+
+
+def _between(row: Mapping[str, Any]) -> str:
+    """A share and its interval, for identifiers found by patterns only the lower bound; then the share left in part."""
+    part = f"; in part {row['partly'] / row['identifiers']:.0%}" if row["partly"] else ""
+    if row["identifiers"] < FEW:
+        high = row["high"] if row["recorded"] == row["identifiers"] else None
+        return f"{survived(row['survived'], row['identifiers'], high)}{part}"
+    if row["recorded"] == row["identifiers"]:
+        return f"{row['share']:.0%} ({row['low']:.0%} to {row['high']:.0%}){part}"
+    return (f"at least {row['low']:.0%}" if row["survived"] else "not testable") + part
+
+
+def counts(results: TextResults) -> Counts:
+    """Return the counts behind the shares of identifiers, by cell and limit."""
+    table = results.table("data/leakage.parquet", LEAKAGE).filter(pl.col("kind") != ALL)
+    return {
+        (row["dataset"], row["mechanism"], row["epsilon"], f"{IDENTIFIERS}: {row['kind']}"): (
+            row["survived"],
+            row["identifiers"],
+        )
+        for row in table.to_dicts()
+    }
+
+
+def leak_sentence(dataset: str, leakage: pl.DataFrame) -> str:
+    """Return the number of identifiers, the number that the corpus records, and what the others cannot show."""
+    every = leakage.filter(kind=ALL)
+    count, record = every["identifiers"][0], every["recorded"][0]
+    if record == count:
+        return f"Identifiers on {dataset}: {count:,}, all on the corpus's record."
+    return (
+        f"Identifiers on {dataset}: {count:,}, {record:,} on the corpus's record; patterns found the others, which do "
+        "not show what a masker by the same patterns missed."
+    )

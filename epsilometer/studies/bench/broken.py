@@ -1,0 +1,79 @@
+"""Mechanisms that leak more than they claim, which an estimator must catch, and some that leak nothing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.studies.bench.known import KnownMechanism, table
+from epsilometer.studies.bench.law import Floats, Law
+
+_ORIGIN = "ours"
+
+
+def response(name: str, epsilon: float, claim: float) -> KnownMechanism:
+    """Return randomised response on a bit: the true bit has odds e^epsilon of being reported (Warner 1965)."""
+    keep = 1 / (1 + math.exp(-epsilon))
+    law = Law(np.array([keep, 1 - keep]), np.array([1 - keep, keep]))
+
+    def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return which ^ (rng.random(count) >= keep).astype(np.int64)
+
+    return KnownMechanism(name, _ORIGIN, draw, table(law.losses), law=lambda: law, claim=claim)
+
+
+def halved(epsilon: float) -> KnownMechanism:
+    """Return a mechanism that spends twice the epsilon that it claims, as if a sensitivity had been halved."""
+    return response("epsilon halved", 2 * epsilon, claim=epsilon)
+
+
+def reused(epsilon: float) -> KnownMechanism:
+    """Return a mechanism on two bits a b, 00 or 01, that flips both by one coin, so it reveals whether they agree.
+
+    Outputs: 2 a + b.
+    """
+    keep = 1 / (1 + math.exp(-epsilon))
+    law = Law(np.array([keep, 0, 0, 1 - keep]), np.array([0, keep, 1 - keep, 0]))
+
+    def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return np.where(rng.random(count) < keep, which, 3 - which)
+
+    return KnownMechanism("noise reused", _ORIGIN, draw, table(law.losses), law=lambda: law, claim=epsilon)
+
+
+def rare(epsilon: float, share: float) -> KnownMechanism:
+    """Return randomised response that reveals a share of its inputs: outputs 2 and 3 are the true bit, marked."""
+    keep = 1 / (1 + math.exp(-epsilon))
+    noisy = (1 - share) * np.array([keep, 1 - keep])
+    law = Law(np.array([*noisy, share, 0]), np.array([*noisy[::-1], 0, share]))
+
+    def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        flipped = which ^ (rng.random(count) >= keep).astype(np.int64)
+        return np.where(rng.random(count) < share, 2 + which, flipped)
+
+    return KnownMechanism(f"passes {share:.0%}", _ORIGIN, draw, table(law.losses), law=lambda: law, claim=epsilon)
+
+
+def null(name: str, outputs: int) -> KnownMechanism:
+    """Return a mechanism that reveals nothing about its input: it has this many outputs, all equally likely."""
+    chance = np.full(outputs, 1 / outputs)
+    law = Law(chance, chance)
+
+    def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return rng.integers(0, outputs, count)
+
+    return KnownMechanism(name, _ORIGIN, draw, table(law.losses), law=lambda: law, claim=0.0)
+
+
+def null_scores() -> KnownMechanism:
+    """Return Gaussian noise on two equal numbers, with a meaningless score as its loss: estimators must find none."""
+    half = Law(np.array([1.0]), np.array([1.0]))
+
+    def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
+        return rng.normal(size=count)
+
+    return KnownMechanism(
+        "null, with scores", _ORIGIN, draw, lambda y: np.asarray(y, np.float64), law=lambda: half, claim=0.0
+    )

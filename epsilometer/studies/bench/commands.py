@@ -1,0 +1,49 @@
+"""`epsilometer check estimators`: estimators on mechanisms whose loss is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from epsilometer.cli.options import Json, Workers, out_option, writable
+from epsilometer.cli.output import show, tell
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.withholding import withheld
+
+
+def estimators(
+    full: Annotated[
+        bool, typer.Option("--full", help="200 seeds of 10,000 samples and five of a million, not 20 of 10,000.")
+    ] = False,
+    auditor: Annotated[
+        Path | None, typer.Option(help="File (.py) with a function bound(samples, error, delta), a further auditor.")
+    ] = None,
+    workers: Workers = 1,
+    out: Annotated[Path | None, out_option(writable)] = None,
+    as_json: Json = False,
+) -> None:
+    """Run estimators on mechanisms whose loss is known.
+
+    Prints the truth, the bound, its coverage, samples and seconds. --out writes Markdown (.md), with a figure.
+    """
+    from epsilometer.studies.bench.bench import FULL, QUICK
+    from epsilometer.studies.bench.bench import bench as run
+
+    if out is not None and out.suffix != ".md":
+        raise UserError(f"--out must be a Markdown file, which ends in .md, got {out.name!r}", "EPS-U019")
+    with withheld():
+        table = run(FULL if full else QUICK, auditor, workers)
+    if out is not None:
+        from epsilometer.studies.bench.report import write
+
+        write(table, out)
+        tell(out.resolve())
+    else:
+        shown = (
+            table
+            if as_json
+            else table.select("mechanism", "estimator", "truth", "bound", "coverage", "samples", "seconds")
+        )
+        show(shown.to_dicts(), as_json)

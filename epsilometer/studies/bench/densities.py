@@ -1,0 +1,42 @@
+"""Laplace and exponential noise, and nodes for integrating over numbers to which such noise was added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from epsilometer.studies.bench.law import Floats
+
+_REACH = 45.0  # in scales of the widest noise: the probability beyond is e^-45
+_NODES = 16  # per piece; a piece is as wide as the scale of the narrowest noise
+
+
+def laplace(y: Floats, scale: float) -> Floats:
+    """Return the density of Laplace noise at y."""
+    return np.exp(-np.abs(y) / scale) / (2 * scale)
+
+
+def laplace_cdf(y: Floats, scale: float) -> Floats:
+    """Return P(noise <= y) for Laplace noise."""
+    tail = np.exp(-np.abs(y) / scale) / 2
+    return np.where(y < 0, tail, 1 - tail)
+
+
+def exponential_cdf(y: Floats, scale: float) -> Floats:
+    """Return P(noise <= y) for exponential noise."""
+    return -np.expm1(-np.maximum(y, 0) / scale)
+
+
+def nodes(breaks: Sequence[float], scales: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return nodes and weights [m] of Gauss-Legendre rules, for integrals over all numbers.
+
+    breaks: the places where a density has a kink, none of which lies inside a piece; scales: of the noises.
+    """
+    reach = _REACH * max(scales)
+    low, high = min(breaks) - reach, max(breaks) + reach
+    steps = int(np.ceil((high - low) / min(scales)))
+    edges = np.unique(np.concatenate([np.linspace(low, high, steps + 1), breaks]))
+    at, weight = np.polynomial.legendre.leggauss(_NODES)
+    half, middle = np.diff(edges) / 2, (edges[:-1] + edges[1:]) / 2
+    return (middle[:, None] + half[:, None] * at).ravel(), (half[:, None] * weight).ravel()

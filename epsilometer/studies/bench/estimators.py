@@ -1,0 +1,82 @@
+"""Estimators on the bench: functions from samples to a lower bound. Losses are in nats.
+
+A bound may be above the truth with probability at most ERROR. Our estimators use the lower end of a two-sided interval,
+so they are called with an alpha of twice that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from epsilometer.auditing.estimation.abstention import worst_output
+from epsilometer.auditing.estimation.coins import unit_loss
+from epsilometer.auditing.estimation.successes import estimate, loss_by_rates
+from epsilometer.core.component import find
+from epsilometer.core.errors import UserError
+from epsilometer.studies.bench.samples import Samples
+
+ERROR = 0.01
+
+Bound = Callable[[Samples, float, float], float]
+"""Takes samples, the probability with which the bound may be above the truth, and delta; returns a lower bound."""
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An estimator on the bench.
+
+    average: whether it bounds the loss that the best adversary's success rate shows, instead of the pure loss.
+    most:    the largest number of samples; with a delta, the one-run audit's time grows with their square.
+    """
+
+    name: str
+    bound: Bound
+    average: bool = False
+    most: int | None = None
+
+
+def success_rate(samples: Samples, error: float, delta: float) -> float:
+    """Return the audit's `loss`, from the share of right guesses (TeDA, eq. 11)."""
+    right = samples.right
+    return estimate(int(right.sum()), len(right), alpha=2 * error, delta=delta).loss
+
+
+def rates(samples: Samples, error: float, delta: float) -> float:
+    """Return the loss by the true and false positive rates of all guesses (Arcolezi and Gambs 2024)."""
+    positives, true = int(samples.first.sum()), int((samples.guess & samples.first).sum())
+    false = int(samples.guess.sum()) - true
+    return loss_by_rates(true, positives, false, len(samples.first) - positives, alpha=2 * error, delta=delta)
+
+
+def abstention(samples: Samples, error: float, delta: float) -> float:
+    """Return the audit's `worst_output`, from the most confident guesses."""
+    return worst_output(samples.right, np.abs(samples.loss), 2, 2 * error, delta=delta)
+
+
+def one_run(samples: Samples, error: float, delta: float) -> float:
+    """Return the one-run audit's loss, taking all runs as one run with a coin for each."""
+    return unit_loss(samples.right, np.abs(samples.loss), 2 * error, delta=delta).loss
+
+
+OURS = (
+    Estimator("success rate", success_rate, average=True),
+    Estimator("rates", rates),
+    Estimator("abstention", abstention),
+    Estimator("one run", one_run, most=10_000),
+)
+
+
+def own(file: Path) -> Estimator:
+    """Return a user's estimator: the function `bound(samples, error, delta)` of a Python file.
+
+    Raises UserError if there is no such file or function.
+    """
+    if not file.is_file():
+        raise UserError(
+            f"file {str(file)!r} not found; give a Python file with a function bound(samples, error, delta)", "EPS-A191"
+        )
+    return Estimator(file.stem, find("estimators", str(file), "bound"))

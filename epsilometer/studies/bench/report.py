@@ -1,0 +1,106 @@
+"""The truth bench as a page and a picture: estimators' bounds beside the truth. Losses are in nats."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from epsilometer.core import tables
+from epsilometer.report.export import markup
+from epsilometer.report.figures import COLOURS, INK, MUTED, SHAPES, Figure, specify
+from epsilometer.runtime.machine import hardware
+from epsilometer.studies.bench.estimators import ERROR, OURS
+
+_NAME = "truth"
+_BEYOND = 12.0  # nats, the picture's place for infinite values
+_LINEAR = 0.1  # nats, below which its axis is about linear
+_DRAWN = ("success rate", "abstention")
+
+
+def write(table: pl.DataFrame, path: Path) -> None:
+    """Write the page, and truth.svg beside it."""
+    most = max(table["samples"].to_list())
+    parts = [
+        "# The truth bench",
+        "Written by `epsilometer check estimators`; do not edit. Losses are in nats. `a (b)`: the median lower bound "
+        "over seeds, and the share of seeds whose bound is not above the truth, of which "
+        f"{1 - ERROR:.0%} are promised. *pure* is the largest loss of the pair, with a delta the least epsilon that "
+        "holds; *at 1 %* the best ln(TPR / FPR) at that false-positive rate; *guess* what the best adversary's success "
+        "rate shows; *exact* the exact loss's bracket of it; *ms* the time of all estimators. The success rate bounds "
+        "*guess*, the others *pure*.",
+        f"{time.strftime('%Y-%m-%d')}, {hardware().lstrip(', ')}.",
+        f"![Bounds beside the truth]({_NAME}.svg)",
+        "*Black ticks: the pure loss (at the right edge: infinite). Grey ticks: what the success rate can show. "
+        f"Points: median bounds from {most:,} samples; lines: from the least to the largest of the seeds.*",
+    ]
+    for (count,), part in table.group_by("samples", maintain_order=True):
+        seeds = part["seeds"][0]
+        parts += [f"## {count:,} samples, {seeds} seeds", markup(beside(part)).rstrip("\n"), pooled(part)]
+    tables.write_text("\n\n".join(parts) + "\n", path)
+    tables.write_text(figure(table.filter(samples=most)).svg, path.parent / f"{_NAME}.svg")
+
+
+def beside(part: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per mechanism, a column per estimator."""
+    rows = []
+    for (name,), lines in part.group_by("mechanism", maintain_order=True):
+        figures = lines.row(0, named=True)
+        exact = f"{figures['exact_low']:.4g} to {figures['exact_high']:.4g}"
+        row = {
+            "mechanism": name,
+            "pure": figures["pure"],
+            "at 1 %": figures["at_rate"],
+            "guess": figures["guess"],
+            "exact": exact,
+        }
+        said = {r["estimator"]: f"{r['bound']:.3f} ({r['coverage']:.3g})" for r in lines.to_dicts()}
+        rows.append(row | said | {"ms": 1000 * lines["seconds"].sum()})
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def pooled(part: pl.DataFrame) -> str:
+    """Count the bounds above the truth, over all mechanisms."""
+    counts = part.group_by("estimator", maintain_order=True).agg(pl.col("above").sum(), pl.col("seeds").sum())
+    said = (f"{name} {above} of {seeds:,}" for name, above, seeds in counts.iter_rows())
+    return f"Bounds above the truth, of all mechanisms: {', '.join(said)}."
+
+
+def figure(part: pl.DataFrame) -> Figure:
+    """Bounds at one number of samples, a line per mechanism."""
+    order = part["mechanism"].unique(maintain_order=True).to_list()
+    y = alt.Y("mechanism:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, grid=True))
+    scale = alt.Scale(type="symlog", constant=_LINEAR, domain=[0, _BEYOND], nice=False)
+    ticks = alt.Axis(values=[0, 0.05, 0.1, 0.2, 0.5, 1, 2, 4, 8], title="loss, nats", format="~g", grid=True)
+    truths = alt.Chart(alt.NamedData("truths")).mark_tick(thickness=2.5, size=11)
+    bounds = alt.Chart(alt.NamedData("bounds")).mark_point(filled=True, size=48, opacity=0.9)
+    names = [estimator.name for estimator in OURS if estimator.name in _DRAWN]
+    legend = alt.Legend(title=None, orient="top")
+    chart = alt.layer(
+        truths.encode(y=y, x=alt.X("loss:Q", scale=scale, axis=ticks), color=alt.Color("colour:N", scale=None)),
+        alt.Chart(alt.NamedData("bounds"))
+        .mark_rule()
+        .encode(y=y, x=alt.X("least:Q", scale=scale), x2="largest:Q", color=_by(alt.Color, names, COLOURS, legend)),
+        bounds.encode(
+            y=y,
+            x=alt.X("bound:Q", scale=scale),
+            color=_by(alt.Color, names, COLOURS, legend),
+            shape=_by(alt.Shape, names, SHAPES, legend),
+        ),
+    ).properties(width=640, height=alt.Step(14))
+    facts = part.unique("mechanism", maintain_order=True).with_columns(pl.col("pure").clip(upper_bound=_BEYOND))
+    lines = [
+        {"mechanism": row["mechanism"], "loss": min(row[kind], _BEYOND), "colour": colour}
+        for row in facts.to_dicts()
+        for kind, colour in (("guess", MUTED), ("pure", INK))
+    ]
+    bounds = part.filter(pl.col("estimator").is_in(names)).select("mechanism", "estimator", "bound", "least", "largest")
+    words = "Median lower bounds of the success rate and of abstention beside the true loss, a line a mechanism."
+    return Figure(_NAME, words, specify(alt.hconcat(chart), {"truths": lines, "bounds": bounds.to_dicts()}))
+
+
+def _by(channel: Any, names: list[str], values: tuple[str, ...], legend: alt.Legend) -> Any:
+    return channel("estimator:N", scale=alt.Scale(domain=names, range=list(values[: len(names)])), legend=legend)

@@ -1,0 +1,49 @@
+"""Samples of a mechanism of known loss: the input of every estimator on the bench."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.studies.bench.known import KnownMechanism
+
+DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Samples:
+    """n runs of a mechanism, each on one of two inputs by a fair coin.
+
+    first:   bool [n], whether the first input was used.
+    outputs: [n] or [n, d].
+    loss:    float [n], ln P(output | first) / P(output | other): the scores of the optimal adversary, rounded to
+             DIGITS. The last bits of a floating-point sum reveal its parts (Mironov 2012), and scores that differ only
+             in these bits would prove a loss that the mechanism on paper does not have.
+    guess:   bool [n], whether that adversary guesses the first input; by a coin where the loss is 0.
+    """
+
+    first: NDArray[np.bool_]
+    outputs: NDArray[Any]
+    loss: NDArray[np.float64]
+    guess: NDArray[np.bool_]
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Bool [n]: whether each guess of the optimal adversary is right."""
+        return self.guess == self.first
+
+
+def samples(mechanism: KnownMechanism, count: int, seed: int) -> Samples:
+    """Return `count` runs of a mechanism; its name, the count and the seed name the randomness."""
+    rng = np.random.default_rng([zlib.crc32(mechanism.name.encode()), count, seed])
+    first = rng.random(count) < 0.5
+    halves = [mechanism.draw(which, int(of.sum()), rng) for which, of in enumerate((first, ~first))]
+    outputs = np.empty((count, *halves[0].shape[1:]), halves[0].dtype)
+    outputs[first], outputs[~first] = halves
+    loss = np.round(mechanism.loss(outputs), DIGITS)
+    guess = np.where(loss == 0, rng.random(count) < 0.5, loss > 0)
+    return Samples(first, outputs, loss, guess)

@@ -1,1 +1,0 @@
-"""The study of texts: source identification among k texts, claims, and the quality of rewrites."""

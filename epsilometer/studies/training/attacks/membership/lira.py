@@ -1,0 +1,80 @@
+"""LiRA: the likelihood ratio of a model that was trained on the example to one that was not (Carlini, Chien, Nasr,
+Song, Terzis and Tramer, S&P 2022, arXiv:2112.03570).
+
+phi = ln(p / (1 - p)), where p is the probability of the label, is about normal over models. For each example, its mean
+and variance are estimated from the shadow models that were trained on it, and from those that were not:
+
+    online:  score = ln N(phi; m_in, v_in) - ln N(phi; m_out, v_out)
+    offline: score = (phi - m_out) / sqrt(v_out), monotone in the probability that a model without x has a smaller phi.
+
+With 64 shadows or more, each example has variances of its own. With fewer shadows these are too rough, and all examples
+share one variance inside and one outside: the sum of squared deviations from each example's own mean, over the degrees
+of freedom. The authors' code takes the deviation of all values together, which includes differences between the
+examples' means.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.studies.training.attacks.membership.shared.references import check_outside, references
+from epsilometer.studies.training.membership import Evidence, log_odds
+
+OWN_VARIANCES = 64  # with this many shadows or more, each example has variances of its own
+_LEAST = 1e-30  # lower limit of a variance
+
+
+@component
+class LiRA:
+    """The LiRA attack. online: whether shadows were trained on the asked examples, as with overlapping halves."""
+
+    online: bool = True
+
+    def check_references(self, members: NDArray[np.bool_]) -> None:
+        """Raises UserError for fewer than 2 shadows not trained on an example, or, if `online`, trained on it."""
+        check_outside(members, 2, "lira")
+        if self.online and int(members.sum(axis=0).min()) < 2:
+            raise UserError(
+                "lira needs 2 references trained on each example, but an example has fewer; train more references "
+                "(count), or set online: false",
+                "EPS-A012",
+            )
+
+    def score(self, evidence: Evidence) -> NDArray[np.float64]:
+        """Returns the scores (`MembershipAttack.score`). Raises UserError for too few shadows on either side."""
+        answers, trained = references(evidence, "lira")
+        questioned = evidence.asked
+        inside = trained[:, questioned]
+        self.check_references(inside)
+        phi = log_odds(answers, evidence.labels)[:, questioned]
+        own = log_odds(evidence.targets, evidence.labels)[:, questioned]
+        single = len(phi) < OWN_VARIANCES
+        mean, variance = moments(phi, ~inside, single)
+        if not self.online:
+            return (own - mean) / np.sqrt(variance)
+        return _log_density(own, *moments(phi, inside, single)) - _log_density(own, mean, variance)
+
+
+def moments(
+    phi: NDArray[np.float64], which: NDArray[np.bool_], single: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the means and variances [q] of phi [m, q] over the models in `which` [m, q], at least 2 for each example.
+
+    single: whether all examples share one variance.
+    """
+    counts = which.sum(axis=0)
+    mean = np.where(which, phi, 0).sum(axis=0) / counts
+    squares = np.where(which, phi - mean, 0) ** 2
+    own = squares.sum(axis=0) / (counts - 1)
+    variance = np.full(len(mean), squares.sum() / (counts - 1).sum()) if single else own
+    return mean, np.maximum(variance, _LEAST)
+
+
+def _log_density(
+    values: NDArray[np.float64], mean: NDArray[np.float64], variance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns the log-densities of normal laws at the values, without the constant."""
+    return -((values - mean) ** 2) / (2 * variance) - np.log(variance) / 2

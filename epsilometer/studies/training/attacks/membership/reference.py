@@ -1,0 +1,62 @@
+"""MIA-R: the rank of the target's loss among those of models that never saw the example (Ye, Maddi, Murakonda,
+Bindschaedler and Shokri, CCS 2022; ML Privacy Meter 1.0.1, "reference").
+
+An example's losses under reference models that were not trained on it are a sample of the losses of models that do not
+know it. For a false positive rate alpha, the example's threshold is the alpha-quantile of that sample, by linear
+interpolation between the ends m - 1e-4 and M + 1e-4, where m and M are the smallest and the largest loss of any
+example. The example is called a member at alpha if its loss under the target is below the threshold, so
+
+    score(x) = - the least alpha at which x is called a member.
+
+The library sweeps 100 values of alpha from 1e-5 to 1; the score covers all of them. With r references, the thresholds
+for alpha < 1 / (r + 1) lie between m and the example's smallest reference loss, so small false positive rates are
+extrapolated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveInt
+
+from epsilometer.core.component import component
+from epsilometer.studies.training.attacks.membership.shared.references import check_outside, references
+from epsilometer.studies.training.membership import Evidence, losses
+
+_MARGIN = 1e-4
+
+
+@component
+class Reference:
+    """The reference attack. models: the number of references not trained on the example; by default the paper's."""
+
+    models: PositiveInt = 10
+
+    def check_references(self, members: NDArray[np.bool_]) -> None:
+        """Raises UserError if fewer than `models` references were not trained on an example."""
+        check_outside(members, self.models, "reference")
+
+    def score(self, evidence: Evidence) -> NDArray[np.float64]:
+        """Returns the scores (`MembershipAttack.score`). Raises UserError for too few references."""
+        answers, trained = references(evidence, "reference")
+        questioned = evidence.asked
+        self.check_references(trained[:, questioned])
+        all_losses = losses(answers, evidence.labels)
+        outside = np.argsort(trained[:, questioned], axis=0, kind="stable")[: self.models]
+        sample = np.sort(np.take_along_axis(all_losses[:, questioned], outside, axis=0), axis=0).T  # [q, models]
+        own = losses(evidence.targets, evidence.labels)
+        low, high = float(all_losses.min()), float(all_losses.max())
+        return np.stack(
+            [
+                _ranks(of_target[questioned], sample, min(low, of_target.min()), max(high, of_target.max()))
+                for of_target in own
+            ]
+        )
+
+
+def _ranks(own: NDArray[np.float64], sample: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    """Returns minus the alphas whose quantiles are the examples' losses [q]; sample: [q, models], ascending."""
+    alphas = np.linspace(0, 1, sample.shape[1] + 2)
+    ends = [low - _MARGIN], [high + _MARGIN]
+    quantiles = (np.concatenate([ends[0], row, ends[1]]) for row in sample)
+    return -np.array([np.interp(x, row, alphas) for x, row in zip(own, quantiles, strict=True)])

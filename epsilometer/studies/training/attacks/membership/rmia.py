@@ -1,0 +1,120 @@
+"""RMIA, the offline form: the target's confidence in x compared with that in other examples, relative to models that
+never saw them (Zarifzadeh, Liu and Shokri, ICML 2024, arXiv:2312.03262).
+
+With p(x) the target's probability of the label of x, and z any other example,
+
+    ratio(x) = p(x) / [(1 + a) / 2 mean(x) + (1 - a) / 2],
+    score(x) = share of the z with ratio(x) / ratio(z) >= gamma,
+
+where mean(x) is the mean probability under the references that were not trained on x. The rest of the denominator
+estimates the probability under those that were: a = 1 if training on x changes nothing, and a is smaller if it raises
+the probability. a is chosen on the references alone, from 0, .1, ..., 1: each reference plays the target in turn, since
+its members are known, and the a with the largest mean area under their curves is used. The z are the other asked
+examples; the adversary does not know which of them are members.
+
+Everything is computed with logarithms. In contrast, ml_privacy_meter averages the non-zero products of probability and
+"was outside", so there a reference whose probability underflows counts as one that was trained on the example.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.stats import rankdata
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.studies.training.attacks.membership.shared.references import check_outside, references
+from epsilometer.studies.training.membership import Evidence, losses
+
+CHOICES = tuple(i / 10 for i in range(11))
+
+
+@component
+class RMIA:
+    """The RMIA attack. gamma: the factor by which x must exceed z; a: as above, None to choose it on the references."""
+
+    gamma: Annotated[float, Field(gt=0)] = 1.0
+    a: Annotated[float, Field(ge=0, le=1)] | None = None
+
+    def check_references(self, members: NDArray[np.bool_]) -> None:
+        """Raises UserError if every reference was trained on some example."""
+        check_outside(members, 1, "rmia")
+
+    def score(self, evidence: Evidence) -> NDArray[np.float64]:
+        """Returns the scores (`MembershipAttack.score`). Raises UserError for too few references or examples."""
+        answers, trained = references(evidence, "rmia")
+        questioned = evidence.asked
+        if len(questioned) < 2:
+            raise UserError(
+                f"rmia compares examples with each other and needs at least 2, got {len(questioned)}; give more "
+                "examples",
+                "EPS-A014",
+            )
+        self.check_references(trained[:, questioned])
+        log_p = -losses(answers, evidence.labels)
+        a = tuned(log_p, trained) if self.a is None else self.a
+        outside = log_mean(log_p[:, questioned], ~trained[:, questioned])
+        ratios = -losses(evidence.targets, evidence.labels)[:, questioned] - expected(outside, a)
+        return np.stack([shares(ratio, self.gamma) for ratio in ratios])
+
+
+def shares(ratios: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+    """Returns for each example the share of the others whose log-ratio its own [q] exceeds by ln gamma or more."""
+    bar = ratios - math.log(gamma)
+    below = np.searchsorted(np.sort(ratios), bar, side="right")
+    return (below - (ratios <= bar)) / (len(ratios) - 1)
+
+
+def expected(outside: NDArray[np.float64], a: float) -> NDArray[np.float64]:
+    """Returns the expected log-probabilities under a model that may have been trained on x or not.
+
+    outside: ln mean(x); a: as above.
+    """
+    share = np.array([(1 + a) / 2, (1 - a) / 2])
+    with np.errstate(divide="ignore"):
+        of_outside, of_rest = np.log(share)
+    return np.logaddexp(of_outside + outside, of_rest)
+
+
+def log_mean(log_p: NDArray[np.float64], which: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Returns the logarithm [n] of the mean probability, exp(log_p) [m, n], over the models in `which` [m, n]."""
+    total: NDArray[np.float64] = np.logaddexp.reduce(np.where(which, log_p, -np.inf), axis=0)
+    return total - np.log(which.sum(axis=0))
+
+
+def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
+    """Return the a for which the references [m, n] separate each other's members best; among equally good ones the
+    largest.
+
+    Raises UserError for a single reference, and if no reference has both members and others among the examples that
+    some other reference was not trained on.
+    """
+    areas = []
+    for model in range(len(log_p)):
+        others = np.arange(len(log_p)) != model
+        seen = ~trained[others]
+        covered = seen.any(axis=0)
+        inside = trained[model, covered]
+        if not covered.any() or inside.all() or not inside.any():
+            continue
+        outside = log_mean(log_p[others][:, covered], seen[:, covered])
+        areas.append([_area(log_p[model, covered] - expected(outside, a), inside) for a in CHOICES])
+    if not areas:
+        raise UserError(
+            "rmia needs references with different training sets to choose a; train more references, or set a",
+            "EPS-A015",
+        )
+    means = np.mean(areas, axis=0)
+    return CHOICES[int(np.flatnonzero(means >= means.max() - 1e-12)[-1])]
+
+
+def _area(scores: NDArray[np.float64], inside: NDArray[np.bool_]) -> float:
+    """Returns how often a member scores more than a non-member, with ties counting half."""
+    count = int(inside.sum())
+    ranks = rankdata(scores)[inside].sum() - count * (count + 1) / 2
+    return float(ranks / (count * (len(scores) - count)))

@@ -1,0 +1,88 @@
+"""Shadow models teach a classifier how a model answers on its own training texts (Shokri, Stronati, Song and Shmatikov,
+S&P 2017).
+
+Each shadow model is trained by the same recipe on texts whose membership the adversary knows, and so provides examples
+of "in" and "out": its probabilities of all k classes for a text of class c. For each class c, a network with one hidden
+layer of 64 units, as in the paper, learns to separate the two, and then classifies the target's answers:
+
+    score(x) = its log-odds of "in".
+
+The network sees ln(p / (1 - p)) of each class instead of p. A target is confident in nearly all of its training texts,
+and probabilities between .999 and 1 would all look alike to the network. It learns from equally many answers of both
+kinds, at most `answers` for each class.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveInt
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.studies.training.attacks.membership.shared.references import references
+from epsilometer.studies.training.membership import Evidence, log_odds
+
+HIDDEN = 64
+_FARTHEST = 50.0  # log-odds beyond this are not distinguished
+
+
+@component
+class Shadow:
+    """The shadow attack. answers: the most answers of shadow models that a class's network learns from."""
+
+    answers: PositiveInt = 10_000
+
+    def check_references(self, members: NDArray[np.bool_]) -> None:
+        """Accepts any references, since the attack also learns from examples that are not asked about."""
+
+    def score(self, evidence: Evidence) -> NDArray[np.float64]:
+        """Returns the scores (`MembershipAttack.score`). Raises UserError if a class lacks answers of either kind."""
+        answers, trained = references(evidence, "shadow")
+        scores = np.full((len(evidence.targets), len(evidence.asked)), np.nan)
+        rng = evidence.noise.generator(0)
+        for c in np.unique(evidence.labels[evidence.asked]):
+            rows = np.flatnonzero(evidence.labels == c)
+            places = np.flatnonzero(evidence.labels[evidence.asked] == c)
+            inside = trained[:, rows].ravel()
+            shown = features(answers[:, rows]).reshape(len(inside), -1)
+            learn = self._balanced(inside, int(c), rng)
+            target = features(evidence.targets[:, evidence.asked[places]])
+            scores[:, places] = _classified(shown[learn], inside[learn], target, int(rng.integers(2**31)))
+        return scores
+
+    def _balanced(self, inside: NDArray[np.bool_], c: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Returns the places of some answers of class c, as many inside as outside."""
+        kinds = [np.flatnonzero(inside), np.flatnonzero(~inside)]
+        count = min(self.answers // 2, *(len(kind) for kind in kinds))
+        if not count:
+            missing = "in" if len(kinds[1]) else "out of"
+            raise UserError(
+                f"shadow cannot learn class {c}: no reference has an example of it {missing} its training set; give "
+                "references on overlapping halves",
+                "EPS-A016",
+            )
+        return np.sort(np.concatenate([rng.choice(kind, count, replace=False) for kind in kinds]))
+
+
+def features(log_probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the log-odds [..., k] of each class."""
+    classes = range(log_probabilities.shape[-1])
+    each = [log_odds(log_probabilities, np.full(log_probabilities.shape[-2], c)) for c in classes]
+    return np.clip(np.stack(each, axis=-1), -_FARTHEST, _FARTHEST)
+
+
+def _classified(
+    shown: NDArray[np.float64], inside: NDArray[np.bool_], target: NDArray[np.float64], seed: int
+) -> NDArray[np.float64]:
+    """Return the log-odds [t, q] of "in" for the asked answers [t, q, k], by a network trained on shadow answers."""
+    from sklearn.neural_network import MLPClassifier  # loads slowly
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    network = MLPClassifier((HIDDEN,), alpha=1e-3, max_iter=40, n_iter_no_change=5, random_state=seed)
+    model = make_pipeline(StandardScaler(), network)
+    model.fit(shown, inside)
+    log_p = model.predict_log_proba(target.reshape(-1, target.shape[-1]))
+    odds: NDArray[np.float64] = (log_p[:, 1] - log_p[:, 0]).reshape(target.shape[:2])
+    return odds

@@ -1,0 +1,203 @@
+"""Identification of the source among k texts: the optimal adversary against one text's noisy gradient, by likelihood.
+
+A client sends the noisy gradient y of one text (in a batch of several, the adversary knows the others and subtracts
+them). The adversary knows k candidates, including the source, computes the gradient of each by the shared model, and
+names the one under which y is likeliest. If the source is uniform, no adversary is right more often (Neyman and
+Pearson). Labels are given, so all candidates have the same one.
+
+With v_x the clipped or scaled gradient of candidate x, t the source and n standard normal in R^d,
+
+    Gaussian:         y = v_t + s n,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
+    von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
+
+q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Either score depends on the noise only through its products with the
+candidates, p_x = <n, u_x>, which are jointly normal with the candidates' cosines as covariances, and |n|^2, whose part
+outside the candidates' span is chi-squared. So trials are drawn from the Gram matrix alone, k numbers for each, with
+exactly the same law as if all d numbers of the gradients had been noised. For draws by parts, the parts' scores are
+added.
+
+A score is the log-likelihood up to a term that is the same for all candidates. (A gradient of zero has a uniform draw,
+so its score is ln M(kappa); the other densities are divided by M(kappa).)
+
+The true success rate is known for k = 2: `auditing.claims.reconstruction_bounds.pair_success`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.von_mises_fisher import log_moment
+from epsilometer.studies.training.runs.directional import cosines as drawn_cosines
+from epsilometer.studies.training.runs.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise
+from epsilometer.studies.training.runs.sent import OnMean
+
+Array = NDArray[np.float64]
+BLOCK = 2048  # trials drawn at a time: a constant, since the numbers drawn depend on it
+
+_FEW = 32  # up to this many candidates, each trial has a Cholesky factor of its own
+_RIDGE = 1e-10  # added to squared unit lengths, so that a factor exists even for equal candidates
+_SAME = 1e-9  # relative squared distance below which gradients are the same in float32, even without noise
+
+
+@dataclass(frozen=True)
+class GradientPool:
+    """Lengths and angles of n gradients.
+
+    lengths: [n]; cosines: [n, n]; basis: [n, r], the coordinates of the unit gradients in their span.
+    size:    d, the dimension of the gradients.
+    """
+
+    lengths: Array
+    cosines: Array
+    basis: Array
+    size: int
+
+    @classmethod
+    def of(cls, gram: Array, size: int) -> GradientPool:
+        """Returns the pool for inner products [n, n], which rounding may have left indefinite; size: the dimension d.
+
+        Raises UserError if an inner product is not finite.
+        """
+        if not np.isfinite(gram).all():
+            raise UserError("the gradient of a text is not finite; check the model", "EPS-A019")
+        lengths = np.sqrt(gram.diagonal())
+        over = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        values, vectors = np.linalg.eigh(gram * np.outer(over, over))
+        keeps = values > 1e-9 * values[-1]
+        basis = vectors[:, keeps] * np.sqrt(values[keeps])
+        basis *= np.divide(1.0, rows := np.linalg.norm(basis, axis=1), out=np.zeros_like(rows), where=rows > 0)[:, None]
+        return cls(lengths, basis @ basis.T, basis, size)
+
+
+@component
+class Candidates:
+    """The optimal adversary among k texts.
+
+    sizes: the sizes k of candidate sets; trials: the number of trials of each size; pool: the number of texts, all of
+    one label, to draw from.
+    """
+
+    sizes: Annotated[tuple[Annotated[int, Field(ge=2, le=32767)], ...], Field(min_length=1)] = (2, 16, 1024)
+    trials: Annotated[int, Field(ge=1)] = 100_000
+    pool: Annotated[int, Field(ge=2)] = 1024
+
+    def log_likelihoods(
+        self,
+        pools: Sequence[GradientPool],
+        candidates: NDArray[np.integer],
+        target: NDArray[np.integer],
+        noises: Sequence[TrainingNoise],
+        generator: np.random.Generator,
+    ) -> Iterator[Array]:
+        """Yields for each noise the [n, k] log-likelihoods of what was sent under each candidate, up to a common term.
+
+        pools: one for the whole gradients, or one for each part if draws are by parts. candidates: [n, k], numbers of
+        texts in the pool; target: [n], the slot of the source. All noises share the same normal numbers, which take
+        most of the time; all other draws of a noise are independent of the other noises. Raises UserError for noise
+        whose likelihood is not a function of inner products.
+        """
+        projections = [_projections(pool, candidates, generator) for pool in pools]
+        for noise in noises:
+            own = copy.deepcopy(generator)
+            scores = [
+                _scores(pool, candidates, target, noise, projected=projection, generator=own)
+                for pool, projection in zip(pools, projections, strict=True)
+            ]
+            yield np.sum(scores, axis=0) if len(scores) > 1 else scores[0]
+
+
+def _scores(
+    pool: GradientPool,
+    candidates: NDArray[np.integer],
+    target: NDArray[np.integer],
+    noise: TrainingNoise,
+    *,
+    projected: tuple[Array, Array, int],
+    generator: np.random.Generator,
+) -> Array:
+    normal, square, rank = projected
+    rows = np.arange(len(target))
+    source = candidates[rows, target]
+    every = _every_text(pool, candidates)
+    cosine = pool.cosines[source] if every else pool.cosines[source[:, None], candidates]
+    if not isinstance(noise, DirectionalNoise):
+        lengths, deviation = noised(noise, pool.lengths)
+        of, own = lengths[None] if every else lengths[candidates], lengths[source][:, None]
+        if not deviation:
+            same = of**2 + own**2 - 2 * of * own * cosine < _SAME * np.maximum(own**2, 1e-30)
+            return np.where(same, 0.0, -np.inf)
+        scores = cosine  # becomes of * (own * cosine + deviation * normal - of / 2) / deviation^2, in place
+        scores *= own
+        scores += deviation * normal
+        scores -= of / 2
+        scores *= of / deviation**2
+        return scores
+    if rank < pool.size:
+        square = square + generator.chisquare(pool.size - rank, len(target))  # |n|^2
+    w = drawn_cosines(noise.kappa, pool.size, len(target), generator)
+    along = normal[rows, target]
+    rest = np.maximum(square - along**2, 1e-12 * square)  # rounding may make it negative
+    tangent = np.clip((normal - cosine * along[:, None]) / np.sqrt(rest)[:, None], -1, 1)
+    product = w[:, None] * cosine + np.sqrt((1 - w) * (1 + w))[:, None] * tangent
+    zero = pool.lengths[candidates] == 0
+    if zero.any():  # a gradient of zero has a uniform draw, as a candidate and as the source
+        uniform = zero[rows, target]
+        product[uniform] = (normal / np.sqrt(square)[:, None])[uniform]
+        return np.where(zero, log_moment(noise.kappa, pool.size), noise.kappa * product)
+    return noise.kappa * product
+
+
+def _every_text(pool: GradientPool, candidates: NDArray[np.integer]) -> bool:
+    """Returns whether all trials share one row of candidates (a stride of 0): all texts of the pool, in order."""
+    return candidates.strides[0] == 0 and np.array_equal(candidates[0], np.arange(len(pool.lengths)))
+
+
+def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
+    """Returns the lengths [n] of gradients as noise is added to them, and the noise's deviation on every number.
+
+    Raises UserError for noise that is not Gaussian.
+    """
+    if isinstance(noise, GaussianNoise):
+        return np.minimum(lengths, noise.clip), noise.sigma * noise.clip
+    if isinstance(noise, ScaledNoise):
+        whole = lengths + noise.gamma
+        return np.divide(lengths, whole, out=np.zeros_like(lengths), where=whole > 0), noise.sigma
+    if isinstance(noise, NoNoise):
+        return lengths if noise.clip is None else np.minimum(lengths, noise.clip), 0.0
+    if isinstance(noise, OnMean) and noise.law == "gaussian":
+        return lengths, noise.scale
+    raise UserError(
+        f"the likelihood under {type(noise).__name__} does not depend on inner products of gradients alone; leave "
+        "`candidates` out, or use gaussian, scaled or directional noise",
+        "EPS-A020",
+    )
+
+
+def _projections(
+    pool: GradientPool, candidates: NDArray[np.integer], generator: np.random.Generator
+) -> tuple[Array, Array, int]:
+    """Returns, for one standard normal vector per trial, its products [n, k] with the candidates' unit gradients.
+
+    Also returns the squared length [n] of its part in a subspace that contains these, and that subspace's dimension.
+    """
+    count, k = candidates.shape
+    if k > min(_FEW, pool.size):
+        draw = generator.standard_normal((count, pool.basis.shape[1]))
+        normal = draw @ pool.basis.T
+        if not _every_text(pool, candidates):
+            normal = np.take_along_axis(normal, candidates, 1)
+        return normal, np.einsum("ij,ij->i", draw, draw), pool.basis.shape[1]
+    ridge = np.where(pool.lengths[candidates] > 0, _RIDGE, 1.0)  # a gradient of zero has no direction
+    within = pool.cosines[candidates[:, :, None], candidates[:, None, :]] + np.eye(k) * ridge[:, None, :]
+    draw = generator.standard_normal((count, k))
+    factor = np.linalg.cholesky(within)
+    return np.einsum("nij,nj->ni", factor, draw), (draw**2).sum(1), k

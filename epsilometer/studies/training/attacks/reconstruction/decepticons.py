@@ -1,0 +1,94 @@
+"""Decepticons (Fowl et al. 2023): a malicious server sends out a model whose gradient reveals the texts.
+
+There are two variants.
+
+`published` is the attack with its authors' settings for these models; `shared.bins` describes the tags, the bins and
+how they are read. It does not know about clipping and noise. Under noise it keeps the rows with the smallest bias
+gradients, which are the emptiest ones, and its bins hold a vanishing part of the gradient's length. So its failure
+under any noise says little about noise.
+
+`aware` is the same threat with a server that knows the clipping length and the noise, as it does in private federated
+learning: `shared.gates` uses the whole clipped gradient for the part that is read, and `shared.superposition` reads it.
+It starts to fail only when the information in the release runs out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.studies.training.attacks.reconstruction.shared import bins, gates, superposition
+from epsilometer.studies.training.attacks.reconstruction.shared.attack import Knowledge, Prepared, Reconstruction
+from epsilometer.studies.training.runs.sent import Sent
+from epsilometer.studies.training.runs.shared_model import SharedModel
+
+SMOOTHING = 0.05  # added to the count of every word in public texts
+_UNUSED = re.compile(r"\[unused\d+\]")
+
+
+@component
+class Decepticons:
+    """The Decepticons attack.
+
+    variant: `published` or `aware`. batch: the most texts per client that the model of `aware` is built for; the fewer,
+    the better it separates them. Raises UserError for a batch below 1.
+    """
+
+    variant: Literal["published", "aware"] = "aware"
+    batch: int = 8
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise UserError(f"batch must be at least 1 text, got {self.batch}", "EPS-A021")
+
+    def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
+        """Returns the attack with its malicious model.
+
+        Raises UserError for a model without the layers that the attack needs, or if their gradients are not sent.
+        """
+        if self.variant == "published":
+            return bins.build(model, knowledge)
+        return Aware(gates.build(model, knowledge, self.batch), _prior(model, knowledge))
+
+
+@dataclass(frozen=True)
+class Aware:
+    """The prepared variant `aware`. prior: [vocabulary], ln of each word's share in public texts."""
+
+    gates: gates.Gates
+    prior: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def model(self) -> SharedModel:
+        """The malicious model."""
+        return self.gates.model
+
+    def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
+        """Returns the likeliest texts, in the order of the labels and lengths. Nothing is random."""
+        frame = self.model.framed([-1])
+        first, special = frame.index(-1), len(frame) - 1
+        lengths = tuple(length - special for length in sent.lengths)
+        rows = self.gates.rows(sent)[first : first + max(lengths)]
+        signs = tuple(-1 if label == 0 else 1 for label in sent.labels) or (0,) * len(lengths)
+        noise = self.gates.noise(sent)
+        words = superposition.read(
+            superposition.WordsRead(rows, self.gates.codes, self.prior, noise, lengths=lengths, signs=signs)
+        )
+        return Reconstruction(tuple(tuple(map(int, ids)) for ids in words), {"noise": noise})
+
+
+def _prior(model: SharedModel, knowledge: Knowledge) -> NDArray[np.float64]:
+    """Returns [vocabulary] ln of each word's share in public texts, smoothed; -inf for special and unused entries."""
+    counts = np.full(len(model.words), SMOOTHING)
+    for ids in model.encode(knowledge.public):
+        np.add.at(counts, ids, 1.0)
+    meaningless = {number for word, number in model.tokenizer.get_vocab().items() if _UNUSED.fullmatch(word)}
+    counts[sorted(model.special | meaningless)] = 0.0
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(counts / counts.sum()))

@@ -1,0 +1,254 @@
+"""The bins of Decepticons as published (Fowl et al. 2023), and how they are read.
+
+**The model.** Norms are neutral and attention passes nothing on, with one exception: the first dimensions of word and
+position vectors are emptied, and the first attention fills them, as every sentence's tag, with the next dimensions of
+the token that is most like position 0. In all first feed-forward layers every row is the same random probe, and the
+biases are minus the quantiles of the probe's values, so row r passes on a gradient only for tokens above quantile r.
+All second layers write next to nothing into the last dimension, through which the gradient comes back from the loss.
+
+**Reading.** The difference of two consecutive rows' gradients holds the tokens of one bin, and the difference of their
+bias gradients holds these tokens' weight. The quotient is the state of a token that is alone in its bin. Tags group the
+states into sentences of the given sizes (`grouping`). Within a sentence, states are assigned to positions by their
+correlation with the position vectors, which are then projected out. The rest is compared with the words that the
+embedding table's gradient shows (if it is sent), one for each state, unless some other word of the vocabulary fits far
+better.
+
+Settings are those of the authors' notebooks. BERT: probes times 1e8, so that GELU is a step; GPT-2: times 1e6. Known
+faults of the attack, not fixed here: bins begin at -10, which at such scales is a bin like others; if [CLS] is most
+like position 0, all texts have the same tag; neighbouring rows of two blocks differ although no token lies between
+them; if more rows differ than there are tokens, those with the smallest bias gradients are kept. Departures, without
+which nothing would be read: the last attention of a classifier spreads over all tokens (as the authors' does for masked
+language models), and bins lie in the blocks before it; a tag is limited to the size of one attention head.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import norm
+from torch import Tensor
+
+from epsilometer.core.errors import UserError
+from epsilometer.studies.training.attacks.reconstruction.shared.attack import Knowledge, Reconstruction
+from epsilometer.studies.training.attacks.reconstruction.shared.grouping import grouped
+from epsilometer.studies.training.attacks.reconstruction.shared.weights import ModelWeights, tensors_of
+from epsilometer.studies.training.runs.sent import Sent
+from epsilometer.studies.training.runs.shared_model import SharedModel
+
+SCALE = {"bert": 1e8, "gpt2": 1e6}  # scale of the probes, so that GELU is a step
+LET_THROUGH = {"bert": 1e-8, "gpt2": 1e-16}  # total weight that all units of a block write together
+FIRST_BIN = -10.0
+TAG = 32  # dimensions of a tag
+SKEW = 1e8  # skew of the first attention, towards position 0
+SPREAD = 10.0  # weight with which the last attention spreads
+STARTS = 40  # starts of k-means
+CUTOFF = 1.5  # a word counts as used if its embedding's log gradient norm is this many deviations above the mean
+VOCABULARY_WEIGHT = 0.25  # weight of a correlation with any word, relative to one with a word that counts as used
+DIFFERENT = 1e-6  # share of the largest bias gradient below which two rows differ only by rounding
+PUBLIC = 64  # public texts on which the probe's values are measured
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A malicious model and the reading of its gradient.
+
+    blocks: the number of blocks with bins; tag: the dimensions of a tag.
+    words:  [vocabulary, width], the word vectors that were sent out; places: [positions, width], the position vectors.
+    """
+
+    model: SharedModel
+    blocks: int
+    tag: int
+    words: NDArray[np.float32] = field(repr=False)
+    places: NDArray[np.float32] = field(repr=False)
+
+    def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
+        """Returns the texts of a batch, in the order of their lengths."""
+        states = self.states(sent)
+        sizes = list(sent.lengths)
+        tags = states[:, : self.tag]
+        spread = tags.std(0)
+        tags = (tags - tags.mean(0)) / np.where(spread > 0, spread, 1) if len(tags) else tags
+        groups = grouped(tags, sizes, STARTS, generator)
+        rest = slice(self.tag, states.shape[1] - 1)
+        placed = [self._in_place(states[groups == s][:, rest], length, rest) for s, length in enumerate(sizes)]
+        ids = self._named(placed, self._used(sent), rest)
+        return Reconstruction(
+            tuple(tuple(self.model.plain(row)) for row in ids),
+            {"states": float(len(states)), "tokens": float(sum(sizes))},
+        )
+
+    def states(self, sent: Sent) -> NDArray[np.float64]:
+        """Returns the [n, width] states in all bins that hold any, as the mean if they hold several.
+
+        There are at most as many states as tokens.
+        """
+        weights = ModelWeights(self.model)
+        tensors = tensors_of(self.model, torch.from_numpy(sent.update))
+        rows, biases = (
+            torch.cat([weights.read(tensors, role, block) for block in range(self.blocks)]).double().numpy()
+            for role in ("up.weight", "up.bias")
+        )
+        rows, biases = (np.concatenate([every[:-1] - every[1:], every[-1:]]) for every in (rows, biases))
+        different = np.flatnonzero(np.abs(biases) > DIFFERENT * np.abs(biases).max())
+        smallest = different[np.argsort(np.abs(biases[different]), kind="stable")][: sum(sent.lengths)]
+        return np.asarray(rows[smallest] / biases[smallest, None])
+
+    def _in_place(self, states: NDArray[np.float64], length: int, rest: slice) -> dict[int, NDArray[np.float64]]:
+        """Returns the states of one sentence by position, with the position's own vector projected out."""
+        if not len(states):
+            return {}
+        places = _normal(self.places[:length, rest].astype(np.float64))
+        likeness = np.abs(_normal(states) @ places.T)
+        rows, numbers = linear_sum_assignment(-likeness)
+        by_place = {}
+        for row, place in zip(rows, numbers, strict=True):
+            centred = states[row] - states[row].mean()
+            by_place[int(place)] = centred - (centred @ places[place]) * places[place]
+        return by_place
+
+    def _used(self, sent: Sent) -> NDArray[np.int64]:
+        """Returns the words whose embeddings have far larger gradients than others; none if the table is not sent."""
+        weights = ModelWeights(self.model)
+        if weights.name("word.weight") not in self.model.names:
+            return np.empty(0, np.int64)
+        table = weights.read(tensors_of(self.model, torch.from_numpy(sent.update)), "word.weight")
+        norms = table.double().norm(dim=1).numpy()
+        logs = np.log(np.maximum(norms, max(norms.max(), 1e-300) * 1e-12))
+        return np.flatnonzero(logs > logs.mean() + CUTOFF * logs.std())
+
+    def _named(
+        self, placed: list[dict[int, NDArray[np.float64]]], used: NDArray[np.int64], rest: slice
+    ) -> list[list[int]]:
+        """Returns the words of each sentence, in the order of their positions."""
+        every = [(s, place, state) for s, states in enumerate(placed) for place, state in sorted(states.items())]
+        ids: list[list[int]] = [[] for _ in placed]
+        if not every:
+            return ids
+        words = _normal(self.words[:, rest].astype(np.float64))
+        likeness = _normal(np.stack([state for _, _, state in every])) @ words.T
+        names = likeness.argmax(1)
+        if len(used):
+            bag = np.concatenate([used] * math.ceil(len(every) / len(used)))
+            rows, columns = linear_sum_assignment(-likeness[:, bag])
+            for row, word in zip(rows, bag[columns], strict=True):
+                if VOCABULARY_WEIGHT * likeness[row, names[row]] <= likeness[row, word]:
+                    names[row] = word
+        for (s, _, _), name in zip(every, names, strict=True):
+            ids[s].append(int(name))
+        return ids
+
+
+def build(model: SharedModel, knowledge: Knowledge) -> Bins:
+    """Returns the attack with the model to send out.
+
+    Raises UserError for a model without a block for bins, if the gradients to read are not sent, or without public
+    texts.
+    """
+    weights = ModelWeights(model)
+    spreads = model.objective != "causal"
+    blocks = weights.blocks - spreads
+    if blocks < 1:
+        raise UserError("bins need two blocks, but the model has one; use a model with at least 2 blocks", "EPS-A024")
+    if (name := weights.name("up.bias")) not in model.names:
+        raise UserError(
+            f"the attack needs the gradient of {name}, which is not sent; set tensors: all or without_embeddings",
+            "EPS-A025",
+        )
+    tag = min(TAG, weights.width // weights.heads // 2)
+    words, places = _emptied(weights, tag)
+    _pass_on(weights, tag, spreads=spreads)
+    probe = _probe(weights.width, tag, knowledge.generator)
+    ends = _quantiles(model, weights, knowledge, probe=probe, count=blocks * weights.units)
+    _imprint(weights, model, ends, probe)
+    return Bins(model.with_parameters(weights.changed), blocks, tag, words=words, places=places)
+
+
+def _emptied(weights: ModelWeights, tag: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Returns the word and position vectors to send out, with room for the tag."""
+    for role in ("word.weight", "position.weight"):
+        weights.get(role)[:, :tag] = 0.0
+    if weights.has("type.weight"):
+        weights.get("type.weight")[:, :tag] = 0.0
+    return weights.get("word.weight").numpy().copy(), weights.get("position.weight").numpy().copy()
+
+
+def _pass_on(weights: ModelWeights, tag: int, *, spreads: bool) -> None:
+    """Set neutral norms; the first attention writes tags, the others nothing, except the last one if it spreads."""
+    weights.neutral_norms()
+    identity = torch.eye(weights.width)
+    for block in range(weights.blocks):
+        for role in ("query", "key", "value", "mixed"):
+            weights.set(f"{role}.weight", 0.0, block)
+            weights.set(f"{role}.bias", 0.0, block)
+    query, value = torch.zeros(weights.width), torch.zeros(weights.width, weights.width)
+    query[tag : 2 * tag] = SKEW * weights.get("position.weight")[0, tag : 2 * tag]
+    value[:tag, tag : 2 * tag] = torch.eye(tag)
+    weights.set("query.bias", query)
+    weights.set("key.weight", identity)
+    weights.set("value.weight", value)
+    weights.set("mixed.weight", identity)
+    if spreads:
+        weights.set("value.weight", identity, weights.blocks - 1)
+        weights.set("mixed.weight", SPREAD * identity, weights.blocks - 1)
+
+
+def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
+    """Returns a random direction [width] of mean 0 that does not see tags or the last dimension."""
+    probe = np.zeros(width)
+    inner = generator.standard_normal(width - tag - 1)
+    inner -= inner.mean()
+    probe[tag:-1] = inner / np.linalg.norm(inner)
+    return torch.from_numpy(probe)
+
+
+def _quantiles(
+    model: SharedModel, weights: ModelWeights, knowledge: Knowledge, *, probe: Tensor, count: int
+) -> NDArray[np.float64]:
+    """Returns the bins' lower ends [count]: quantiles of a normal law with the probe's mean and deviation."""
+    texts = model.encode(list(knowledge.public[:PUBLIC]))
+    if not texts:
+        raise UserError(
+            "bins are measured on public texts, but none were given; give texts like the client's", "EPS-A026"
+        )
+    for block in range(weights.blocks):  # blocks write nothing while the probe's values are measured
+        weights.set("down.weight", 0.0, block)
+        weights.set("down.bias", 0.0, block)
+    values: list[Tensor] = []
+    network = model.with_parameters(weights.changed).network
+    name = weights.name("up.weight").removesuffix(".weight")
+    hook = network.get_submodule(name).register_forward_pre_hook(
+        lambda _, inputs: values.append(inputs[0].detach().cpu().double().reshape(-1, len(probe)) @ probe)
+    )
+    with torch.inference_mode():
+        for ids in texts:
+            network(input_ids=torch.tensor([ids], device=model.device))
+    hook.remove()
+    measured = torch.cat(values)
+    ends = norm.ppf(np.arange(1, count) / count, float(measured.mean()), float(measured.std()))
+    return np.concatenate([[FIRST_BIN], ends])
+
+
+def _imprint(weights: ModelWeights, model: SharedModel, ends: NDArray[np.float64], probe: Tensor) -> None:
+    """Set the feed-forward layers of all blocks with bins: the probe times SCALE, minus the ends times SCALE."""
+    scale, through = SCALE[model.architecture], LET_THROUGH[model.architecture]
+    for block in range(weights.blocks):
+        first = block * weights.units
+        own = first < len(ends)
+        weights.set("up.weight", (scale if own else 0.0) * probe.expand(weights.units, -1), block)
+        weights.set("up.bias", torch.from_numpy(-scale * ends[first : first + weights.units]) if own else 0.0, block)
+        down = torch.zeros(weights.width, weights.units)
+        down[-1] = through / weights.units if own else 0.0
+        weights.set("down.weight", down, block)
+        weights.set("down.bias", 0.0, block)
+
+
+def _normal(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the rows minus their means, at length 1, so that products are correlations."""
+    centred = rows - rows.mean(1, keepdims=True)
+    return np.asarray(centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-300))

@@ -1,0 +1,285 @@
+"""A model whose clipped gradient is the text: the malicious parameters of Decepticons' variant `aware`.
+
+Decepticons (Fowl et al. 2023) imprints bins: feed-forward rows that open one after another as a projection of the
+token grows, so that a token is a difference of rows. Under noise this wastes nearly all of the gradient: a token is
+spread over half of the rows but read from two, and after clipping the bins hold a billionth of the length. A server
+that knows the clipping length C and the noise can set the same layers so that the whole length is used for the part
+that it reads:
+
+- **Words are codewords**: row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
+  such vectors in 340 dimensions are nearly orthogonal.
+- **Positions are encoded, and have gates.** A position is a point on a circle, and unit (p, i) of the feed-forward
+  layers is open only at position p: its input is K (cos(angle between the token's position and p) - 1), which is 0
+  there and below -50 elsewhere. The gradient of its weight row is the token's state itself, so there is nothing to
+  subtract and no order to recover.
+- **Tags by the sentence's mean** control the gates, too. Uniform attention projects the mean of the codewords (in
+  GPT-2, which does not see later tokens, of the first EARLY ones) on k random directions, and unit (p, i) is open only
+  if projection i is above its upper quantile on public texts. So the k rows of a position hold different sums of the
+  sentences' words, by the same choice at all positions (GPT-2: from EARLY - 1 on). `superposition` separates them.
+- **The length is steered.** A norm before the gates multiplies by GAIN, and the gates' weights divide by it. This
+  changes no activation but makes the gradients of all other tensors negligible: all but a thousandth of the clipped
+  gradient's squared length lies in the rows that are read.
+- **A classifier's last attention spreads** uniformly to all tokens; otherwise only the first token (GPT-2: the last)
+  would have a gradient.
+
+Thresholds are weights on a constant dimension, not biases, so that the norms' scale, which differs by text, cancels.
+
+The capacity: a text of n tokens sends each token with length C/sqrt(n), as one of V nearly orthogonal signals in noise
+sigma C. Orthogonal signals are distinguished reliably once 1/(2 n sigma^2) > ln V, that is n ln V < 1/(2 sigma^2),
+which is the most that any attack could learn from this release. Only knowledge of language does better.
+
+Special tokens keep their gates closed. `masked` and `causal` give half of the predicted probability to a set of rare
+vocabulary entries, so that every token has a gradient of the same sign. Under `causal` a token before a rare one has
+the other sign and is lost, and the last token has no gradient, since nothing is predicted after it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.studies.training.attacks.reconstruction.shared.attack import Knowledge
+from epsilometer.studies.training.attacks.reconstruction.shared.weights import ModelWeights, tensors_of
+from epsilometer.studies.training.runs.sent import Sent
+from epsilometer.studies.training.runs.shared_model import SharedModel
+
+GAIN = 1e7  # gain of the norm before the gates
+LIFT = 1e-3  # from a gate to the dimension that the loss reads, in units of the state to which it is added
+SHUT = 50.0  # the input of a shut gate is at least this far below 0
+STEEP = 8.0  # a gate's input for a tag of one standard deviation
+TAG = 0.3  # that standard deviation, relative to codewords of +-1
+OPEN = 0.3  # share of public texts for which a tag opens its gate
+EARLY = 3  # tokens whose mean gives the tags in GPT-2
+RARE = 64  # rare vocabulary entries that get probability under the objectives of language models
+PUBLIC = 256  # public texts that set the thresholds
+
+WRITTEN, READ = 0, 1  # dimensions that gates write, and that the loss reads
+CONSTANT, POSITION, FLAG, TAGS = slice(2, 4), slice(4, 8), slice(8, 10), 10
+
+
+@dataclass(frozen=True)
+class Gates:
+    """A malicious model and the reading of its gradient.
+
+    codes: float32 [vocabulary, D], +-1. tags: k, the number of gates of each position.
+    """
+
+    model: SharedModel
+    codes: NDArray[np.float32] = field(repr=False)
+    tags: int
+
+    def rows(self, sent: Sent) -> NDArray[np.float32]:
+        """Returns [positions, k, D]: the rows of each position's gates in the sum of the texts' gradients."""
+        weights = ModelWeights(self.model)
+        tensors = tensors_of(self.model, torch.from_numpy(sent.update))
+        rows = np.concatenate([weights.read(tensors, "up.weight", b).numpy() for b in range(weights.blocks - 1)])
+        start, width = TAGS + self.tags, self.codes.shape[1]
+        longest = max(sent.lengths)
+        read = rows[: longest * self.tags, start : start + width].reshape(longest, self.tags, width)
+        return np.ascontiguousarray(read) * np.float32(sent.texts)
+
+    def noise(self, sent: Sent) -> float:
+        """Returns the noise's standard deviation in one number of that sum, measured on numbers without any signal.
+
+        No gradient reaches the last block's queries, since its keys are zero. So the kind of noise need not be known;
+        from 10,000 numbers the result is right to within 3 %.
+        """
+        weights = ModelWeights(self.model)
+        tensors = tensors_of(self.model, torch.from_numpy(sent.update))
+        empty = weights.read(tensors, "query.weight", weights.blocks - 1)
+        return float(empty.std()) * sent.texts
+
+
+def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
+    """Returns the model to send to clients with at most `batch` texts.
+
+    Raises UserError, naming what is missing, for a model of one block or with too few units or dimensions, if the
+    gradients to read are not sent, and without public texts.
+    """
+    weights = ModelWeights(model)
+    tags = _tags(model, weights, batch)
+    if (name := weights.name("up.weight")) not in model.names:
+        raise UserError(
+            f"the attack needs the gradient of {name}, which is not sent; set tensors: all or without_embeddings",
+            "EPS-A027",
+        )
+    dimensions = (weights.width - TAGS - tags) // 2 * 2
+    if dimensions < 8:
+        raise UserError(
+            f"a width of {weights.width} is too small for {tags} tags, a position and words; use a wider model, or a "
+            "smaller batch",
+            "EPS-A028",
+        )
+    codes = _codes(len(model.words), dimensions, knowledge.generator)
+    weights.neutral()
+    _embed(weights, model, codes, tags)
+    projection, thresholds = _tagging(model, knowledge, codes, tags)
+    if tags > 1:
+        _tag(weights, projection, causal=model.architecture == "gpt2")
+    # BERT adds the gates' output to the state after its multiplication by GAIN, GPT-2 to the state before the norm.
+    _open(weights, model.longest, thresholds, lift=LIFT * (GAIN if model.architecture == "bert" else 1.0))
+    _aim(weights, model)
+    return Gates(model.with_parameters(weights.changed), codes, tags)
+
+
+def _tags(model: SharedModel, weights: ModelWeights, batch: int) -> int:
+    """Returns the number of gates of a position: three for each text of a batch if there is room; one for one text."""
+    if weights.blocks < 2:
+        raise UserError(
+            "the attack needs a block after the feed-forward layers that it reads, but the model has one block; use a "
+            "model with at least 2 blocks",
+            "EPS-A029",
+        )
+    rows = (weights.blocks - 1) * weights.units
+    if rows < model.longest:
+        raise UserError(
+            f"texts of {model.longest} tokens need as many feed-forward units before the last block, but the model has "
+            f"{rows}; truncate texts (longest), or use a larger model",
+            "EPS-A030",
+        )
+    return 1 if batch == 1 else min(3 * batch, rows // model.longest)
+
+
+def _codes(count: int, dimensions: int, generator: np.random.Generator) -> NDArray[np.float32]:
+    """Returns random vectors [count, dimensions] with as many +1 as -1, so that all have the same norm and mean."""
+    half = np.repeat(np.array([1, -1], np.int8), dimensions // 2)
+    return generator.permuted(np.broadcast_to(half, (count, dimensions)), axis=1).astype(np.float32)
+
+
+def _embed(weights: ModelWeights, model: SharedModel, codes: NDArray[np.float32], tags: int) -> None:
+    """Set the word table to codewords, and the position table to a constant, the point on the circle, and a flag.
+
+    The flag marks the first EARLY positions.
+    """
+    words = torch.zeros(len(codes), weights.width)
+    words[:, TAGS + tags : TAGS + tags + codes.shape[1]] = torch.from_numpy(codes)
+    special = torch.tensor(sorted(model.special), dtype=torch.long)
+    words[special, CONSTANT] = torch.tensor([2.0, -2.0])  # beyond every gate's threshold
+    weights.set("word.weight", words)
+    number = torch.arange(weights.positions, dtype=torch.float64)
+    angle = 2 * math.pi * number / model.longest
+    places = torch.zeros(weights.positions, weights.width)
+    places[:, CONSTANT] = torch.tensor([1.0, -1.0])
+    places[:, POSITION] = _circle(angle)
+    sign = torch.where(number < EARLY, 1.0, -1.0)
+    places[:, FLAG] = torch.stack([sign, -sign], 1).float()
+    weights.set("position.weight", places)
+
+
+def _circle(angle: torch.Tensor) -> torch.Tensor:
+    """Returns points [n, 4] of equal length and mean 0 whose inner products are twice the cosine of their angle."""
+    return torch.stack([angle.cos(), angle.sin(), -angle.cos(), -angle.sin()], 1).float()
+
+
+def _tagging(
+    model: SharedModel, knowledge: Knowledge, codes: NDArray[np.float32], tags: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Returns the projection [k, D] from a mean of codewords to tags, and the thresholds [k] of their gates.
+
+    Special tokens do not contribute, tags sum to 0, and on public texts they have standard deviation TAG.
+    """
+    if tags == 1:
+        return np.zeros((1, codes.shape[1]), np.float32), np.zeros(1, np.float32)
+    projection = knowledge.generator.standard_normal((tags, codes.shape[1]))
+    basis, _ = np.linalg.qr(codes[sorted(model.special)].T.astype(np.float64))
+    projection -= projection @ basis @ basis.T
+    projection -= projection.mean(0)
+    early = EARLY if model.architecture == "gpt2" else None
+    texts = list(knowledge.public[:PUBLIC])
+    if not texts:
+        raise UserError("tags are set by public texts, but none were given; give texts like the client's", "EPS-A031")
+    means = np.stack([codes[ids[:early]].mean(0) for ids in model.encode(texts)])
+    values = means @ projection.T
+    scale = TAG / values.std()
+    return (projection * scale).astype(np.float32), np.quantile(values * scale, 1 - OPEN, axis=0).astype(np.float32)
+
+
+def _tag(weights: ModelWeights, projection: NDArray[np.float32], *, causal: bool) -> None:
+    """Make the first attention write the mean codeword's projections to every token; causal: of the first tokens'."""
+    tags, dimensions = projection.shape
+    value, mixed = torch.zeros(weights.width, weights.width), torch.zeros(weights.width, weights.width)
+    value[:tags, TAGS + tags : TAGS + tags + dimensions] = torch.from_numpy(projection)
+    mixed[range(TAGS, TAGS + tags), range(tags)] = 1.0
+    weights.set("value.weight", value)
+    weights.set("mixed.weight", mixed)
+    if causal:
+        width = weights.width // weights.heads
+        key, query = torch.zeros(weights.width, weights.width), torch.zeros(weights.width)
+        key[::width, FLAG] = torch.tensor([1.0, -1.0])
+        query[::width] = 4 * SHUT * math.sqrt(width)
+        weights.set("key.weight", key)
+        weights.set("query.bias", query)
+
+
+def _open(weights: ModelWeights, positions: int, thresholds: NDArray[np.float32], *, lift: float) -> None:
+    """Set the gates: unit (p, i) is row p k + i of the feed-forward layers, counted through all blocks."""
+    tags = len(thresholds)
+    angle = 2 * math.pi * torch.arange(positions, dtype=torch.float64) / positions
+    narrow = SHUT / max(1 - math.cos(2 * math.pi / max(positions, 2)), 1e-9) + 4 * STEEP
+    gates = torch.zeros(positions, tags, weights.width)
+    gates[:, :, POSITION] = narrow / 2 * _circle(angle)[:, None]
+    level = torch.full((tags,), narrow)
+    if tags > 1:
+        gates[:, range(tags), range(TAGS, TAGS + tags)] = STEEP / TAG
+        level += STEEP / TAG * torch.from_numpy(thresholds)
+    gates[:, :, CONSTANT] = torch.stack([-level, level], 1) / 2
+    every = gates.reshape(-1, weights.width) / GAIN
+    for block, part in enumerate(every.split(weights.units)):
+        up, down = torch.zeros(weights.units, weights.width), torch.zeros(weights.width, weights.units)
+        up[: len(part)] = part
+        down[WRITTEN, : len(part)] = lift
+        weights.set("before_up.weight", GAIN, block)
+        weights.set("up.weight", up, block)
+        weights.set("down.weight", down, block)
+
+
+def _aim(weights: ModelWeights, model: SharedModel) -> None:
+    """Make the loss depend, to first order, only on the output of the gates."""
+    last = weights.blocks - 1
+    written = WRITTEN
+    if model.objective != "causal":
+        value, mixed = torch.zeros(weights.width, weights.width), torch.zeros(weights.width, weights.width)
+        value[0, WRITTEN], mixed[READ, 0] = 1.0, 1.0
+        weights.set("value.weight", value, last)
+        weights.set("mixed.weight", mixed, last)
+        written = READ
+    if model.objective == "classification":
+        _aim_classifier(weights, written)
+    else:
+        _aim_vocabulary(weights, written, masked=model.objective == "masked")
+
+
+def _aim_classifier(weights: ModelWeights, written: int) -> None:
+    """Set the first class's logit to the gates' output, the others to 0: only that class has a negative gradient."""
+    if weights.has("classifier.weight"):
+        weights.get("bert.pooler.dense.weight")[0, written] = 1.0
+        weights.get("classifier.weight")[0, 0] = 1.0
+    else:
+        weights.get("score.weight")[0, written] = 1.0
+
+
+def _aim_vocabulary(weights: ModelWeights, written: int, *, masked: bool) -> None:
+    """Give half of the predicted probability to the last entries of the vocabulary, depending on the gates' output."""
+    words = weights.get("word.weight")
+    rare = min(RARE, len(words) // 4)
+    odds = math.log((len(words) - rare) / rare)
+    words[-rare:, written] = 1.0
+    if not masked:
+        norm = weights.get("transformer.ln_f.weight")
+        norm.fill_(0.0)
+        norm[written] = 1.0
+        weights.get("transformer.ln_f.bias")[written] = odds
+        return
+    transform = "cls.predictions.transform"
+    weights.get(f"{transform}.dense.weight")[written, written] = 1.0
+    weights.get(f"{transform}.dense.bias").copy_(torch.tensor([0.0, 2.0]).repeat(weights.width)[: weights.width])
+    weights.get(f"{transform}.dense.bias")[written] = 0.0
+    norm = weights.get(f"{transform}.LayerNorm.weight")
+    norm.fill_(0.0)
+    norm[written] = 1.0
+    weights.get("cls.predictions.bias")[-rare:] = odds + 1.0  # the output is about -1 after the norm

@@ -1,0 +1,27 @@
+"""How many tokens the models of this study read, in forward passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from epsilometer.core.study import ModelUse
+from epsilometer.studies.training.params import HEAD, TrainingParams
+
+TRAINED = 3  # times the operations of a forward pass
+
+
+def uses(params: TrainingParams) -> Iterator[ModelUse]:
+    """The features of cells with a number of texts, and the trainings of more than a head."""
+    for name, entry in params.features.items():
+        texts = [cell.texts for cell in params.private_training.values() if cell.features == name]
+        if entry.what == "states" and entry.model in _models(params) and all(texts) and texts:  # ids need no model
+            yield ModelUse(f"features {name}", entry.model, max(filter(None, texts)) * entry.length)
+    for name, trained in params.private_training.items():
+        entry = params.features[trained.features]
+        if trained.trains != HEAD and trained.texts and entry.model in _models(params):
+            passes = trained.passes * trained.seeds * len(trained.steps)
+            yield ModelUse(f"private_training {name}", entry.model, TRAINED * trained.texts * entry.length * passes)
+
+
+def _models(params: TrainingParams) -> set[str]:
+    return {f"data/models/{name}" for name in params.models}

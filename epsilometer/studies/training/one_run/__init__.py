@@ -1,0 +1,1 @@
+"""Many guesses from one run of a training."""

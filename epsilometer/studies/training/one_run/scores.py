@@ -1,0 +1,245 @@
+"""The bounds that scores of canaries prove about any training loop: `epsilometer.one_run`. Losses are in nats.
+
+Before the training, a fair coin for each canary decides whether it takes part (or which of its two versions does).
+Afterwards every canary gets a score from the training's output; a larger score means that the canary looks more as
+if it took part. The adversary guesses "in" for the r / 2 canaries with the highest scores and "out" for the r / 2 with
+the lowest, and abstains on the others.
+
+r is fixed beforehand; otherwise r is all canaries, half of them, a quarter and so on, each at a share of alpha
+(Bonferroni), and the best counts. Ties are broken by a separate random stream, never by who was in. Each of these
+bounds is proved at confidence 1 - alpha / 2:
+
+- `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), whatever the mechanism is;
+- `f-dp`: the same by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), whatever the mechanism is; by far the larger of the
+  two for a delta near 1 / canaries;
+- `gaussian`: the epsilon at delta of the strongest Gaussian mechanism whose whole curve is refuted. It is larger, but
+  holds only if the mechanism's curve is a Gaussian's. A sampled training's is not, unless it has very many steps.
+
+A claim is tested by its whole curve, which refutes more than any bound on an epsilon at one delta.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.stats import binomtest
+
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, verdict
+from epsilometer.auditing.estimation import coins as steinke
+from epsilometer.auditing.estimation.abstention import halves
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.latents.shared.noise import gaussian_log_delta
+from epsilometer.runtime.progress import note
+from epsilometer.studies.training.one_run import fdp
+
+STEINKE, FDP, GAUSSIAN = "steinke", "f-dp", "gaussian"
+BOUNDS = {
+    "method": pl.String,  # steinke, f-dp, or the assumed family of curves
+    "canaries": pl.Int64,
+    "guesses": pl.Int64,  # null if several numbers of guesses are tried
+    "right": pl.Int64,  # of these guesses
+    "lower": pl.Float64,  # epsilon at delta, nats, at confidence 1 - alpha / 2; 0 means no evidence
+    "ceiling": pl.Float64,  # the lower bound if every guess of this many canaries is right
+    "delta": pl.Float64,
+    "p_value": pl.Float64,  # of the claimed curve; null without a claim
+    "verdict": pl.String,  # on the claim
+}
+_UNFAIR = 1e-6  # a share of included canaries that fair coins give less often than this is taken for a mistake
+_ERROR = 1e-3  # relative error of a bound, downwards
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Settings for judging guesses. Raises UserError for a delta or alpha outside its range.
+
+    delta:   the delta of the bounds to prove.
+    alpha:   the error of each bound, two-sided.
+    guesses: their number if it is fixed beforehand; None tries several.
+    tests:   the number of tests of claims, among which alpha is divided.
+    """
+
+    delta: float
+    alpha: float = 0.01
+    guesses: int | None = None
+    tests: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.delta < 1:
+            raise UserError(f"delta must be in [0, 1), got {self.delta}", "EPS-A134")
+        if not 0 < self.alpha < 1:
+            raise UserError(f"alpha must be in (0, 1), got {self.alpha}", "EPS-A135")
+
+    def sizes(self, canaries: int) -> list[int]:
+        """Return the numbers of guesses to try."""
+        return halves(canaries) if self.guesses is None else [self.guesses]
+
+    def level(self, counts: fdp.Counts) -> float:
+        """Return the error allowed for each number of guesses."""
+        return self.alpha / 2 / len(counts.pairs)
+
+
+def one_run(
+    included: ArrayLike,
+    excluded: ArrayLike,
+    delta: float,
+    *,
+    guesses: int | None = None,
+    claim: Sequence[tuple[float, float]] | None = None,
+    alpha: float = 0.01,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Return the bounds that canaries prove on the epsilon of one example: a table with a row per method (`BOUNDS`).
+
+    A lower bound of 0 means no evidence; it never means private.
+
+    included, excluded: the scores of the canaries that took part, and of the others; larger where a canary looks more
+    as if it took part: minus its loss, or its gradient's inner product with what was released. Each canary took part by
+    a fair coin of its own (not exactly half of them), and the scores come from the training's output alone.
+    delta: the delta of the bounds. guesses: how many to make, fixed before the scores were seen; otherwise several
+    numbers are tried and the best counts, at the price of a correction. claim: pairs (epsilon, delta) that are claimed
+    together, from an accountant. alpha: every lower bound holds with probability 1 - alpha / 2. seed: breaks ties.
+
+    Raises UserError for scores that are not numbers, and for a share of included canaries that fair coins do not give
+    (once in a million fair runs).
+    """
+    right = ordered(included, excluded, seed)
+    if len(right) > 1 and len(np.unique(np.concatenate([included, excluded]))) == 1:
+        raise UserError(
+            "all canaries have the same score, which does not depend on inclusion; pass a score of each canary under "
+            "the trained model, such as minus its loss",
+            "EPS-A136",
+        )
+    if guesses is not None and not 1 <= guesses <= len(right):
+        raise UserError(f"guesses must be from 1 to the number of canaries, {len(right)}, got {guesses}", "EPS-A137")
+    judging = Judging(delta, alpha, guesses)
+    if delta and delta >= (level := alpha / 2 / len(judging.sizes(len(right)))):
+        note(
+            f"delta {delta:g} is not below the error of each number of guesses, {level:.2g}, so no epsilon can be "
+            "proved at this delta; fix the number of guesses, or set a larger alpha"
+        )
+    claimed = None if claim is None else fdp.Profile([pair[0] for pair in claim], [pair[1] for pair in claim])
+    return pl.DataFrame(judged(right, judging, GAUSSIANS, claimed), schema=BOUNDS, orient="row")
+
+
+def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[np.bool_]:
+    """Return [canaries], whether each guess is right, in the order highest score, lowest, second highest and so on.
+
+    included, excluded, seed: as in `one_run`, which also lists the errors.
+    """
+    of = [_checked(included, "included"), _checked(excluded, "excluded")]
+    if not len(of[0]) + len(of[1]):
+        raise UserError("no canaries were given; pass the scores of included and of excluded canaries", "EPS-A138")
+    share = binomtest(len(of[0]), len(of[0]) + len(of[1])).pvalue
+    if share < _UNFAIR:
+        raise UserError(
+            f"{len(of[0])} canaries were included and {len(of[1])} excluded, which is very unlikely for fair coins; "
+            "include each with probability 1/2, and pass the scores of all",
+            "EPS-A139",
+        )
+    scores, coins = np.concatenate(of), np.repeat([True, False], [len(of[0]), len(of[1])])
+    ties = Noise.named(1, seed, "one run", "ties").generator(0).permutation(len(scores))
+    coins = coins[np.lexsort((ties, -scores))]
+    right = np.empty(len(coins), bool)
+    half = (len(coins) + 1) // 2
+    right[::2], right[1::2] = coins[:half], ~coins[half:][::-1]
+    if binomtest(int(right.sum()), len(right), alternative="less").pvalue < _UNFAIR:
+        note(
+            "included canaries score lower than excluded ones; pass scores that are larger for included canaries, "
+            "such as minus the loss"
+        )
+    return right
+
+
+def _checked(scores: ArrayLike, name: str) -> NDArray[np.float64]:
+    numbers = np.asarray(scores, np.float64)
+    if numbers.ndim != 1 or np.isnan(numbers).any():
+        raise UserError(f"{name} must be a list of numbers without NaN, one per canary", "EPS-A140")
+    return numbers
+
+
+def judged(
+    right: NDArray[np.bool_], judging: Judging, family: Family | None = None, claim: fdp.Profile | None = None
+) -> list[dict[str, Any]]:
+    """Return a row (`BOUNDS`) for each method.
+
+    right: as returned by `ordered`; family: the curves that the last method assumes; claim: the curve to test.
+    """
+    sizes = judging.sizes(len(right))
+    successes = np.cumsum(right)
+    reached = [(int(successes[r - 1]), r) for r in sizes]
+    every = [(r, r) for r in sizes]
+    methods: dict[str, Callable[[fdp.Counts, Judging], float]] = {STEINKE: _by_steinke, FDP: _by_fdp}
+    if family is not None and judging.delta:
+        methods[family.name] = family.prove
+    p, word = _tested(fdp.Counts(reached, len(right)), fdp.Counts(every, len(right)), claim, judging)
+    return [
+        {
+            "method": name,
+            "canaries": len(right),
+            "guesses": None if judging.guesses is None else sizes[0],
+            "right": None if judging.guesses is None else reached[0][0],
+            "lower": prove(fdp.Counts(reached, len(right)), judging),
+            "ceiling": prove(fdp.Counts(every, len(right)), judging),
+            "delta": judging.delta,
+            "p_value": p,
+            "verdict": word,
+        }
+        for name, prove in methods.items()
+    ]
+
+
+def _tested(
+    reached: fdp.Counts, every: fdp.Counts, claim: fdp.Profile | None, judging: Judging
+) -> tuple[float | None, str]:
+    """Return the p-value of a claimed curve and the verdict on it. every: the counts if all guesses were right."""
+    if claim is None:
+        return None, NO_CLAIM
+    p, smallest = (min(1.0, len(of.pairs) * fdp.p_value(of, claim)) for of in (reached, every))
+    return p, verdict(p, judging.alpha / judging.tests, smallest)
+
+
+def _by_steinke(counts: fdp.Counts, judging: Judging) -> float:
+    level, delta = judging.level(counts), judging.delta
+    return max(steinke.proved(v, r, counts.coins, delta=delta, level=level) for v, r in counts.pairs)
+
+
+def _by_fdp(counts: fdp.Counts, judging: Judging) -> float:
+    return fdp.proved(counts, fdp.at_delta(judging.delta), level=judging.level(counts), error=_ERROR)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Curves by strength; the mechanism's curve is assumed to be one of them.
+
+    profile: from a strength > 0 to its curve; epsilon: from a strength and a delta to the epsilon in nats; error: the
+    relative error of the proved strength, downwards.
+    """
+
+    name: str
+    profile: Callable[[float], fdp.Profile]
+    epsilon: Callable[[float, float], float]
+    error: float = _ERROR
+
+    def prove(self, counts: fdp.Counts, judging: Judging) -> float:
+        """Return the epsilon at delta of the strongest curve that is refuted; 0 if none is."""
+        strength = fdp.proved(counts, self.profile, level=judging.level(counts), error=self.error)
+        return self.epsilon(strength, judging.delta) if strength else 0.0
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return the epsilon at a delta of N(0, 1) against N(mu, 1), never below 0."""
+    if mu <= 0 or gaussian_log_delta(0.0, 1 / mu) <= math.log(delta):
+        return 0.0
+    high = mu * (mu / 2 + math.sqrt(-2 * math.log(delta)) + 1)
+    return float(brentq(lambda epsilon: gaussian_log_delta(epsilon, 1 / mu) - math.log(delta), 0.0, high))
+
+
+GAUSSIANS = Family(GAUSSIAN, fdp.gaussian, gaussian_epsilon)

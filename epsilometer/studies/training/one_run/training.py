@@ -1,0 +1,75 @@
+"""A training's canaries beside its accountants: the audited lower bound, the bracket, Renyi and the published epsilon.
+
+All epsilons in a row are at one delta and for the same neighbours. `p_value` and `verdict` are about the claimed curve,
+whose upper bounds are proved, so a refuted claim means that the training differs from the one accounted for. A lower
+bound above the bracket shows the same at its own confidence; the verdicts of all tests share alpha.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.accounting.releases import Release
+from epsilometer.accounting.schedule import Schedule
+from epsilometer.accounting.statement import LOSS_DISTRIBUTION, PUBLISHED, RENYI, account
+from epsilometer.core.guarantees import Neighbours
+from epsilometer.studies.training.one_run.scores import BOUNDS, Judging, judged, ordered
+from epsilometer.studies.training.one_run.training_claims import family, profile
+
+AUDITED = {
+    "cell": pl.String,
+    "noise": pl.String,
+    "level": pl.Float64,  # null without noise
+    "kind": pl.String,  # of canary
+    "score": pl.String,  # by which the adversary guesses
+    "neighbours": pl.String,
+    "sampling": pl.String,
+    **BOUNDS,
+    "bracket_lower": pl.Float64,  # of the loss distribution; null if only the upper bound is known
+    "bracket_upper": pl.Float64,
+    "renyi": pl.Float64,
+    "published": pl.Float64,  # the paper's epsilon, at delta 0 for directional noise
+}
+ACCOUNTANTS = {LOSS_DISTRIBUTION: "bracket_upper", RENYI: "renyi", PUBLISHED: "published"}
+
+
+@dataclass(frozen=True)
+class ClaimedTraining:
+    """The accounted training. release: None for a training without noise, which claims nothing."""
+
+    release: Release | None
+    schedule: Schedule
+    neighbours: Neighbours
+
+
+def audited(
+    coins: NDArray[np.bool_], scores: Mapping[str, NDArray[np.floating]], claimed: ClaimedTraining, judging: Judging
+) -> list[dict[str, Any]]:
+    """Return a row (`AUDITED`, from `score` on) for every score and method; coins, scores: [canaries]."""
+    columns: dict[str, float | None] = dict.fromkeys(("bracket_lower", *ACCOUNTANTS.values()))
+    own = curve = None
+    if claimed.release is not None:
+        own = family(claimed.release, claimed.schedule, claimed.neighbours)
+        curve = profile(claimed.release, claimed.schedule, claimed.neighbours)
+        for statement in account(claimed.release, claimed.schedule, judging.delta, claimed.neighbours):
+            if statement.accountant in ACCOUNTANTS:
+                columns[ACCOUNTANTS[statement.accountant]] = statement.upper
+            if statement.accountant == LOSS_DISTRIBUTION:
+                columns["bracket_lower"] = statement.lower
+    about = {"neighbours": claimed.neighbours.value, "sampling": claimed.schedule.sampling}
+    return [
+        {"score": name, **about, **row, **columns}
+        for name, values in scores.items()
+        for row in judged(ordered(values[coins], values[~coins]), judging, own, curve)
+    ]
+
+
+def guessing(judging: Judging, canaries: int, share: float | None) -> Judging:
+    """Return the settings with this share of the canaries to guess; unchanged if share is None."""
+    return judging if share is None else replace(judging, guesses=max(1, round(share * canaries)))

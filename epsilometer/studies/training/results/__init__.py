@@ -1,0 +1,1 @@
+"""What guesses about trainings and gradients prove."""

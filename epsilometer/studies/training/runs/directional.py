@@ -1,0 +1,201 @@
+"""The von Mises-Fisher draw: a unit vector about a mean direction, and the average of one draw for each example.
+
+On the unit sphere of R^d the density of a draw y about a unit vector mu is C_d(kappa) e^(kappa mu'y) (Mardia and Jupp
+2000, section 9.3). Between two means the privacy loss is kappa (mu - nu)'y <= kappa |mu - nu|, reached at y in
+proportion to mu - nu, so at most 2 kappa for any two (`accounting`).
+
+**One draw** is y = W mu + sqrt(1 - W^2) q, q uniform on the directions orthogonal to mu. q is a Gaussian vector less
+its component along mu, over its length: this needs neither a rotation nor a special case for a mean near an axis. The
+cosine W is drawn by rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), rewritten so that nothing
+cancels from kappa 1e-3 to 1e9 and d from 2 to 1e8: with m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa / (m + s),
+which is the most likely cosine up to one dimension, and T the cosine of a uniform direction of R^(m+1),
+
+    W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
+
+That is Wood's envelope: his Beta variable is (1 - T) / 2, his b is (1 - x) / (1 + x), and kappa (1 - x^2) = m x turns
+his bound into this one. In float32, b cancels to 0 or 1 - W to a few values
+(`tests/support/broken/float32_cosines.py`); all scalars here are float64.
+
+**The average of L draws** is the whole release, so it is sampled directly, without the L draws. With unit means u_i
+of Gram matrix G, draw i is w_i u_i + s_i (z_i - t_i u_i): z_i standard normal in R^d, t_i = u_i'z_i, and s_i = sqrt(1 -
+w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimension.
+
+1. Coordinates of the u_i in an orthonormal basis of M are the rows of a Cholesky factor of G with pivots.
+2. In M, every z_i is r normal numbers e_i. Outside, its length is sqrt of chi^2_(d-r), and its direction uniform and
+   independent of everything else. So all t_i and s_i follow from L x r numbers and L more.
+3. Outside, the sum of the s_i z_i has a uniform direction. Its length is built up one draw at a time: independent
+   uniform directions meet at the cosine of a uniform direction of R^(d-r), by which the law of cosines adds a length.
+4. One normal vector n of R^d gives the direction outside, n less its projection on M. The projection is reused: with c
+   in proportion to sqrt(1 - w_i^2) and |c| = 1, sum c_i e_i is standard normal in R^r, and is set to n's projection h
+   by replacing e_i by e_i + c_i (h - sum_j c_j e_j), which leaves the e_i independent normals. So
+
+       sum = sum_i (w_i - s_i t_i) u_i + l n + (sum_i s_i e_i - l h),    l = length / |n less its projection|,
+
+      where the last term, in M, is small (all s_i / c_i are nearly l), so its large coefficients for means that are
+      nearly dependent, equal or opposite do no harm.
+
+This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests), at the cost of
+one normal vector, one product with it and one weighted sum; the rest works on L x L matrices. Where d - r < L the draws
+are made one by one.
+
+A mean of zero has no direction: its draw is uniform, w_i = 0 and u_i = 0 above; |ln of its density over any other's| <=
+2 kappa. Gradients that are not finite count as zero.
+
+The vector n and sums of gradients are float32. Neither changes a law by much: they move a draw by 1e-7 of its noise, or
+a mean by 1e-7 of itself, which is 1e-7 of the claimed loss. Means nearer than 1e-5.5 to the span of others count as in
+it: 3e-6 kappa more loss for such an example. docs/security-releases.md explains the effect on a release.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+
+from epsilometer.core.von_mises_fisher import check_concentration
+from epsilometer.studies.training.runs.gradients import ExampleGradients
+from epsilometer.studies.training.runs.normals import normals
+
+Array = NDArray[np.float64]
+
+_NUMBERS = 1 << 16  # numbers of draws at a time, where a draw has fewer
+_DEPENDENT = 1e-11  # squared distance from the span of other means below which a mean counts as in it
+
+
+def cosines(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> Array:
+    """Return [count] independent cosines W between a draw and its mean direction. Checks kappa and the dimension."""
+    return _angles(kappa, dimension, count, generator)[0]
+
+
+def average_of_draws(
+    gradients: ExampleGradients, kappa: float, generator: np.random.Generator, over: float | None = None
+) -> Array:
+    """Return the sum [d] of a draw about each of L gradients, made one by one, divided by `over`, by default L."""
+    check_concentration(kappa, gradients.size)
+    total = np.zeros(gradients.size)
+    rows, chosen = max(1, _NUMBERS // gradients.size), np.eye(gradients.count)
+    for start in range(0, gradients.count, rows):
+        means = np.array([gradients.weighted_sum(weights) for weights in chosen[start : start + rows]])
+        total += _draws(means, kappa, generator).sum(axis=0)
+    total /= _divisor(gradients, over)
+    return total
+
+
+def average(
+    gradients: ExampleGradients, kappa: float, generator: np.random.Generator, over: float | None = None
+) -> NDArray[np.floating]:
+    """Return the sum [d] of a draw about each of L gradients, divided by `over`, by default L.
+
+    Its law is that of `average_of_draws`; see the module's docstring. float32, or float64 from a system's generator.
+    The sum of no draws is zero. Raises UserError for kappa <= 0 and fewer than two dimensions.
+    """
+    check_concentration(kappa, gradients.size)
+    if not gradients.count:
+        return np.zeros(gradients.size, np.float32)
+    norms = gradients.norms()
+    inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    gram = gradients.gram() * np.outer(inverse, inverse)
+    np.fill_diagonal(gram, norms > 0)  # exact ones, since rounding would choose the first pivot
+    rows, basis = _coordinates(gram)
+    outside = gradients.size - rows.shape[1]
+    if outside < gradients.count:
+        return average_of_draws(gradients, kappa, generator, over)
+    cosine, sine = _angles(kappa, gradients.size, gradients.count, generator)
+    cosine, sine = np.where(norms > 0, cosine, 0.0), np.where(norms > 0, sine, 1.0)
+
+    noise = normals(gradients.size, generator)
+    lower = rows[basis]
+    projected = solve_triangular(lower, (gradients.product(noise) * inverse)[basis], lower=True, check_finite=False)
+    inside = generator.standard_normal(rows.shape)
+    share = sine / _length(sine)
+    inside += np.outer(share, projected - share @ inside)
+
+    along = np.einsum("ij,ij->i", rows, inside)
+    across = inside - along[:, None] * rows
+    squares = generator.chisquare(outside, gradients.count)
+    scale = sine / np.sqrt(np.einsum("ij,ij->i", across, across) + squares)
+    length = _length_of_sum(scale * np.sqrt(squares), outside, generator)
+    stretch = length / math.sqrt(max(_length(noise) ** 2 - projected @ projected, np.finfo(np.float64).tiny))
+
+    weights = cosine - scale * along
+    rest = scale @ inside - stretch * projected
+    weights[basis] += solve_triangular(lower, rest, trans="T", lower=True, check_finite=False)
+    over = _divisor(gradients, over)
+    noise *= stretch / over
+    noise += gradients.weighted_sum(weights * inverse / over)
+    return noise
+
+
+def _draws(means: NDArray[np.floating], kappa: float, generator: np.random.Generator) -> Array:
+    """Return a draw [n, d] about the direction of each mean [n, d]; uniform about one that is zero or not finite."""
+    draws = normals(means.size, generator).reshape(means.shape).astype(np.float64)
+    units = means.astype(np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
+    pointed = (lengths > 0) & np.isfinite(lengths)
+    units[~pointed] = 0
+    units /= np.where(pointed, lengths, 1.0)[:, None]
+    draws -= np.einsum("ij,ij->i", draws, units)[:, None] * units
+    cosine, sine = _angles(kappa, means.shape[1], len(means), generator)
+    draws *= (np.where(pointed, sine, 1.0) / np.sqrt(np.einsum("ij,ij->i", draws, draws)))[:, None]
+    units *= cosine[:, None]
+    draws += units
+    return draws
+
+
+def _angles(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> tuple[Array, Array]:
+    """Return [count] cosines W and sines sqrt(1 - W^2), both with a relative error of about 1e-15."""
+    check_concentration(kappa, dimension)
+    m = dimension - 1
+    s = math.hypot(2 * kappa, m)
+    x, rest = 2 * kappa / (m + s), (m + m * (m / (s + 2 * kappa))) / (m + s)  # rest: 1 - x
+    cosine, sine = np.empty(count), np.empty(count)
+    left = np.arange(count)
+    while len(left):
+        normal, square = generator.standard_normal(len(left)), generator.chisquare(m, len(left))
+        whole = normal**2 + square
+        t, sine_t = normal / np.sqrt(whole), np.sqrt(square / whole)
+        away = np.where(t < 0, sine_t**2 / (1 - t), 1 + t)  # 1 + T
+        bottom = rest + x * away  # 1 + x T
+        z = x * t / bottom
+        good = -generator.standard_exponential(len(left)) <= m * (z + np.log1p(-z))
+        cosine[left[good]] = ((x + t) / bottom)[good]
+        sine[left[good]] = (math.sqrt(rest * (1 + x)) * sine_t / bottom)[good]
+        left = left[~good]
+    return cosine, sine
+
+
+def _coordinates(gram: Array) -> tuple[Array, NDArray[np.int64]]:
+    """Return coordinates [L, r] of unit vectors in a basis of their span, and the numbers of r of them that span it.
+
+    gram: [L, L], its diagonal 1, or 0 for no vector. The rows [r, r] of those r are lower triangular.
+    """
+    factor, pivots, rank, _ = dpstrf(gram, tol=_DEPENDENT, lower=1)
+    order = pivots.astype(np.int64) - 1
+    rows = np.empty((len(gram), rank))
+    rows[order] = np.tril(factor)[:, :rank]
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=gram.diagonal()[:, None] > 0), order[:rank]
+
+
+def _length_of_sum(lengths: Array, dimension: int, generator: np.random.Generator) -> float:
+    """Return the length of a sum of independent vectors of given lengths [L] and uniform directions in R^dimension."""
+    if len(lengths) == 1:
+        return float(lengths[0])
+    normal = generator.standard_normal(len(lengths) - 1)
+    meeting = normal / np.sqrt(normal**2 + generator.chisquare(dimension - 1, len(normal)))
+    total = float(lengths[0])
+    for length, cosine in zip(lengths[1:].tolist(), meeting.tolist(), strict=True):
+        total = math.sqrt(max((total + length * cosine) ** 2 + length**2 * (1 - cosine**2), 0.0))
+    return total
+
+
+def _divisor(gradients: ExampleGradients, over: float | None) -> float:
+    return float(gradients.count if over is None else over)
+
+
+def _length(vector: NDArray[np.floating]) -> float:
+    """Return the Euclidean length of a vector [d], its squares summed in float64."""
+    return math.sqrt(np.einsum("i,i->", vector, vector, dtype=np.float64))

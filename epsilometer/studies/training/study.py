@@ -1,0 +1,111 @@
+"""What the core finds of this study (`core.study`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from epsilometer.core.study import AttackKind, ModelUse, Study
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from epsilometer.auditing.conformance.rules import Check
+    from epsilometer.studies.training.params import TrainingParams
+
+
+class Training(Study):
+    """Sections `private_training`, `one_run`, `membership`, `sent` and `reconstruction`, and what they read."""
+
+    sections = ("epsilometer.studies.training.report.section",)
+    groups = MappingProxyType({"training": "Account for, calibrate and audit a private training."})
+    names = ("epsilometer.studies.training.one_run.scores:one_run",)
+
+    def params(self) -> type[TrainingParams]:
+        """Features, trainings, references, and attacks on them."""
+        from epsilometer.studies.training.params import TrainingParams
+
+        return TrainingParams
+
+    def commands(self) -> Mapping[str, Callable[..., None]]:
+        """The group `training`."""
+        from epsilometer.studies.training.commands.account import account
+        from epsilometer.studies.training.commands.calibrate import calibrate_training
+        from epsilometer.studies.training.commands.canaries import canaries, one_run
+
+        return {
+            "training account": account,
+            "training calibrate": calibrate_training,
+            "training canaries": canaries,
+            "training one-run": one_run,
+        }
+
+    def check(self, params: TrainingParams) -> None:
+        """Build each attack."""
+        if params.membership or params.reconstruction:
+            from epsilometer.studies.training.checking import check
+
+            check(params)
+
+    def check_texts(self, params: TrainingParams, dataset: str, table: pl.DataFrame) -> None:
+        """Refuse a data set with too few texts for a training."""
+        if params.private_training:
+            from epsilometer.studies.training.checking import check_texts
+
+            check_texts(params, dataset, table)
+
+    def models(self, params: TrainingParams) -> Iterator[str]:
+        """The models that membership attacks ask, but not those that a stage makes, which may not exist yet."""
+        if params.membership:
+            from epsilometer.studies.training.members import models
+
+            yield from models(params)
+
+    def uses(self, params: TrainingParams) -> Iterator[ModelUse]:
+        """Features of whole data sets, and trainings of a network."""
+        from epsilometer.studies.training.expected import uses
+
+        return uses(params)
+
+    def components(self, kind: str, params: TrainingParams, entry: Any) -> Iterator[Path]:
+        """The files of attacks, and of the measures of reconstruction."""
+        from epsilometer.core.component import file
+        from epsilometer.studies.training.params import CANDIDATES, MEMBERSHIP, RECONSTRUCTION
+
+        if kind == "membership attacks":
+            yield from dict.fromkeys(file(MEMBERSHIP, module) for module, _ in entry.modules.values())
+        elif kind == "reconstruction attacks":
+            attacks = params.reconstruction[entry.entry].attacks
+            yield from (file(RECONSTRUCTION, name) for name in attacks if name != CANDIDATES)
+        elif kind == "measures of reconstruction":
+            from epsilometer.studies.training.reconstruction import METRICS
+
+            yield from (file("metrics", name) for name in METRICS)
+
+    def attack_kinds(self) -> Sequence[AttackKind]:
+        """Attacks on membership, and those that reconstruct texts from gradients."""
+        from epsilometer.studies.training.params import MEMBERSHIP, RECONSTRUCTION
+
+        return [
+            AttackKind(MEMBERSHIP, "score", _check_membership),
+            AttackKind(RECONSTRUCTION, "prepare", _check_reconstruction),
+        ]
+
+
+def _check_membership(attack: Any) -> list[Check]:
+    from epsilometer.studies.training.conformance.membership import check_membership  # it imports torch
+
+    return check_membership(attack)
+
+
+def _check_reconstruction(attack: Any) -> list[Check]:
+    from epsilometer.models.locate import ENCODER
+    from epsilometer.studies.training.conformance.reconstruction import check_reconstruction
+    from epsilometer.studies.training.runs.shared_model import SharedModel
+
+    return check_reconstruction(attack, SharedModel(ENCODER, longest=16))
+
+
+STUDY = Training()

@@ -1,0 +1,55 @@
+"""The rewrites that are recognised most confidently, of public data, with what gave them away."""
+
+from __future__ import annotations
+
+from epsilometer.auditing.worth.leakage import Identifier
+from epsilometer.report.cells import examples
+from epsilometer.report.cells.decision import chosen, decisions
+from tests.support.audited import HOSTILE, audit, settings, text_of
+
+TEXTS = ["rain in boston", "play jazz now", "call 555 0199", "snow"]
+REWRITTEN = ["sun in boston", "play rock then", "555-0199 call", ""]
+
+
+def test_the_most_confident_guesses_of_public_data_are_shown_before_and_after() -> None:
+    results = audit(texts=TEXTS, rewrites=REWRITTEN)
+    section = examples.section(results)
+    assert section is not None
+    (table,) = section.tables
+    mechanism, epsilon = chosen(decisions(results), results.unread)["queries"]
+    assert table.heading == f"queries · {mechanism} at ε = {epsilon:g}"
+    assert not table.in_markdown, "it holds texts"
+    assert table.columns == ["before", "after", "given away by"]
+    shown = [(row["before"], row["after"]) for row in table.rows]
+    pairs = [("snow", "(empty)"), ("call 555 0199", "555-0199 call"), ("play jazz now", "play rock then")]
+    assert shown == pairs, "the most confident guess first"
+    text = text_of(section, results)
+    assert "<b>" not in text
+    assert "words play" in text
+
+
+def test_three_texts_at_most_and_none_twice() -> None:
+    results = audit(texts=[f"text {n}" for n in range(9)], rewrites=[f"text {n}" for n in range(9)])
+    (table,) = examples.section(results).tables  # type: ignore[union-attr]
+    assert len({row["before"] for row in table.rows}) == len(table.rows) == 3
+
+
+def test_texts_of_private_data_are_left_out() -> None:
+    private = {name: dataset.model_copy(update={"public": False}) for name, dataset in settings().datasets.items()}
+    assert examples.section(audit(settings(datasets=private))) is None
+
+
+def test_what_gives_a_rewrite_away_is_shared_with_its_source_alone() -> None:
+    others = ["rain on london town"]
+    assert (
+        examples.gave_away("snow in boston", "snow on boston", others, []) == "words snow and boston; length, 3 words"
+    )
+    assert examples.gave_away("rain on oslo town", "rain on", others, []) == "the law alone"
+    assert examples.gave_away(
+        "call 555 0199", "then 5550199", others, [Identifier("phone number", "555 0199", False)]
+    ).startswith("identifier 555 0199")
+
+
+def test_names_and_texts_are_escaped() -> None:
+    results = audit(texts=[HOSTILE, "b c"], rewrites=[HOSTILE, HOSTILE])
+    assert HOSTILE in text_of(examples.section(results), results)
