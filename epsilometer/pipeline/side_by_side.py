@@ -16,12 +16,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from typing import TextIO
 
-from dvc.exceptions import DvcException
-from dvc.repo import Repo
-from dvc.stage import Stage
-
 from epsilometer.core import limits
-from epsilometer.pipeline.opening import locked
 from epsilometer.pipeline.ordering import Needs, in_order, missed
 from epsilometer.runtime.ending import INTERRUPTED
 
@@ -79,11 +74,12 @@ class _Running:
 class SideBySide:
     """The stages of a project, brought up to date in separate processes.
 
-    bring_up_to_date: runs in such a process for its stage, and returns the exit code.
+    is_stale: returns True if DVC would run the stage. bring_up_to_date: runs in such a process for its stage, and
+    returns the exit code.
     """
 
-    def __init__(self, repo: Repo, stages: Mapping[str, Stage], bring_up_to_date: Callable[[str], int]) -> None:
-        self._repo, self._stages, self._bring_up_to_date = repo, stages, bring_up_to_date
+    def __init__(self, is_stale: Callable[[str], bool], bring_up_to_date: Callable[[str], int]) -> None:
+        self._is_stale, self._bring_up_to_date = is_stale, bring_up_to_date
         self._running: list[_Running] = []
         self._unchanged: list[str] = []
         self._failed: list[_Running] = []
@@ -111,13 +107,7 @@ class SideBySide:
 
     def _start(self, stage: str) -> None:
         """Begin a stage if DVC would run it."""
-        try:
-            with locked(self._repo):
-                stale = self._stages[stage].changed()
-        except DvcException:
-            stale = True  # the process reports why
-        self._repo.close()  # two processes must not share an open connection to DVC's cache
-        if stale:
+        if self._is_stale(stage):
             self._running.append(_Running(stage, self._bring_up_to_date))
         else:
             print(f"Stage '{stage}' didn't change, skipping", flush=True)

@@ -46,7 +46,7 @@ from prefect.settings import (
 )
 
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.flows import artifacts, listening, pages, starting
+from epsilometer.pipeline.flows import artifacts, connection, listening, pages, starting
 from epsilometer.pipeline.flows.calibrate import calibrate
 from epsilometer.report import page
 from epsilometer.runtime import progress
@@ -194,7 +194,7 @@ def test_nothing_is_sent_to_another_users_server() -> None:
     with _another_users(port) as heard, temporary_settings(url):
         assert not listening.is_own(port)
         with pytest.raises(UserError, match=r"is another user's\."):
-            epsilometer.pipeline.flows.audit.server()
+            connection.server()
         assert heard.read_bytes() == b""
 
 
