@@ -27,6 +27,7 @@ from epsilometer.cli import (
     pipeline,
     project,
     rewrite,
+    watch,
 )
 from epsilometer.cli.command import Command, Group
 from epsilometer.cli.options import flat
@@ -92,6 +93,7 @@ for command in (
     project.report,
     project.accept,
     project.history,
+    watch.watch,
     export.export,
     export.results,
     export.diff,

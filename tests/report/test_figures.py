@@ -51,11 +51,11 @@ def test_a_figure_has_the_same_bytes_whatever_fonts_a_machine_has(tmp_path: Path
             record.string = family
         font.save(tmp_path / f"wide/.fonts/{family}.ttf")
 
-    def drawn(home: str) -> list[str]:
+    def pictures(home: str) -> list[str]:
         environment = os.environ | {"HOME": str(tmp_path / home), "PYTHONPATH": str(ROOT)}
         done = subprocess.run([sys.executable, "-c", DRAW], env=environment, capture_output=True, text=True, check=True)
         return done.stdout.split()
 
-    plain, wide = drawn("plain"), drawn("wide")
+    plain, wide = pictures("plain"), pictures("wide")
     assert plain[:2] == wide[:2]
     assert plain[2] != wide[2]
