@@ -31,7 +31,6 @@ def watch(
 
     if once:
         with watching.alone():
-            watching.baseline.read()
             if not watching.Watch(tell, begin).look():
                 say("no re-audit was begun")
         return

@@ -23,7 +23,8 @@ from epsilometer.runtime.ending import INTERRUPTED
 _LAST_LINES = 10  # lines that a failure repeats at the end
 _MOST = 1 << 16  # bytes read at a time
 _GRACE = 2.0  # extra seconds for a stage to end by Ctrl-C
-_ADVICE = "Use `dvc push`"  # of DVC, after each stage; there is no remote to push to
+# What DVC advises after each stage: there may be no remote to push to, and a run ends with one commit at most.
+_ADVICE = ("Use `dvc push`", "To track the changes with git", "git add ", "To enable auto staging", "dvc config core.")
 
 
 class _Running:
@@ -66,7 +67,7 @@ class _Running:
 
     def _show(self, line: bytes, stream: TextIO) -> None:
         text = line.decode(errors="replace").rstrip()
-        if text and not text.startswith(_ADVICE):
+        if text and not text.lstrip().startswith(_ADVICE):
             self.last.append(text)
             print(text if f"'{self.stage}'" in text else f"{self.stage}: {text}", file=stream, flush=True)
 

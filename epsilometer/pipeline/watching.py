@@ -135,8 +135,9 @@ def latest_version(package: str) -> str:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Hold the watch of the current folder. Raises UserError if another process does."""
-    LOCK.parent.mkdir(exist_ok=True)
+    """Hold the watch of the current folder. Raises UserError without a baseline, or if another process holds it."""
+    baseline.read()
+    LOCK.parent.mkdir(mode=0o700, exist_ok=True)
     with LOCK.open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,8 +150,7 @@ def alone() -> Iterator[None]:
 def watch(say: Callable[[str], None], start: Start, every: float) -> None:
     """Look every so many seconds, until interrupted. Raises UserError at once for a folder without a baseline."""
     with alone():
-        accepted = baseline.read()
-        say(f"watching {len(accepted.about['sources'])} sources, every {every:g} s; Ctrl-C ends it")
+        say(f"watching {len(baseline.read().about['sources'])} sources, every {every:g} s; Ctrl-C ends it")
         looks = Watch(say, start)
         pause = threading.Event()
         while True:

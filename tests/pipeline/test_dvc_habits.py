@@ -24,6 +24,8 @@ ALL = (*STAGES, "exact", "claims", "similarity", "ceilings", "decide", "ablation
 def audited(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Toy:
     """A finished audit, committed."""
     toy = Toy(tmp_path_factory.mktemp("habits") / "toy", stages=ALL, warm=warm)
+    embed = toy.folder / "embed.py"  # what the report reads of it
+    embed.write_text(embed.read_text().replace("write_json({},", "write_json({'cut': 0},"))
     toy.run(*REPRO)
     commit(toy)
     return toy

@@ -17,7 +17,7 @@ from epsilometer.pipeline import watching
 from epsilometer.pipeline.measured import sources as current
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.watching import Watch, alone, newer_packages
-from epsilometer.reaudit import history, sources
+from epsilometer.reaudit import baseline, history, sources
 from epsilometer.reaudit.sources import Source
 from tests.support.commands import call
 from tests.support.toy import Toy
@@ -138,6 +138,7 @@ def test_a_server_that_refuses_is_asked_at_the_next_look(watched: Watched) -> No
 
 def test_two_watches_of_a_folder_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(baseline, "read", lambda: None)
     with alone(), pytest.raises(UserError, match="watches this folder already; end that watch first"), alone():
         pass
     with alone():
@@ -187,6 +188,7 @@ def test_without_a_baseline_there_is_nothing_to_watch(
     code, _, said = call(capsys, "watch")
     assert code == 2
     assert "there is no baseline" in said
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.slow
