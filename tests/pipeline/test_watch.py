@@ -51,6 +51,7 @@ from epsilometer.pipeline.flows.calibrate import calibrate
 from epsilometer.report import page
 from epsilometer.runtime import progress
 from epsilometer.studies.texts.calibrating.losses import STANDARD_SEARCH, Search
+from tests.support.refusals import refused
 
 # ------------------------------------------------------------------------------------------------------- progress
 

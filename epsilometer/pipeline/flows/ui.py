@@ -159,7 +159,9 @@ def _recorded() -> dict[str, Any]:
     try:
         return dict(json.loads(_file().read_text())) if _file().is_file() else {}
     except ValueError:
-        raise UserError(f"{_file()} is damaged; delete it, and end what `make ui` had started yourself") from None
+        raise UserError(
+            f"{_file()} is damaged; delete it, and end what `make ui` had started yourself", "EPS-P030"
+        ) from None
 
 
 def _record(changes: dict[str, Any]) -> None:
