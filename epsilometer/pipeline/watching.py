@@ -102,7 +102,9 @@ def _check_there(before: Mapping[str, Record], now: Mapping[str, Record]) -> Non
     gone = [name for name, record in now.items() if before.get(name, {}).get("files") and not record.get("files")]
     if gone:
         files = ", ".join(file for name in gone for file in before[name]["files"])
-        raise UserError(f"{files} is gone ({', '.join(gone)}); bring it back, or take it out of params.yaml")
+        raise UserError(
+            f"{files} is gone ({', '.join(gone)}); bring it back, or take it out of params.yaml", "EPS-P074"
+        )
 
 
 def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = None) -> tuple[list[str], list[str]]:
@@ -129,7 +131,7 @@ def latest_version(package: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=_INDEX)
     first = done.stdout.partition("\n")[0]
     if done.returncode or not first.startswith(f"{package} ("):
-        raise UserError(f"the index names no version of {package}; check pip's settings")
+        raise UserError(f"the index names no version of {package}; check pip's settings", "EPS-P075")
     return first[len(package) + 2 : -1]
 
 
@@ -143,7 +145,9 @@ def alone() -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             who = holder(LOCK) or "another process"
-            raise UserError(f"{who} watches this folder already; end that watch first, or leave it to it") from None
+            raise UserError(
+                f"{who} watches this folder already; end that watch first, or leave it to it", "EPS-P076"
+            ) from None
         yield
 
 

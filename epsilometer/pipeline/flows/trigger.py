@@ -31,9 +31,9 @@ def start(changed: Sequence[str]) -> str:
         resource = {"prefect.resource.id": f"epsilometer.audit.{folder}"}
         sent = emit_event(CHANGED, resource=resource, payload={"message": message, "folder": folder})
         if sent is None:
-            raise UserError("Prefect took no event; check PREFECT_API_URL")
+            raise UserError("Prefect took no event; check PREFECT_API_URL", "EPS-P072")
         return f"the server at {PREFECT_API_URL.value()} starts the deployment reaudit"
     done = subprocess.run([sys.executable, "-m", "epsilometer.pipeline.flows.reaudit"])
     if done.returncode == 2:
-        raise UserError("the re-audit refused to run, and said why above")
+        raise UserError("the re-audit refused to run, and said why above", "EPS-P073")
     return "the re-audit passed" if done.returncode == 0 else "the re-audit did not pass: what it said stands above"

@@ -87,7 +87,7 @@ def start(port: int, say: Callable[[str], None]) -> None:
             deploy = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
             done = subprocess.run(deploy, cwd=ROOT, env=environment, capture_output=True, text=True)
             if done.returncode:
-                raise UserError(f"`prefect deploy --all` failed:\n{done.stdout}{done.stderr}")
+                raise UserError(f"`prefect deploy --all` failed:\n{done.stdout}{done.stderr}", "EPS-P029")
             say("waiting for the worker, which runs what is started there")
             worker = running["worker"]
             wait(worker, "worker", lambda: _polls(client, since=worker.create_time()), _log("worker"))
