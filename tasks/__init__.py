@@ -1,1 +1,1 @@
-"""The stages of dvc.yaml as Prefect tasks, one file a stage; their bodies stand in `epsilometer.pipeline.stages`."""
+"""The Prefect task of this project; its body stands in `epsilometer.pipeline.flows`."""

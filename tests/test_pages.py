@@ -496,6 +496,7 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "epsilometer ask identifiers reviews.txt --mechanism masker.py": "as the last",
     "epsilometer gate reviews.jsonl": "needs facts about people; tests/cli/test_gate.py has some",
     "epsilometer pipeline repro leaderboard_cells": "minutes; a small one: tests/pipeline/test_leaderboard_stages.py",
+    "epsilometer watch": "ends by Ctrl-C alone; tests/pipeline/test_watching.py starts one",
     "epsilometer pipeline why": "after an edit: tests/pipeline/test_code.py",
     "export RAY": "needs several machines; tests/runtime/test_scaling.py has two processes",
     "git ": "changes the repository; tests/pipeline/test_profiles.py keeps results in one of its own",

@@ -24,6 +24,7 @@ from epsilometer.cli import (
     release,
     results,
     rewrite,
+    watch,
 )
 from epsilometer.cli.command import Command, Group
 from epsilometer.cli.options import flat
@@ -117,6 +118,7 @@ _add(
         "compare": calibrate.compare,
         "calibrate": calibrate.calibrate,
         "reaudit": decide.reaudit,
+        "watch": watch.watch,
         "claims": claims.claims,
         "plan": claims.plan,
         "exact": exact.exact,

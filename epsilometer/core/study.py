@@ -30,7 +30,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class AttackKind:
-    """A kind of attack that `epsilometer check --attack` tests.
+    """A kind of attack that `epsilometer check attack` tests.
 
     folder: of the shipped ones, as in `component.shipped`. method: the one that an attack of this kind defines. check:
     runs the conformance tests of an attack and returns them.

@@ -7,6 +7,9 @@ refer to.
 from __future__ import annotations
 
 import os
+import shutil
+import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,11 +20,26 @@ from dvc.repo import Repo
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.yaml_text import check_aliases
-from epsilometer.pipeline.bookkeeping import Say, remove_damaged_memory
+from epsilometer.pipeline.bookkeeping import Say
 from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime.waiting import waiting_for
 
 _READ = (".dvc", "dvc.yaml", "dvc.lock", "params.yaml")  # endings of their names
+
+
+_WITHOUT_GIT = Path(__file__).with_name("without_git")  # DVC's settings for a dvc.yaml that git ignores
+
+
+def allow_ignored(folder: Path) -> None:
+    """Let DVC do without git, here and in programs below, if git ignores the dvc.yaml of a folder: DVC would refuse it.
+
+    Profiles' runs are such folders. What a machine's own `/etc` says about DVC does not reach them.
+    """
+    if shutil.which("git") is None:
+        return
+    ignored = subprocess.run(["git", "check-ignore", "-q", str(folder / "dvc.yaml")], capture_output=True)
+    if ignored.returncode == 0:
+        os.environ.setdefault("DVC_SYSTEM_CONFIG_DIR", str(_WITHOUT_GIT))
 
 
 def note(text: str) -> None:
@@ -37,8 +55,23 @@ def opened(say: Say = note) -> Repo:
     """
     project = Path(Repo.find_root())
     _check_yaml(project)
-    remove_damaged_memory(keep_private(project), say)
+    site_cache = keep_private(project)
+    with suppress(sqlite3.DatabaseError):
+        return Repo(_wait_for_lock=True)
+    for memory in (site_cache / "repo").glob("*/"):
+        say(f"{memory}, what DVC remembers of files, is damaged; deleted, and all files are read again")
+        shutil.rmtree(memory)
     return Repo(_wait_for_lock=True)
+
+
+def without_memory(repo: Repo, say: Say) -> Repo:
+    """The same project, opened after DVC's memory of hashes was deleted, so that DVC reads every file again.
+
+    DVC trusts it for a file of the same inode, size and time. Call it while no other DVC of the project is at work.
+    """
+    repo.close()
+    shutil.rmtree(repo.site_cache_dir)
+    return opened(say)
 
 
 @contextmanager

@@ -19,15 +19,13 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO
 
 from dvc.cli import main as dvc
-from dvc.dvcfile import PROJECT_FILE, Lockfile
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
@@ -39,12 +37,11 @@ from epsilometer.pipeline.bookkeeping import (
     remove_begun_copies,
     remove_damaged_runs,
     remove_idle_marks,
-    remove_wrong_memory,
 )
-from epsilometer.pipeline.dvc_files import digest, digests, lookup, recorded, settings
+from epsilometer.pipeline.dvc_files import digest, lookup, settings
 from epsilometer.pipeline.ending import KEPT, Ending, watch_disk
 from epsilometer.pipeline.guard.parent import end_with_parent
-from epsilometer.pipeline.opening import locked, note, opened
+from epsilometer.pipeline.opening import allow_ignored, locked, note, opened, without_memory
 from epsilometer.pipeline.ordering import dependencies
 from epsilometer.pipeline.side_by_side import SideBySide
 from epsilometer.runtime.machine import cores
@@ -52,6 +49,7 @@ from epsilometer.runtime.scaling import THREADS
 from epsilometer.runtime.unfinished import abandoned
 from epsilometer.runtime.waiting import holder
 
+PROJECT_FILE = "dvc.yaml"
 _NAMED = 5  # damaged files that are named; the rest are counted
 _PAUSE = 0.2  # seconds between checks if another run has ended
 
@@ -65,6 +63,7 @@ def held(folder: Path, say: Say) -> Iterator[None]:
     if RUNNER in os.environ:
         yield
         return
+    allow_ignored(folder)
     repo = opened(say)
     path = Path(str(repo.tmp_dir), "epsilometer.lock")
     with repo, open(path, "a+", opener=partial(os.open, mode=0o600)) as lock:
@@ -84,7 +83,7 @@ def held(folder: Path, say: Say) -> Iterator[None]:
         lock.truncate(0)
         lock.write(f"process {os.getpid()}: {' '.join(sys.argv)}")
         lock.flush()
-        repair(repo, folder, say)
+        repo = repair(repo, folder, say)
         repo.close()  # another process changes its state during the run
         os.environ[RUNNER] = str(os.getpid())
         try:
@@ -104,42 +103,26 @@ def _taken(lock: IO[str]) -> bool:
     return True
 
 
-def repair(repo: Repo, folder: Path, say: Say) -> None:
-    """Repair, between runs, the files that DVC does not repair itself.
+def repair(repo: Repo, folder: Path, say: Say) -> Repo:
+    """Repair, between runs, the files that DVC does not repair itself. Returns the project, opened anew.
 
     - dvc.lock is written in place. An incomplete one is moved aside, and stages are then restored from DVC's run cache,
       after its damaged records are deleted. A complete one is put in order.
     - DVC's list of busy files is written in place, too. It is deleted if it is damaged, or if its processes have all
       ended.
     - Incomplete files of a killed stage, or of DVC, are deleted.
-    - Files whose bytes differ from dvc.lock are named. If there are any, or if DVC's cache of hashes is wrong, that
-      cache is emptied, so that DVC reads all files again.
-    - Files in DVC's cache are read again, and deleted if damaged, before DVC relies on them.
+    - DVC's memory of hashes is deleted, so that DVC reads all files again, and those in its cache.
+    - Outputs that then differ from dvc.lock are named.
     """
     with locked(repo, say):
+        busy = remove_idle_marks(repo, say)
         _put_aside_half_written(repo, folder / "dvc.lock", say)
-        remove_idle_marks(repo, say)
         remove_damaged_runs(repo, say)
         remove_begun_copies(Path(repo.root_dir), folder)
         put_in_order(folder / "dvc.lock")
         for begun in (folder / "data").rglob(".*.partial"):
             if abandoned(begun, int(begun.suffixes[-2][1:])):
                 begun.unlink(missing_ok=True)
-        outs, deps = recorded("outs", folder), recorded("deps", folder)
-        there = _read(outs | deps)
-        wrong = [path for path, md5 in outs.items() if there.get(path, md5) != md5]
-        for path in wrong[:_NAMED]:
-            say(f"{path} is not what dvc.lock records: damaged, or of another run; it is made anew")
-        if len(wrong) > _NAMED:
-            say(f"and {len(wrong) - _NAMED} more")
-        edited = [path for path, md5 in deps.items() if there.get(path, md5) != md5]
-        for path in edited:  # Python, too, mistakes an edited file of equal size and time for the old one
-            if path.endswith(".py"):
-                Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
-        if wrong or edited:
-            repo.state.hashes.clear()
-        else:
-            remove_wrong_memory(repo, there, say)
         for file in Path(repo.cache.local.path).glob("??/*"):
             if file.suffix == ".dir" and digest(str(file)) != file.parent.name + file.stem:
                 say(f"{os.path.relpath(file)}, a listing in DVC's cache, is damaged; deleted")
@@ -147,7 +130,30 @@ def repair(repo: Repo, folder: Path, say: Say) -> None:
                 continue
             with suppress(PermissionError):  # another user's file, in a shared cache
                 file.chmod(0o644)  # DVC reads again a file that may have been written to
-                os.utime(file)  # or whose time differs from its record
+        if not busy:
+            repo = without_memory(repo, say)
+    _name_changed(repo, folder, say)
+    return repo
+
+
+def _name_changed(repo: Repo, folder: Path, say: Say) -> None:
+    """Name outputs whose bytes are not those that dvc.lock records, as DVC has just read them."""
+    try:
+        status = repo.status([str(folder / PROJECT_FILE)])
+    except DvcException:
+        return  # what follows reports it
+    changes = [change for of_stage in status.values() for change in of_stage if isinstance(change, dict)]
+    outs, deps = (
+        dict.fromkeys(path for change in changes for path, how in change.get(kind, {}).items() if how == "modified")
+        for kind in ("changed outs", "changed deps")
+    )
+    for path in [*outs][:_NAMED]:
+        say(f"{path} is not what dvc.lock records: damaged, or of another run; it is made anew")
+    if len(outs) > _NAMED:
+        say(f"and {len(outs) - _NAMED} more")
+    for path in deps:  # Python, too, mistakes an edited file of equal size and time for the old one
+        if path.endswith(".py"):
+            Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
 
 
 def put_in_order(lock: Path) -> None:
@@ -164,18 +170,12 @@ def put_in_order(lock: Path) -> None:
 
 def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
     try:
-        Lockfile(repo, str(lock.absolute())).load()
+        repo.stage.load_all(str(lock.with_name(PROJECT_FILE)))
     except DvcException as error:
-        aside = Path(str(repo.tmp_dir), "dvc.lock.damaged")
-        os.replace(lock, aside)
-        say(f"{error}; put aside as {os.path.relpath(aside)}, and written anew")
-
-
-def _read(paths: Iterable[str]) -> dict[str, str]:
-    """DVC's hashes, from the bytes, of the existing ones of these files and folders, and of the files in them."""
-    there = [path for path in paths if Path(path).exists()]
-    with ThreadPoolExecutor() as pool:
-        return {path: md5 for hashes in pool.map(digests, there) for path, md5 in hashes.items()}
+        if lock.name in str(error) and lock.is_file():
+            aside = Path(str(repo.tmp_dir), "dvc.lock.damaged")
+            os.replace(lock, aside)
+            say(f"{error}; put aside as {os.path.relpath(aside)}, and written anew")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -185,6 +185,10 @@ def main(arguments: Sequence[str]) -> None:
     """
     gc.set_threshold(100_000)  # DVC's objects stay; looking for garbage among them took a tenth of the time
     end_with_parent()
+    corrupted = logging.getLogger("dvc_data.hashfile.db")
+    corrupted.setLevel(logging.DEBUG)  # where DVC names damaged files of its cache that it deletes
+    logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # and no more at that level
+    corrupted.addHandler(logging.StreamHandler())
     try:
         with held(Path(), note):
             first = [str(Path(sys.executable).parent), os.environ.get("PATH")]
@@ -216,10 +220,6 @@ def _dvc(arguments: Sequence[str]) -> int:
     Raises KeyboardInterrupt if it, or a stage below it, was interrupted.
     """
     os.environ[RUNNER] = str(os.getpid())
-    corrupted = logging.getLogger("dvc_data.hashfile.db")
-    corrupted.setLevel(logging.DEBUG)  # where DVC names damaged files of its cache that it deletes
-    logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # and no more at that level
-    corrupted.addHandler(logging.StreamHandler())
     ending = Ending()
     for handler in logging.getLogger("dvc").handlers:  # DVC's other loggers have the same handlers
         handler.addFilter(ending)
@@ -246,7 +246,17 @@ def _side_by_side(targets: Sequence[str], at_once: int) -> int:
             return _dvc(targets)  # it also reports what is wrong with them
         os.environ.setdefault(THREADS, str(max(1, cores() // at_once)))
         stages = {stage.addressing: stage for stage in repo.index.stages}
-        return SideBySide(repo, stages, _single).run(needs, at_once)
+
+        def stale(stage: str) -> bool:
+            try:
+                with locked(repo):
+                    return bool(stages[stage].changed())
+            except DvcException:
+                return True  # the process that runs it reports why
+            finally:
+                repo.close()  # two processes must not share an open connection to DVC's cache
+
+        return SideBySide(stale, _single).run(needs, at_once)
 
 
 def _single(stage: str) -> int:

@@ -16,19 +16,15 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from typing import TextIO
 
-from dvc.exceptions import DvcException
-from dvc.repo import Repo
-from dvc.stage import Stage
-
 from epsilometer.core import limits
-from epsilometer.pipeline.opening import locked
 from epsilometer.pipeline.ordering import Needs, in_order, missed
 from epsilometer.runtime.ending import INTERRUPTED
 
 _LAST_LINES = 10  # lines that a failure repeats at the end
 _MOST = 1 << 16  # bytes read at a time
 _GRACE = 2.0  # extra seconds for a stage to end by Ctrl-C
-_ADVICE = "Use `dvc push`"  # of DVC, after each stage; there is no remote to push to
+# What DVC advises after each stage: there may be no remote to push to, and a run ends with one commit at most.
+_ADVICE = ("Use `dvc push`", "To track the changes with git", "git add ", "To enable auto staging", "dvc config core.")
 
 
 class _Running:
@@ -71,7 +67,7 @@ class _Running:
 
     def _show(self, line: bytes, stream: TextIO) -> None:
         text = line.decode(errors="replace").rstrip()
-        if text and not text.startswith(_ADVICE):
+        if text and not text.lstrip().startswith(_ADVICE):
             self.last.append(text)
             print(text if f"'{self.stage}'" in text else f"{self.stage}: {text}", file=stream, flush=True)
 
@@ -79,11 +75,12 @@ class _Running:
 class SideBySide:
     """The stages of a project, brought up to date in separate processes.
 
-    bring_up_to_date: runs in such a process for its stage, and returns the exit code.
+    is_stale: returns True if DVC would run the stage. bring_up_to_date: runs in such a process for its stage, and
+    returns the exit code.
     """
 
-    def __init__(self, repo: Repo, stages: Mapping[str, Stage], bring_up_to_date: Callable[[str], int]) -> None:
-        self._repo, self._stages, self._bring_up_to_date = repo, stages, bring_up_to_date
+    def __init__(self, is_stale: Callable[[str], bool], bring_up_to_date: Callable[[str], int]) -> None:
+        self._is_stale, self._bring_up_to_date = is_stale, bring_up_to_date
         self._running: list[_Running] = []
         self._unchanged: list[str] = []
         self._failed: list[_Running] = []
@@ -111,13 +108,7 @@ class SideBySide:
 
     def _start(self, stage: str) -> None:
         """Begin a stage if DVC would run it."""
-        try:
-            with locked(self._repo):
-                stale = self._stages[stage].changed()
-        except DvcException:
-            stale = True  # the process reports why
-        self._repo.close()  # two processes must not share an open connection to DVC's cache
-        if stale:
+        if self._is_stale(stage):
             self._running.append(_Running(stage, self._bring_up_to_date))
         else:
             print(f"Stage '{stage}' didn't change, skipping", flush=True)

@@ -262,3 +262,10 @@ def _interval(estimate: Estimate | None, measure: str) -> str:
 
 def _first(lines: list[str]) -> list[Any]:
     return lines if len(lines) <= _NAMED else [*lines[: _NAMED - 1], f"- and {len(lines) - _NAMED + 1} more"]
+
+
+def numbers(estimate: Estimate | None) -> list[tuple[str, float | None]]:
+    """The numbers of an estimate; None for infinity, which JSON lacks."""
+    numbers = (estimate.loss, estimate.point, estimate.upper) if estimate else (None, None, None)
+    shown = (None if n is None or not math.isfinite(n) else round(n, 4) for n in numbers)
+    return list(zip(("loss", "point", "upper"), shown, strict=True))

@@ -113,7 +113,7 @@ def read(folder: Path) -> Run:
         facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(
-            f"{path} does not exist. `epsilometer results` writes it from a finished audit.", "EPS-R025"
+            f"{path} does not exist. `epsilometer results tables` writes it from a finished audit.", "EPS-R025"
         ) from None
     except json.JSONDecodeError as error:
         raise UserError(

@@ -15,14 +15,13 @@ from typing import Any, ClassVar
 import altair as alt
 import polars as pl
 import vl_convert
-from altair.utils._importers import vl_version_for_vl_convert
 
 from epsilometer.core.atomic import whole, write_text
 
 Specification = dict[str, Any]
 """A figure as self-contained Vega-Lite, which browsers draw and pictures are made from."""
 
-_VEGA_LITE = vl_version_for_vl_convert()  # the version that this altair writes
+_VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])  # the version that this altair writes
 
 # Distinct with normal vision and with red-green or blue-yellow colour blindness, and dark enough on white (after Okabe
 # and Ito 2008 and Tol 2021); the shape repeats the distinction, for print without colour.
@@ -53,6 +52,10 @@ _TOP = ("$schema", "config", "datasets")  # parts of a figure that its panels do
 _NATS = (0, 0.5, 1, 2, 5, *(step * 10**power for power in range(1, 9) for step in (1, 3)))  # labels of a wide axis
 WIDTH = 1096  # of the page's figures, in pixels
 
+_FONTS = Path(__file__).with_name("fonts")
+# A browser draws with its own fonts. A still picture is laid out and drawn with the font of this package: with fonts of
+# the machine, its bytes would differ from machine to machine.
+_STILL_FONT = "Epsilometer Sans, Liberation Sans, Arial, Helvetica, sans-serif"
 CONFIG = {
     "font": "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif",
     "background": "white",
@@ -131,7 +134,7 @@ class Figure:
         picture = self.svg if self.saved is None else svg(self.saved)
         write_text(picture, folder / f"{self.name}.svg")
         with whole(folder / f"{self.name}.png") as file:
-            file.write(vl_convert.svg_to_png(picture, scale=2))
+            file.write(vl_convert.svg_to_png(picture, scale=2))  # no date, no program in either
 
     @cached_property
     def svg(self) -> str:
@@ -214,5 +217,12 @@ def script() -> str:
 
 
 def svg(specification: Specification) -> str:
-    """Return a still picture of a specification."""
-    return vl_convert.vegalite_to_svg(specification, vl_version=_VEGA_LITE)
+    """Return a still picture of a specification: the same bytes on every machine, whatever fonts it has."""
+    _register_fonts()
+    still = specification | {"config": specification.get("config", {}) | {"font": _STILL_FONT}}
+    return vl_convert.vegalite_to_svg(still, vl_version=_VEGA_LITE)
+
+
+@cache
+def _register_fonts() -> None:
+    vl_convert.register_font_directory(str(_FONTS))

@@ -128,7 +128,7 @@ def test_a_path_that_is_not_there_is_refused(model: str | Path) -> None:
 
 def test_a_model_that_cannot_be_had_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with refused("EPS-C087", "nobody/nothing@v1", "epsilometer fetch"):
+    with refused("EPS-C087", "nobody/nothing@v1", "epsilometer check params --fetch"):
         locate("nobody/nothing@v1")
     assert would_download("nobody/nothing@v1")
     assert not would_download("all-MiniLM-L6-v2")

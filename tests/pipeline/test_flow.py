@@ -36,7 +36,7 @@ from prefect.states import Completed, State
 
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
-from epsilometer.pipeline.flows import output
+from epsilometer.pipeline.flows import connection, output
 from epsilometer.pipeline.flows.output import environment, show
 from epsilometer.pipeline.flows.reproduce import reproduce
 from epsilometer.report import origin
@@ -156,7 +156,7 @@ def test_progress_is_no_reason_to_wait_for_a_server_that_is_gone(monkeypatch: py
     with socket.socket() as nothing:
         nothing.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nothing.getsockname()[1]}/api"
-        monkeypatch.setattr(output, "get_client", lambda **_: SimpleNamespace(api_url=url))
+        monkeypatch.setattr(connection, "get_client", lambda **_: SimpleNamespace(api_url=url))
         monkeypatch.setattr(output, "get_run_logger", lambda: logging.getLogger("toy"))
         monkeypatch.setattr(output, "create_progress_artifact", lambda *_, **__: pytest.fail("tries for half a minute"))
         assert show(["rewrite: 10 of 40, about 30 s left"], "rewrite@toy") == ["rewrite: 10 of 40, about 30 s left"]
@@ -228,28 +228,28 @@ def test_without_its_server_the_process_ends_once_the_stages_have(
     codes: list[int] = []
     looks = itertools.count(1)
     clock = SimpleNamespace(now=0)
-    answers = output.Server.answers
+    answers = connection.Server.answers
 
-    def look(server: output.Server) -> bool:
+    def look(server: connection.Server) -> bool:
         clock.now = next(looks)
         return answers(server)
 
-    monkeypatch.setattr(output.Server, "answers", look)
-    monkeypatch.setattr(epsilometer.pipeline.flows.audit, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    monkeypatch.setattr(epsilometer.pipeline.flows.audit, "_PAUSE", 0.001)
+    monkeypatch.setattr(connection.Server, "answers", look)
+    monkeypatch.setattr(connection, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(connection, "_PAUSE", 0.001)
     monkeypatch.setattr(
-        epsilometer.pipeline.flows.audit.os,
+        connection.os,
         "_exit",
-        lambda code: (codes.append(code), epsilometer.pipeline.flows.audit._reported.set()),
+        lambda code: (codes.append(code), connection._reported.set()),
     )
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         if there:
             server.listen(100)
         url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
-        monkeypatch.setattr(output, "get_client", lambda **_: SimpleNamespace(api_url=url))
+        monkeypatch.setattr(connection, "get_client", lambda **_: SimpleNamespace(api_url=url))
         earlier = {thread for thread in threading.enumerate() if thread.name == "end-without-server"}
-        ended = epsilometer.pipeline.flows.audit._watch_server()
+        ended = connection.watch_server()
         (watcher,) = {thread for thread in threading.enumerate() if thread.name == "end-without-server"} - earlier
         wait_for("30 s without an end", lambda: clock.now > 30)
         assert watcher.is_alive(), "the stages go on"
@@ -258,7 +258,7 @@ def test_without_its_server_the_process_ends_once_the_stages_have(
         if there:
             wait_for("another 30 s without an end", lambda: clock.now > at_end + 30)
             assert watcher.is_alive()
-            epsilometer.pipeline.flows.audit._reported.set()
+            connection._reported.set()
         watcher.join(LAST_RESORT)
         assert not watcher.is_alive()
         assert there or clock.now <= at_end + 2, "it was gone for long enough already"

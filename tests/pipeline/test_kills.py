@@ -134,9 +134,10 @@ def test_half_a_record_is_put_aside(undisturbed: Undisturbed) -> None:
     said = undisturbed.finish()
     assert "put aside as .dvc/tmp/dvc.lock.damaged" in said
     assert "is cached - skipping run, checking out outputs" in said
-    assert set(re.findall("> (.*)", said)) == {"epsilometer stage code", "epsilometer stage resources"}, (
-        "nothing is computed again but what always is"
-    )
+    assert set(re.findall("> (.*)", said)) == {
+        "epsilometer stage code",
+        "epsilometer stage resources",
+    }, "nothing is computed again but what always is"
 
 
 def test_a_process_that_ended_keeps_nothing_busy(undisturbed: Undisturbed) -> None:

@@ -166,8 +166,8 @@ def test_what_comes_out(project: Project, monkeypatch: pytest.MonkeyPatch) -> No
     assert outputs.filter(mechanism="rr")["unknown_words"].null_count() == 2
     estimators = pl.read_parquet(project.folder / "data/estimators.parquet")
     assert estimators["trials"].unique().sort().to_list() == [100, 200]
-    metrics = json.loads((project.folder / "reports/metrics.json").read_text())
-    assert metrics["songs"]["rr"]["5"]["likelihood"] > metrics["songs"]["rr"]["1"]["likelihood"]
+    metrics = [json.loads((project.folder / f"reports/metrics/songs-rr/{at}.json").read_text()) for at in (1, 5)]
+    assert metrics[0]["likelihood"] < metrics[1]["likelihood"]
     assert json.loads((project.folder / "data/prepared/songs.json").read_text())["duplicates_merged"] == 1
     assert "Twenty texts" in (project.folder / "reports/audit.html").read_text()
 

@@ -47,11 +47,10 @@ from prefect.settings import (
 
 from epsilometer.cells.calibrating.losses import STANDARD_SEARCH, Search
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.flows import artifacts, listening, pages, starting
+from epsilometer.pipeline.flows import artifacts, connection, listening, pages, starting
 from epsilometer.pipeline.flows.calibrate import calibrate
 from epsilometer.report import page
 from epsilometer.runtime import progress
-from tests.support.refusals import refused
 
 # ------------------------------------------------------------------------------------------------------- progress
 
@@ -87,7 +86,7 @@ BODY = (
 
 
 def test_report_pages_are_served_and_nothing_else(tmp_path: Path) -> None:
-    for path in ("reports/audit.html", "runs/atis/reports/audit.html", "data/private.csv", "reports/metrics.json"):
+    for path in ("reports/audit.html", "runs/atis/reports/audit.html", "data/private.csv", "reports/calibration.csv"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(path)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(pages.Pages, directory=str(tmp_path))) as server:
@@ -97,7 +96,7 @@ def test_report_pages_are_served_and_nothing_else(tmp_path: Path) -> None:
             "/reports/audit.html",
             "/runs/atis/reports/audit.html",
             "/data/private.csv",
-            "/reports/metrics.json",
+            "/reports/calibration.csv",
             "/reports/",
             "/",
             "/runs/../data/private.csv",
@@ -142,7 +141,7 @@ def test_a_taken_port_is_refused(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(UserError, match=f"port {port} is taken.*make ui PORT={port + 10}"):
-            epsilometer.pipeline.flows.ui.start(port)
+            epsilometer.pipeline.flows.ui.start(port, print)
 
 
 def test_a_port_is_held_before_it_is_served() -> None:
@@ -194,8 +193,8 @@ def test_nothing_is_sent_to_another_users_server() -> None:
     url = {PREFECT_API_URL: f"http://127.0.0.1:{port}/api", PREFECT_API_AUTH_STRING: "epsilometer:planted"}
     with _another_users(port) as heard, temporary_settings(url):
         assert not listening.is_own(port)
-        with refused("EPS-P025"):
-            epsilometer.pipeline.flows.audit.server()
+        with pytest.raises(UserError, match=r"is another user's\."):
+            connection.server()
         assert heard.read_bytes() == b""
 
 
@@ -477,6 +476,12 @@ def test_make_ui_brings_everything_up_once(watched: Watched) -> None:
     recorded = json.loads((watched.folder / ".prefect/ui.json").read_text())
     assert watched.make("epsilometer.pipeline.flows.ui", "start", "--port", str(watched.port)).startswith(watched.url)
     assert json.loads((watched.folder / ".prefect/ui.json").read_text()) == recorded, "the same processes"
+    first, *steps = watched.make("epsilometer.pipeline.flows.ui", "start").splitlines()
+    assert first == f"{watched.url}/deployments asks once for this project's secret: cat .prefect/secret"
+    assert len(steps) >= 3
+    assert httpx.get(watched.url, timeout=LAST_RESORT).headers["location"] == "/deployments"
+    (trigger,) = watched.ask("automations/filter")
+    assert trigger["trigger"]["expect"] == ["epsilometer.source.changed"]
     deployed = {deployment["name"]: deployment for deployment in watched.ask("deployments/filter")}
     assert deployed.keys() == {"audit", "reaudit", "calibrate"}
     (schedule,) = deployed["reaudit"]["schedules"]
@@ -599,6 +604,25 @@ def test_no_job_variable_overrides_how_a_run_starts(watched: Watched) -> None:
 
 
 @pytest.mark.slow
+def test_a_changed_source_starts_the_re_audit(watched: Watched) -> None:
+    """By the event that `epsilometer watch` sends, in the folder that it names, without fresh noise."""
+    code = (
+        "from epsilometer.pipeline.flows.trigger import start\nprint(start(['mine.py has changed (mechanism-mine)']))\n"
+    )
+    (watched.folder / "begin.py").write_text(code)
+    assert "starts the deployment reaudit" in watched.make("begin")
+
+    def begun() -> list[str]:
+        runs = watched.ask("flow_runs/filter", deployments={"name": {"any_": ["reaudit"]}})
+        return [run["id"] for run in runs if run["parameters"] == {"folder": ".", "fresh": False}]
+
+    (run,) = wait_for("a run of the deployment", begun)
+    ended = watched.wait(run)
+    assert ended["state_type"] == "FAILED"
+    assert "params.yaml" in ended["state"]["message"], "this project has stages alone"
+
+
+@pytest.mark.slow
 def test_a_failed_run_in_the_browser(watched: Watched, browser: Any) -> None:
     (watched.folder / "short_source.txt").write_text("x")
     run = watched.start("audit/audit")
@@ -670,12 +694,13 @@ def _dvc_project(folder: Path, stages: dict[str, Any]) -> None:
 def test_what_is_shown_and_what_is_not_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(epsilometer.pipeline.flows.ui, "start", lambda port: f"http://127.0.0.1:{port}")
+    monkeypatch.setattr(epsilometer.pipeline.flows.ui, "start", lambda port, say: say(f"at {port}"))
     monkeypatch.setattr(sys, "argv", ["ui", "start"])
     epsilometer.pipeline.flows.ui.main()
-    said = capsys.readouterr().out
-    assert "shows the audits that run as flows" in said
-    assert "`make audit` does without Prefect, so its runs are not there" in said
+    assert capsys.readouterr().out.splitlines() == [
+        "at 4200",
+        "ready: audits that run as flows are shown there, those of `make audit` are not",
+    ]
 
 
 def test_scheduled_re_audits_are_fresh() -> None:

@@ -21,7 +21,9 @@ LOSSES = Grid(
     "losses.svg",
     "Every guess counts.",
 )
-RUN = Run("mine: A run", "epsilometer results", "mine", "2026-11-30", "abc", "2 cores", 3, 4, ["About."], [LOSSES])
+RUN = Run(
+    "mine: A run", "epsilometer results tables", "mine", "2026-11-30", "abc", "2 cores", 3, 4, ["About."], [LOSSES]
+)
 
 
 def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:

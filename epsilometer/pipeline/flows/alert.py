@@ -10,19 +10,27 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from prefect.blocks.webhook import Webhook
 from prefect.client.orchestration import get_client
+from prefect.events import emit_event
 from prefect.events.actions import CallWebhook
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.settings import PREFECT_API_URL
 from prefect.types import SecretDict
 from pydantic import SecretStr
 
+from epsilometer.reaudit import drift
+from epsilometer.reaudit.drift import Drift, numbers
+
 WORSE, UNKNOWN = "epsilometer.privacy.worse", "epsilometer.privacy.unknown"  # where no loss is known to have grown
 NAME = "epsilometer: privacy got worse"
+_SENT = 50  # rows of a verdict in one event: the most serious
 
 
 def send_to(url: str) -> UUID:
@@ -45,6 +53,34 @@ def send_to(url: str) -> UUID:
             client.update_automation(there.id, automation)
             return there.id
         return client.create_automation(automation)
+
+
+def alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
+    """Emit the event of a re-audit that does not pass: numbers, names and the message; never a text."""
+
+    def rows(verdict: str) -> list[dict[str, Any]]:
+        return [
+            {
+                **change.row._asdict(),
+                "before": dict(numbers(change.before)),
+                "now": dict(numbers(change.now)),
+                "p_value": change.p_value,
+            }
+            for change in drifts
+            if change.verdict == verdict
+        ][:_SENT]
+
+    worse = rows(drift.WORSE)
+    emit_event(
+        WORSE if worse else UNKNOWN,
+        resource={"prefect.resource.id": f"epsilometer.audit.{folder.as_posix()}"},
+        payload={
+            "message": said,
+            "worse": worse,
+            "gone": rows(drift.GONE),
+            "changed": list(changed),
+        },
+    )
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
 from epsilometer.pipeline.flows import PROJECT
 from epsilometer.pipeline.flows.output import run
+from epsilometer.reaudit.drift import Drift, numbers
 from epsilometer.report import page
 from epsilometer.report.export import read_claims, read_exact
 from epsilometer.report.wording import budget
@@ -83,6 +84,10 @@ def publish(folder: Path) -> None:
             markdown="\n\n".join(_figures(pictures)),
             description="The figures of the report, as of this run.",
         )
+    _link(folder)
+
+
+def _link(folder: Path) -> None:
     written = folder / page.PAGE
     if written.is_file():
         create_link_artifact(
@@ -91,6 +96,24 @@ def publish(folder: Path) -> None:
             key=prefixed(folder, "report"),
             description="The report of the latest audit in this folder.",
         )
+
+
+def publish_drift(folder: Path, drifts: Sequence[Drift], said: str) -> None:
+    """Create the artifacts of a re-audit: a row a loss, before and now, and its message."""
+    rows = [
+        {**change.row._asdict(), "verdict": change.verdict, "p value": change.p_value, "test": change.test}
+        | {
+            f"{when} {name}": number
+            for when, e in (("before", change.before), ("now", change.now))
+            for name, number in numbers(e)
+        }
+        for change in drifts
+    ]
+    create_table_artifact(
+        key=prefixed(folder, "drift"), table=rows, description="Against the accepted baseline; losses in nats"
+    )
+    create_markdown_artifact(key=prefixed(folder, "drift-message"), markdown=said)
+    _link(folder)
 
 
 def prefixed(folder: Path, key: str) -> str:

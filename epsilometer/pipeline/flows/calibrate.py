@@ -7,8 +7,6 @@ search continues (data/calibrating).
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +16,7 @@ from prefect.artifacts import create_table_artifact
 
 from epsilometer.cells.calibrating.losses import STANDARD_SEARCH, Search
 from epsilometer.pipeline.flows.artifacts import prefixed
-from epsilometer.pipeline.flows.output import environment, show
+from epsilometer.pipeline.flows.output import follow, stopped_with_this
 
 
 @flow(persist_result=False)
@@ -36,23 +34,10 @@ def calibrate(
     request = {"target": target, **asdict(search), "mechanisms": mechanisms or [], "datasets": datasets or []}
     with tempfile.TemporaryDirectory() as results:
         out = Path(results, "rows.json")
-        with subprocess.Popen(
-            [sys.executable, "-m", "epsilometer.pipeline.guard.entry", "calibrate", str(out), json.dumps(request)],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            env=environment(),
-        ) as process:
-            assert process.stdout is not None
-            try:
-                last = show(process.stdout, "calibrate")
-            except BaseException:  # the run is cancelled
-                process.terminate()
-                raise
-        if process.returncode:
-            raise RuntimeError("\n".join(["calibrate failed; its last lines:", *last]))
+        command = ["-m", "epsilometer.pipeline.guard.entry", "calibrate", str(out), json.dumps(request)]
+        with stopped_with_this():
+            if failure := follow(command, "calibrate", folder):
+                raise RuntimeError(failure)
         table = json.loads(out.read_text(encoding="utf-8"))
     create_table_artifact(
         key=prefixed(Path(folder), "epsilon-at-target"),

@@ -1,49 +1,70 @@
-"""Show a program below a Prefect run: its output in the run's log, its progress as the run's artifact."""
+"""Programs below a Prefect run: their output in the run's log, their progress as the run's artifact."""
 
 from __future__ import annotations
 
 import json
 import os
-import socket
+import subprocess
 import sys
+import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 from uuid import UUID
 
 import httpx
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
-from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectException
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
+from epsilometer.pipeline.flows.connection import Server
 from epsilometer.report.origin import RUN
 from epsilometer.runtime.progress import parse
 
 _LAST_LINES = 10  # lines that a failure repeats
-_CONNECT = 10.0  # seconds for the server to accept a connection
+_running: set[subprocess.Popen[str]] = set()
+_stopped = threading.Event()
+_STARTING = threading.Lock()
 
 
-class Server:
-    """Prefect's server, as this process knows it. `str` of it is the address."""
+@contextmanager
+def stopped_with_this() -> Iterator[None]:
+    """Stop the running programs if an exception leaves this block, because a flow waits for them before it ends."""
+    _stopped.clear()
+    try:
+        yield
+    except BaseException:
+        with _STARTING:
+            _stopped.set()
+            for process in _running:
+                process.terminate()
+        raise
 
-    def __init__(self) -> None:
-        self._url = httpx.URL(str(get_client(sync_client=True).api_url))
 
-    def __str__(self) -> str:
-        return str(self._url)
-
-    def answers(self) -> bool:
-        """Return True if the server accepts connections. Check this first: Prefect tries for half a minute or more."""
-        port = self._url.port or (443 if self._url.scheme == "https" else 80)
-        try:
-            socket.create_connection((self._url.host, port), _CONNECT).close()
-        except OSError:
-            return False
-        return True
+def follow(command: Sequence[str], name: str, folder: str = ".") -> str | None:
+    """Run this Python with a command line in a folder, and show its output. Returns the message of a failure."""
+    with _STARTING:
+        if _stopped.is_set():
+            return f"{name} was not started: the flow was stopped"
+        process = subprocess.Popen(
+            [sys.executable, *command],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            env=environment(),
+        )
+        _running.add(process)
+    with process:
+        assert process.stdout is not None
+        last = show(process.stdout, name)
+    _running.discard(process)
+    return "\n".join([f"{name} failed; its last lines:", *last]) if process.returncode else None
 
 
 def show(output: Iterable[str], name: str) -> list[str]:

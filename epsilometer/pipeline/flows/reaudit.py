@@ -9,37 +9,29 @@ a row of the baseline is gone or none could be tested. `alert.py` sends either.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from prefect import flow, get_run_logger
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
-from prefect.events import emit_event
 from prefect.states import Completed, Failed, State
 
-from epsilometer.auditing.estimation.successes import Estimate
 from epsilometer.cells.measured import settings
-from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.current import measured as stages_measured
-from epsilometer.pipeline.flows.alert import UNKNOWN, WORSE
-from epsilometer.pipeline.flows.artifacts import prefixed
-from epsilometer.pipeline.flows.audit import audit, server_or_exit
+from epsilometer.pipeline.flows.alert import alert
+from epsilometer.pipeline.flows.artifacts import publish_drift
+from epsilometer.pipeline.flows.audit import audit
+from epsilometer.pipeline.flows.connection import server_or_exit
 from epsilometer.pipeline.measured import losses, measure
 from epsilometer.pipeline.measured import sources as current
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.pipeline.repro import held
+from epsilometer.pipeline.rounds import next_round
 from epsilometer.project.commit import commit
 from epsilometer.reaudit import baseline, drift, history, sources
-from epsilometer.reaudit.drift import Drift
 from epsilometer.report import page
-
-_SENT = 50  # rows of a verdict in one event: the most serious
 
 
 @flow(persist_result=False)
@@ -62,7 +54,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     accepted, params = _checked(folder)
     past, at = history.read(folder / history.FILE), commit(folder).short
     if fresh and params.audit.round in (accepted.about.get("round"), *past["round"]):
-        params = _next_round(folder, params)
+        params = next_round(folder, params)
     recorded = sources.read(folder) or accepted.about["sources"]
     now, unknown = sources.served(current(params, folder), recorded)
     updates = sources.changes(recorded, sources.records(now))
@@ -81,10 +73,10 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
 
     changed = sources.changes(accepted.about["sources"], sources.records(now)) + sources.newer(now)
     said = drift.message(drifts, level, changed, unknown)
-    _publish(folder, drifts, said)
+    publish_drift(folder, drifts, said)
     alarmed = bool(drift.blind_spots(drifts)) or any(change.verdict == drift.WORSE for change in drifts)
     if alarmed:
-        _alert(folder, drifts, said, changed)
+        alert(folder, drifts, said, changed)
     whole: State[Any] = audit(str(folder), return_state=True)  # the rest: figures, and the report with this audit in it
     page.refresh(folder)
     if not whole.is_completed():
@@ -97,85 +89,6 @@ def _checked(folder: Path) -> tuple[baseline.Baseline, Params]:
     params, accepted = read_params(folder / "params.yaml"), baseline.read(folder)
     accepted.check(settings(params))
     return accepted, params
-
-
-def _next_round(folder: Path, params: Params) -> Params:
-    """Add one to `audit.round`, in the profile first and then in the run's parameters, which are a copy of it.
-
-    A kill between the two leaves parameters of the former round, to which the next run adds one again.
-    """
-    files = [folder / "params.yaml"]
-    if folder.parent.name == "runs":
-        files.insert(0, folder / params.root / "profiles" / f"{folder.name}.yaml")
-    for file in filter(Path.is_file, files):
-        tables.write_text(with_round(file.read_text(encoding="utf-8"), params.audit.round + 1), file)
-    return read_params(folder / "params.yaml")
-
-
-def with_round(text: str, round: int) -> str:
-    """A parameter file with another `audit.round`; every other byte, including comments, stays."""
-    root = yaml.compose(text)
-    assert isinstance(root, yaml.MappingNode)  # it was read before
-    (section,) = (value for key, value in root.value if key.value == "audit")
-    nodes = {key.value: (key, value) for key, value in section.value}
-    if "round" in nodes:
-        place = nodes["round"][1]
-        return f"{text[: place.start_mark.index]}{round}{text[place.end_mark.index :]}"
-    key, value = nodes["seed"]  # a valid file has a seed
-    between = ", " if section.flow_style else f"\n{' ' * key.start_mark.column}"
-    end = value.end_mark.index
-    return f"{text[:end]}{between}round: {round}{text[end:]}"
-
-
-def _publish(folder: Path, drifts: Sequence[Drift], said: str) -> None:
-    rows = [
-        {**change.row._asdict(), "verdict": change.verdict, "p value": change.p_value, "test": change.test}
-        | {
-            f"{when} {name}": number
-            for when, e in (("before", change.before), ("now", change.now))
-            for name, number in _of(e)
-        }
-        for change in drifts
-    ]
-    create_table_artifact(
-        key=prefixed(folder, "drift"), table=rows, description="Against the accepted baseline; losses in nats"
-    )
-    create_markdown_artifact(key=prefixed(folder, "drift-message"), markdown=said)
-
-
-def _alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
-    """Emit the event with numbers, names and the message; never a text."""
-
-    def rows(verdict: str) -> list[dict[str, Any]]:
-        return [
-            {
-                **change.row._asdict(),
-                "before": dict(_of(change.before)),
-                "now": dict(_of(change.now)),
-                "p_value": change.p_value,
-            }
-            for change in drifts
-            if change.verdict == verdict
-        ][:_SENT]
-
-    worse = rows(drift.WORSE)
-    emit_event(
-        WORSE if worse else UNKNOWN,
-        resource={"prefect.resource.id": f"epsilometer.audit.{folder.as_posix()}"},
-        payload={
-            "message": said,
-            "worse": worse,
-            "gone": rows(drift.GONE),
-            "changed": list(changed),
-        },
-    )
-
-
-def _of(estimate: Estimate | None) -> list[tuple[str, float | None]]:
-    """The numbers of an estimate; None for infinity, which JSON lacks."""
-    numbers = (estimate.loss, estimate.point, estimate.upper) if estimate else (None, None, None)
-    shown = (None if n is None or not math.isfinite(n) else round(n, 4) for n in numbers)
-    return list(zip(("loss", "point", "upper"), shown, strict=True))
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from prefect.server.api.server import create_app
 from prefect.settings import PREFECT_SERVER_API_AUTH_STRING
 from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
@@ -36,7 +36,9 @@ class OwnOrigin:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests of the server's own origin, and refuse others."""
-        if scope["type"] == "lifespan" or Headers(scope=scope).get("origin") in self.own:
+        if scope["type"] == "http" and scope["path"] == "/":
+            await RedirectResponse("/deployments")(scope, receive, send)  # what can be started, not a dashboard
+        elif scope["type"] == "lifespan" or Headers(scope=scope).get("origin") in self.own:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
             await WebSocketClose()(scope, receive, send)

@@ -16,6 +16,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +45,8 @@ ROOT = PROJECT
 PARTS = ("worker", "pages", "server")  # in the order of their ends: the server learns of the end of the worker's runs
 
 
-def start(port: int) -> str:
-    """Start the missing parts, deploy, and return the server's address.
+def start(port: int, say: Callable[[str], None]) -> None:
+    """Start the missing parts, and deploy. say: prints a line, first the address, then each step.
 
     The pages are at the next port. Raises UserError if a port is taken or a part does not start.
     """
@@ -57,6 +59,7 @@ def start(port: int) -> str:
         running = {}
         new_secret()
     url, secret = f"http://{HOST}:{port}", os.environ[SERVERS_SECRET]
+    say(f"{url}/deployments asks once for this project's secret: cat {os.path.relpath(_home() / 'secret')}")
     environment = _environment(url) | {PREFECT_API_AUTH_STRING.name: secret}
     with contextlib.ExitStack() as handed_over:
 
@@ -71,19 +74,23 @@ def start(port: int) -> str:
             running[part] = _spawn(part, command, environment, number)
         settings: dict[Any, Any] = {PREFECT_API_URL: f"{url}/api", PREFECT_API_AUTH_STRING: secret}
         with temporary_settings(settings), get_client(sync_client=True) as client:
+            say(
+                "waiting for the server, half a minute where the machine is idle" if "server" in sockets else "it is up"
+            )
             wait(running["server"], "server", lambda: answers(url), _log("server"))
             update_current_profile(settings)
             _set_up_pool(client)
             if "server" in sockets:
                 command = ["epsilometer.pipeline.flows.worker", str(running["server"].pid)]
                 running["worker"] = _spawn("worker", command, environment, sockets["server"])
+            say("writing the deployments of prefect.yaml")
             deploy = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
             done = subprocess.run(deploy, cwd=ROOT, env=environment, capture_output=True, text=True)
             if done.returncode:
                 raise UserError(f"`prefect deploy --all` failed:\n{done.stdout}{done.stderr}", "EPS-P029")
+            say("waiting for the worker, which runs what is started there")
             worker = running["worker"]
             wait(worker, "worker", lambda: _polls(client, since=worker.create_time()), _log("worker"))
-    return url
 
 
 def stop() -> bool:
@@ -199,14 +206,8 @@ def main() -> None:
     options = parser.parse_args()
     try:
         if options.what == "start":
-            url = start(options.port)
-            print(
-                f"{url} shows the audits that run as flows: `make flow`, the schedule's, those that {url}/deployments"
-            )
-            print(
-                "starts. `make audit` does without Prefect, so its runs are not there; its report is reports/audit.html"
-            )
-            print(f"it asks once for the project's secret: cat {os.path.relpath(_home() / 'secret')}")
+            start(options.port, partial(print, flush=True))
+            print("ready: audits that run as flows are shown there, those of `make audit` are not")
         else:
             print("stopped" if stop() else "nothing was running")
     except UserError as error:

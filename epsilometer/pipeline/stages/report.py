@@ -12,13 +12,13 @@ from epsilometer.report.cells.tracked import metrics, plot_table
 
 
 def main() -> None:
-    """Write data/report.html, reports/figures, reports/metrics.json and reports/calibration.csv.
+    """Write data/report.html, reports/figures, reports/metrics and reports/calibration.csv.
 
     Also reports/audit.html, the page with a record of its origin, which DVC does not track.
     """
     params = read()
     results = TextResults(params)
     body.build(reporting.body(params, results), page.BODY, Path("reports/figures"))
-    metrics(results.estimates, results.exact, Path("reports/metrics.json"))
+    metrics(results.estimates, results.exact, Path("reports/metrics"))
     plot_table(results.estimates, results.exact, Path("reports/calibration.csv"))
     page.write()

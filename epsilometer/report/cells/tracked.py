@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -15,21 +15,20 @@ from epsilometer.report.rows import CELL, within_ceiling
 _EXACT = {"exact": "average", "exact_low": "average_low", "exact_high": "average_high"}
 
 
-def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None:
-    """Write {dataset: {mechanism: {epsilon: {attack: loss}}}} as JSON for `dvc metrics show`.
+def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, folder: Path) -> None:
+    """Write a file of {attack: loss} for each cell and epsilon, the rows of `dvc metrics show`.
 
     Losses have three decimals, so that the last bits of a sum do not look like a change, and are at most the ceiling
     (JSON knows no infinity). The entry `exact`, beside the attacks, is the average exact loss between texts of equal
     length, not clipped at a ceiling, if it is finite.
     """
-    tree: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    shutil.rmtree(folder, ignore_errors=True)
     losses = within_ceiling(estimates).select(*CELL, "attack", "loss")
     averages = _averages(exact).select(*CELL, pl.lit("exact").alias("attack"), pl.col("exact").alias("loss"))
-    table = pl.concat([losses, averages.filter(pl.col("loss").is_finite())])
-    for row in table.sort(*CELL, "attack").iter_rows(named=True):
-        budgets = tree.setdefault(row["dataset"], {}).setdefault(row["mechanism"], {})
-        budgets.setdefault(budget_name(row["epsilon"]), {})[row["attack"]] = round(row["loss"], 3)
-    tables.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", path)
+    table = pl.concat([losses, averages.filter(pl.col("loss").is_finite())]).with_columns(pl.col("loss").round(3))
+    for (dataset, mechanism, epsilon), rows in table.sort("attack").group_by(CELL):
+        name = f"{dataset}-{mechanism}/{budget_name(epsilon)}.json"
+        tables.write_json(dict(rows.select("attack", "loss").rows()), folder / name)
 
 
 def plot_table(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None:

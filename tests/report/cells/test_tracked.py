@@ -32,21 +32,26 @@ EXACTLY = pl.DataFrame(
 
 def test_metrics_are_rounded_sorted_and_finite(tmp_path: Path) -> None:
     table = estimates().with_columns(loss=pl.when(mechanism="identity").then(math.inf).otherwise("loss"))
-    metrics(table.sample(fraction=1.0, shuffle=True, seed=1), NONE, tmp_path / "reports" / "metrics.json")
-    text = (tmp_path / "reports" / "metrics.json").read_text(encoding="utf-8")
-    tree = json.loads(text, parse_constant=pytest.fail)  # no Infinity, no NaN
-    assert list(tree) == ["letters", "queries"]
-    assert list(tree["queries"]["mvc"]) == ["0.5", "5", "2500"]
-    assert tree["queries"]["mvc"]["5"] == {
+    metrics(table.sample(fraction=1.0, shuffle=True, seed=1), NONE, tmp_path / "metrics")
+    written = _read(tmp_path / "metrics")
+    assert {name for name in written if name.startswith("queries-mvc/")} == {
+        f"queries-mvc/{epsilon}.json" for epsilon in ("0.5", "5", "2500")
+    }
+    assert json.loads(written["queries-mvc/5.json"]) == {
         "embedding": round(estimate(820, TRIALS).loss, 3),
         "length": round(estimate(800, TRIALS).loss, 3),
         "strongest": round(estimate(820, TRIALS, alpha=0.005).loss, 3),
         "strongest_inside": round(estimate(820, TRIALS, alpha=0.005).loss, 3),
     }
-    assert tree["queries"]["identity"]["1"]["embedding"] == round(estimate(TRIALS, TRIALS).ceiling, 3)
-    assert tree["queries"]["dp_bart"]["5"]["length"] == 0
-    metrics(table, NONE, tmp_path / "again.json")
-    assert (tmp_path / "again.json").read_text(encoding="utf-8") == text
+    identity = json.loads(written["queries-identity/1.json"], parse_constant=pytest.fail)  # no Infinity, no NaN
+    assert identity["embedding"] == round(estimate(TRIALS, TRIALS).ceiling, 3)
+    assert json.loads(written["queries-dp_bart/5.json"])["length"] == 0
+    metrics(table.filter(pl.col("mechanism") != "mvc"), NONE, tmp_path / "metrics")
+    assert _read(tmp_path / "metrics") == {name: text for name, text in written.items() if "-mvc/" not in name}
+
+
+def _read(folder: Path) -> dict[str, str]:
+    return {file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8") for file in folder.rglob("*.json")}
 
 
 def test_plot_table_is_cut_at_the_ceiling(tmp_path: Path) -> None:
@@ -59,9 +64,9 @@ def test_plot_table_is_cut_at_the_ceiling(tmp_path: Path) -> None:
 
 
 def test_exact_losses_stand_beside_and_above_the_ceiling(tmp_path: Path) -> None:
-    metrics(estimates(), EXACTLY, tmp_path / "metrics.json")
-    of_mvc = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
-    of_mvc = of_mvc["queries"]["mvc"]
+    metrics(estimates(), EXACTLY, tmp_path / "metrics")
+    written = _read(tmp_path / "metrics")
+    of_mvc = {epsilon: json.loads(written[f"queries-mvc/{epsilon}.json"]) for epsilon in ("0.5", "5", "2500")}
     assert (of_mvc["0.5"]["exact"], of_mvc["5"]["exact"]) == (0.123, 123.457)
     assert "exact" not in of_mvc["2500"]
     plot_table(estimates(), EXACTLY, tmp_path / "plots.csv")

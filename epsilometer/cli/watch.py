@@ -1,0 +1,37 @@
+"""`epsilometer watch`: a re-audit whenever what the losses rest on changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from epsilometer.core.errors import printable
+from epsilometer.runtime.progress import say
+
+
+def watch(
+    every: Annotated[float, typer.Option(min=1, help="Seconds between looks.")] = 60,
+    once: Annotated[bool, typer.Option("--once", help="Look once and end, for cron.")] = False,
+) -> None:
+    """Begin a re-audit when a mechanism, a package, a model's pin or a data set changes, until interrupted.
+
+    Compares with the records of the last re-audit, or of the baseline. Newer versions on the hub and at the package
+    index are reported once a day, and never adopted. With `make ui` the re-audit runs on its server.
+    """
+    from epsilometer.pipeline import watching
+    from epsilometer.pipeline.flows.trigger import start
+
+    def begin(changed: Sequence[str]) -> None:
+        say(start(changed))
+
+    def tell(line: str) -> None:
+        say("\n".join(map(printable, line.splitlines())))
+
+    if once:
+        with watching.alone():
+            if not watching.Watch(tell, begin).look():
+                say("no re-audit was begun")
+        return
+    watching.watch(tell, begin, every)

@@ -1,0 +1,141 @@
+"""Prefect's server as a flow of this process uses it: one that is up, or one for this process; and what happens when it
+is gone, which Prefect would wait for through minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from prefect import Flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.settings import PREFECT_API_URL
+from prefect.states import State
+
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows import temporary
+from epsilometer.pipeline.flows.listening import is_own
+from epsilometer.pipeline.flows.pages import HOSTS
+
+_CONNECT = 10.0  # seconds for the server to accept a connection
+_GRACE = 7.0  # seconds to report an end requested by SIGTERM
+_GONE = 20.0  # seconds without a connection to the server before it counts as gone
+_PAUSE = 1.0  # seconds between checks of the server
+_reported = threading.Event()
+
+
+class Server:
+    """Prefect's server, as this process knows it. `str` of it is the address."""
+
+    def __init__(self) -> None:
+        self._url = httpx.URL(str(get_client(sync_client=True).api_url))
+
+    def __str__(self) -> str:
+        return str(self._url)
+
+    def answers(self) -> bool:
+        """Return True if the server accepts connections. Check this first: Prefect tries for half a minute or more."""
+        port = self._url.port or (443 if self._url.scheme == "https" else 80)
+        try:
+            socket.create_connection((self._url.host, port), _CONNECT).close()
+        except OSError:
+            return False
+        return True
+
+
+def server_or_exit() -> subprocess.Popen[bytes] | None:
+    """As `server`; without one, prints the reason and ends this process with exit code 2."""
+    try:
+        return server()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def server() -> subprocess.Popen[bytes] | None:
+    """Prefect's server for this process: the one at PREFECT_API_URL, or one that ends with the returned process.
+
+    Raises UserError if there is none at that address, which a flow would try for minutes; if it is another user's
+    (nothing is sent there, neither the secret nor a run); and if its own does not start.
+    """
+    url = urlsplit(PREFECT_API_URL.value() or "")
+    if not url.hostname:
+        return temporary.start()
+    if url.hostname not in HOSTS or is_own(url.port or 80):
+        with get_client(sync_client=True) as client:
+            if client.api_healthcheck() is None:
+                return None
+    raise UserError(
+        f"Prefect's server at {url.geturl()} does not answer, or is another user's. `make ui` starts this project's; "
+        "`make ui-stop` forgets it, and the flow then brings one of its own (as it does without PREFECT_API_URL "
+        "in the environment); `make audit` needs none",
+        "EPS-P025",
+    )
+
+
+def has_reported(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """End the watch: a hook for every end of a flow."""
+    _reported.set()
+
+
+def watch_server() -> Callable[[int], None]:
+    """Watch the server from now on until this run's end is reported.
+
+    Call the returned function once the stages have ended, with the exit code: this process then also ends as soon as
+    the server has been gone for _GONE, including the time before that call. Prefect would try for minutes to reach it.
+    A server that is only slow is waited for.
+    """
+    global _reported
+    _reported.set()  # ends an earlier run's watch
+    _reported = reported = threading.Event()
+    code: int | None = None
+    server = Server()
+
+    def ended(exit_with: int) -> None:
+        nonlocal code
+        code = exit_with
+
+    def watch() -> None:
+        seen = time.monotonic()
+        while not reported.wait(_PAUSE):
+            if server.answers():
+                seen = time.monotonic()
+            elif code is not None and time.monotonic() - seen >= _GONE:
+                said = f"Prefect's server at {server} is gone: its records lack the end of this run, "
+                print(said + "whose results are kept", file=sys.stderr, flush=True)
+                os._exit(code)
+
+    threading.Thread(target=watch, name="end-without-server", daemon=True).start()
+    return ended
+
+
+def end_soon_after_sigterm() -> None:
+    """Limit the time of Prefect's own handler of the signal.
+
+    Without its server it tries for minutes to report that the flow was stopped. Stages end with this process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    prefects = signal.getsignal(signal.SIGTERM)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        last = threading.Timer(_GRACE, os._exit, [128 + number])
+        last.daemon = True
+        last.start()
+        if callable(prefects):
+            prefects(number, frame)
+        else:
+            sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, handle)

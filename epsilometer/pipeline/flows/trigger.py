@@ -1,0 +1,39 @@
+"""A re-audit that begins because a source changed: at Prefect's server if there is one, else in a process here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from prefect.events import emit_event
+from prefect.settings import PREFECT_API_URL
+
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows import PROJECT
+from epsilometer.pipeline.flows.connection import server
+
+CHANGED = "epsilometer.source.changed"  # as in prefect.yaml, whose deployment `reaudit` it starts
+
+
+def start(changed: Sequence[str]) -> str:
+    """Begin a re-audit of the audit in the current folder. Returns what was done.
+
+    With a server (`make ui`) it is told, and its worker runs the deployment; without one the re-audit runs here, and is
+    waited for. Raises UserError if the server does not answer.
+    """
+    if PREFECT_API_URL.value():
+        server()
+        folder = os.path.relpath(Path.cwd(), PROJECT)
+        message = "\n".join(["changed since the last re-audit:", *changed])
+        resource = {"prefect.resource.id": f"epsilometer.audit.{folder}"}
+        sent = emit_event(CHANGED, resource=resource, payload={"message": message, "folder": folder})
+        if sent is None:
+            raise UserError("Prefect took no event; check PREFECT_API_URL", "EPS-P072")
+        return f"the server at {PREFECT_API_URL.value()} starts the deployment reaudit"
+    done = subprocess.run([sys.executable, "-m", "epsilometer.pipeline.flows.reaudit"])
+    if done.returncode == 2:
+        raise UserError("the re-audit refused to run, and said why above", "EPS-P073")
+    return "the re-audit passed" if done.returncode == 0 else "the re-audit did not pass: what it said stands above"

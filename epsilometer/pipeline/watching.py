@@ -1,0 +1,162 @@
+"""Watch what the losses of a baseline rest on, and have a re-audit begin when it changes: code, packages, pins, data.
+
+What is compared are the records of sources that a re-audit writes (`sources/*.json`). A newer version on the hub or at
+the package index is reported once, and never adopted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.measured import sources as current
+from epsilometer.pipeline.params import read
+from epsilometer.reaudit import baseline, sources
+from epsilometer.reaudit.sources import Record, Source
+from epsilometer.runtime.waiting import holder
+
+LOCK = Path("data/watch.lock")
+_ASK = 86_400.0  # seconds between questions to the hub and the package index
+_INDEX = 30.0  # seconds for the index to answer
+_WAITS = "no look is possible, and no re-audit begins"
+_BACK = 2.0  # seconds that a clock may be corrected without a word
+
+Start = Callable[[Sequence[str]], None]
+"""Begins a re-audit for these changes, or waits for it; raises UserError if it cannot begin."""
+
+
+class Watch:
+    """The watch of the project in the current folder. say: prints a line; start: begins a re-audit."""
+
+    def __init__(self, say: Callable[[str], None], start: Start) -> None:
+        self._say, self._start = say, start
+        self._started: list[str] = []
+        self._said: set[str] = set()
+        self._last_question = -_ASK
+        self._clock = time.time()
+
+    def look(self) -> bool:
+        """Compare the sources with their records once. Returns True if a re-audit was begun.
+
+        A source that cannot be read, such as a file that vanished or is half written, is named, and waited for.
+        """
+        self._note_clock()
+        try:
+            recorded = sources.read() or baseline.read().about["sources"]
+            now = current(read())
+            _check_there(recorded, sources.records(now))
+        except (UserError, OSError) as error:
+            self._once(f"{_WAITS}: {error}")
+            return False
+        self._said = {line for line in self._said if not line.startswith(_WAITS)}
+        self._ask_for_newer(now)
+        changed = sources.changes(recorded, sources.records(now))
+        if changed == self._started:
+            return False
+        self._started = []
+        if not changed:
+            return False
+        self._say("\n".join(["changed since the last re-audit:", *(f"  {line}" for line in changed)]))
+        try:
+            self._start(changed)
+        except UserError as error:
+            self._once(f"the re-audit did not begin, and is tried at the next look: {error}")
+            return False
+        self._started = changed
+        return True
+
+    def _ask_for_newer(self, now: Sequence[Source]) -> None:
+        if time.monotonic() - self._last_question < _ASK:
+            return
+        self._last_question = time.monotonic()
+        served, unknown = sources.served(now, {})
+        newer, unanswered = newer_packages(now)
+        for line in [*sources.newer(served), *newer]:
+            self._once(f"not adopted: {line}")
+        if silent := [*unknown, *unanswered]:
+            self._say(f"no answer, asked again in a day: {', '.join(silent)}")
+
+    def _note_clock(self) -> None:
+        before, self._clock = self._clock, time.time()
+        if self._clock < before - _BACK:
+            self._say(
+                f"the clock was set back by {before - self._clock:.0f} s; looks go on at the same pace, and dates of "
+                "audits still only grow"
+            )
+
+    def _once(self, line: str) -> None:
+        if line not in self._said:
+            self._said.add(line)
+            self._say(line)
+
+
+def _check_there(before: Mapping[str, Record], now: Mapping[str, Record]) -> None:
+    """Raises UserError for a source that had files and has none any more."""
+    gone = [name for name, record in now.items() if before.get(name, {}).get("files") and not record.get("files")]
+    if gone:
+        files = ", ".join(file for name in gone for file in before[name]["files"])
+        raise UserError(
+            f"{files} is gone ({', '.join(gone)}); bring it back, or take it out of params.yaml", "EPS-P074"
+        )
+
+
+def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = None) -> tuple[list[str], list[str]]:
+    """Sentences on packages of which the index has another version than the one in use, and those without an answer.
+
+    latest: the newest version of a package; the default asks the index that pip is set to.
+    """
+    packages = {name: version for source in now for name, version in source.record.get("packages", {}).items()}
+    newer, unknown = [], []
+    for name, version in sorted(packages.items()):
+        try:
+            newest = (latest or latest_version)(name)
+        except (OSError, subprocess.SubprocessError, UserError) as error:
+            unknown.append(f"package {name} ({type(error).__name__})")
+            continue
+        if newest != version:
+            newer.append(f"package {name}: the index has {newest}, in use is {version}; install it to have it audited")
+    return newer, unknown
+
+
+def latest_version(package: str) -> str:
+    """The newest version of a package at pip's index. Raises UserError if it names none."""
+    command = [sys.executable, "-m", "pip", "index", "versions", "--disable-pip-version-check", package]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_INDEX)
+    first = done.stdout.partition("\n")[0]
+    if done.returncode or not first.startswith(f"{package} ("):
+        raise UserError(f"the index names no version of {package}; check pip's settings", "EPS-P075")
+    return first[len(package) + 2 : -1]
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Hold the watch of the current folder. Raises UserError without a baseline, or if another process holds it."""
+    baseline.read()
+    LOCK.parent.mkdir(mode=0o700, exist_ok=True)
+    with LOCK.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = holder(LOCK) or "another process"
+            raise UserError(
+                f"{who} watches this folder already; end that watch first, or leave it to it", "EPS-P076"
+            ) from None
+        yield
+
+
+def watch(say: Callable[[str], None], start: Start, every: float) -> None:
+    """Look every so many seconds, until interrupted. Raises UserError at once for a folder without a baseline."""
+    with alone():
+        say(f"watching {len(baseline.read().about['sources'])} sources, every {every:g} s; Ctrl-C ends it")
+        looks = Watch(say, start)
+        pause = threading.Event()
+        while True:
+            looks.look()
+            pause.wait(every)  # by a clock that nobody sets

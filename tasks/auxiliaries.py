@@ -1,5 +1,0 @@
-"""What anonymisers read, trained on texts that nothing else sees."""
-
-from epsilometer.pipeline.flows.reproduce import stage
-
-auxiliaries = stage("auxiliaries")
