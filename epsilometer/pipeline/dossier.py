@@ -51,7 +51,8 @@ def _check_finished(params: Params) -> None:
         name, changes = next(iter(stale.items()))
         raise UserError(
             f"this audit is not finished: {len(stale)} of its stages are not up to date ({name}: {changes[0]}); "
-            "`epsilometer repro` brings them up to date, and a dossier is about a finished audit alone"
+            "`epsilometer repro` brings them up to date, and a dossier is about a finished audit alone",
+            "EPS-P020",
         )
 
 

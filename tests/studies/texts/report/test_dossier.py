@@ -16,7 +16,6 @@ from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.schemas import DECISIONS, EXACT, EXACT_CURVES, LEAKAGE
 from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.core.rounding import DOWN, UP
 from epsilometer.pipeline import composing, params
 from epsilometer.pipeline import dossier as files
@@ -29,6 +28,7 @@ from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.stages import decide
 from epsilometer.studies.texts.tables import curves_path, decisions_path, exact_path
 from tests.support.exact_losses import curves, losses
+from tests.support.refusals import refused
 from tests.support.small_audit import audited
 
 BEYOND, NOT_EXCEEDED, OPEN, WITHIN = Status.BEYOND, Status.NOT_EXCEEDED, Status.OPEN, Status.WITHIN
@@ -249,13 +249,13 @@ def test_signs_that_the_fonts_of_pdf_lack_are_spelled() -> None:
 
 
 def test_bad_input(project: Path) -> None:
-    with pytest.raises(UserError, match="cell"):
+    with refused("EPS-C022"):
         of(project, "songs-mien")
-    with pytest.raises(UserError, match=r"epsilon must be an audited one \(no budget\), got 3"):
+    with refused("EPS-S082", "3"):
         of(project, epsilon=3.0)
     with (
         inside(project),
-        pytest.raises(UserError, match=r"this audit is not finished: \d+ of its stages .* not run yet"),
+        refused("EPS-P020", "19"),
     ):
         files.write(params.read(), "songs-mine", None)
     assert not (project / files.FOLDER).exists()
