@@ -105,7 +105,7 @@ class Ledger:
         with self._locked() as file:
             standing, new = self._standing(file, claim, people)
             if standing.again and not again:
-                raise UserError(_refusal(standing))
+                raise UserError(_refusal(standing), "EPS-L012")
             entry = {
                 "claim": None if claim is None else claim.describe(),
                 "once": _plain(spent(claim, 1)),
@@ -124,7 +124,7 @@ class Ledger:
         with self._locked() as file:
             standing, _ = self._standing(file, claim, people)
         if standing.again and not again:
-            raise UserError(_refusal(standing))
+            raise UserError(_refusal(standing), "EPS-L013")
 
     def _standing(
         self, file: BinaryIO, claim: Guarantee | None, people: Mapping[str, int]
@@ -162,7 +162,7 @@ class Ledger:
         if path.is_file():
             return path.read_bytes()
         if (self.folder / _ENTRIES).stat().st_size:
-            raise UserError(f"{path} is missing, without which {_ENTRIES} cannot be read; restore it")
+            raise UserError(f"{path} is missing, without which {_ENTRIES} cannot be read; restore it", "EPS-L014")
         with whole(path, private=True) as file:
             file.write(secrets.token_bytes(32))
             file.flush()
@@ -180,7 +180,8 @@ class Ledger:
             except ValueError:
                 raise UserError(
                     f"{self.folder / _ENTRIES}: line {number} is damaged; restore the file, or keep a new ledger in "
-                    "another folder and add these sums yourself"
+                    "another folder and add these sums yourself",
+                    "EPS-L015",
                 ) from None
             end += len(line)
         file.seek(end)

@@ -48,13 +48,14 @@ def release(
 
     check_epsilons([epsilon], "--epsilon")
     if files.suffix(out) not in (".csv", ".tsv", ".parquet", ".jsonl"):
-        raise UserError(f"--out must end with .csv, .tsv, .parquet or .jsonl, got {str(out)!r}")
+        raise UserError(f"--out must end with .csv, .tsv, .parquet or .jsonl, got {str(out)!r}", "EPS-U073")
     for path in (out, statement_of(out)):
         writable(path)
     if (label is None) != (labels is None):
         raise UserError(
             "--label and --labels must be given together: the list must be public, since a list read off private texts "
-            "shows which rare labels occur"
+            "shows which rare labels occur",
+            "EPS-U074",
         )
     built = _built(mechanism, public, labels, per_person=per_person, entries=settings)
     corpus = _corpus(file, reading, recording.person, label)
@@ -86,13 +87,14 @@ def _built(
     settings = read_settings(entries)
     for option, (name, value) in options.items():
         if value is not None and name not in takes:
-            raise UserError(f"{option} has no effect on {mechanism}; leave it out")
+            raise UserError(f"{option} has no effect on {mechanism}; leave it out", "EPS-U075")
         if value is not None:
             settings[name] = value
     if "resource" in takes and "resource" not in settings:
         raise UserError(
             f"{mechanism} needs public texts, of which the release is made; give a file of texts that were collected "
-            "apart from the private ones (--public)"
+            "apart from the private ones (--public)",
+            "EPS-U076",
         )
     built: CorpusMechanism = build(definition, settings, f"the settings of {mechanism}")
     return built

@@ -98,12 +98,16 @@ def _record(file: Path | None, reading: TextOptions, recording: LedgerOptions, c
 
     if recording.person is None:
         if recording != LedgerOptions():
-            raise UserError("--ledger and --again are for --person; give the column of people")
+            raise UserError("--ledger and --again are for --person; give the column of people", "EPS-U077")
         return
     if file is None or suffix(file) not in TABLES:
-        raise UserError("--person names a column, and lines have none; give a table (.csv, .parquet, .jsonl)")
+        raise UserError(
+            "--person names a column, and lines have none; give a table (.csv, .parquet, .jsonl)", "EPS-U078"
+        )
     if recording.person in reading.text:
-        raise UserError(f"--person {recording.person!r} is a column of texts; name the column that says who wrote them")
+        raise UserError(
+            f"--person {recording.person!r} is a column of texts; name the column that says who wrote them", "EPS-U079"
+        )
     table = read(file, reading.files.layout).head(reading.rows or 1 << 31)
     people = Counter(people_of(table, recording.person, reading.text[0], str(file)))
     counts = {name: rows * len(reading.text) for name, rows in people.items()}

@@ -34,7 +34,9 @@ class PrivateCorpus:
     def __post_init__(self) -> None:
         for name, values in (("people", self.people), ("labels", self.labels)):
             if values is not None and len(values) != len(self.texts):
-                raise UserError(f"{name} has {len(values)} entries for {len(self.texts)} texts; give one for each text")
+                raise UserError(
+                    f"{name} has {len(values)} entries for {len(self.texts)} texts; give one for each text", "EPS-C117"
+                )
 
     def __len__(self) -> int:
         return len(self.texts)

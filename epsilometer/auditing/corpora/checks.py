@@ -31,32 +31,38 @@ FAR, NEAR = 0.25, 0.95  # cosines below which texts share hardly anything, and a
 def check(mechanism: CorpusMechanism, corpus: PrivateCorpus, epsilon: float) -> None:
     """Raise UserError for a corpus that should not be released like this."""
     if getattr(mechanism, "control", False):
-        raise UserError(f"{type(mechanism).__name__} is a yardstick and not for publication; release by vote_histogram")
+        raise UserError(
+            f"{type(mechanism).__name__} is a yardstick and not for publication; release by vote_histogram", "EPS-A201"
+        )
     by_user = mechanism.guarantee(epsilon).granularity is Granularity.USER
     most = mechanism.most if isinstance(mechanism, NoisyVotes) and by_user else len(corpus)
     written = Counter(range(len(corpus)) if corpus.people is None else corpus.people)
     if len(written) < FEWEST:
         raise UserError(
             f"the corpus has texts of {len(written)} people, and fewer than {FEWEST} are no corpus to publish; add "
-            "people, or keep it"
+            "people, or keep it",
+            "EPS-A202",
         )
     count = [min(texts, most) for texts in written.values()]
     if max(count) > LARGEST * sum(count):
         raise UserError(
             f"one person wrote {max(count):,} of the {sum(count):,} texts that count, more than {LARGEST:.0%}; count "
-            "fewer texts of each person (--per-person), or leave this person out"
+            "fewer texts of each person (--per-person), or leave this person out",
+            "EPS-A203",
         )
     if isinstance(mechanism, HasPublicTexts) and (shared := count_public(mechanism, corpus.texts)):  # type: ignore[arg-type]
         raise UserError(
             f"{shared:,} of the private texts are among the public texts, which must be collected apart from them; "
-            "take these out of the public texts if they come from the same place, else out of the private ones"
+            "take these out of the public texts if they come from the same place, else out of the private ones",
+            "EPS-A204",
         )
     _check_labels(mechanism, corpus)
     if isinstance(mechanism, NoisyVotes) and (units := mechanism.units(corpus)) < (needed := mechanism.needed(epsilon)):
         noun = "people" if by_user else "texts"
         raise UserError(
             f"at epsilon {epsilon:g} noise drowns the votes of {units:,} {noun}; {needed:,} {noun} would do, or a "
-            "larger epsilon, fewer labels or a smaller m"
+            "larger epsilon, fewer labels or a smaller m",
+            "EPS-A205",
         )
 
 
@@ -67,19 +73,21 @@ def _check_labels(mechanism: CorpusMechanism, corpus: PrivateCorpus) -> None:
     if both := listed & set(corpus.people):
         raise UserError(
             f"{len(both)} of the labels are identifiers of people, too, so a label would name a person; give a column "
-            "of labels that many people share"
+            "of labels that many people share",
+            "EPS-A206",
         )
     people: dict[str, set[str]] = {}
     for person, label in zip(corpus.people, corpus.labels, strict=True):
         if label in listed:
             people.setdefault(label or "", set()).add(person)
     if not people:
-        raise UserError("no text has a label of --labels; check how they are spelled")
+        raise UserError("no text has a label of --labels; check how they are spelled", "EPS-A207")
     single = sum(len(each) == 1 for each in people.values())
     if single > len(people) / 2:
         raise UserError(
             f"{single} of {len(people)} labels belong to one person each, so a label identifies a person; give a "
-            "column of labels that many people share"
+            "column of labels that many people share",
+            "EPS-A208",
         )
 
 

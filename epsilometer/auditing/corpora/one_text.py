@@ -36,10 +36,11 @@ class OneText:
         if mechanism.neighbours != "replaced" or mechanism.most != 1 or mechanism.delta:
             raise UserError(
                 "the view of one text is of one text a person, replaced, under Laplace noise; compute others with "
-                "epsilometer.auditing.corpora.vote_loss"
+                "epsilometer.auditing.corpora.vote_loss",
+                "EPS-A197",
             )
         if bool(mechanism.labels) != bool(labels):
-            raise UserError("the mechanism and the texts must both have labels, or neither")
+            raise UserError("the mechanism and the texts must both have labels, or neither", "EPS-A198")
         self.mechanism, self.m, self.labels = mechanism, m, labels or {}
         self.shown_as = "vote_histogram, one text"
 

@@ -32,7 +32,9 @@ def outcome_laws(votes: NDArray[np.integer], rate: float) -> Array:
     shared = votes.min(0)
     extra = (votes - shared)[:, (votes != shared).any(0)]
     if len(votes) * math.prod(int(top) + 1 for top in extra.max(0)) > _MOST:
-        raise UserError("the candidates differ in too many cells for an exact loss; compare fewer candidates or texts")
+        raise UserError(
+            "the candidates differ in too many cells for an exact loss; compare fewer candidates or texts", "EPS-A199"
+        )
     laws = np.ones((len(votes), 1))
     for cell in extra.T:
         of_cell = np.array([_cell_law(int(own), int(cell.max()), rate) for own in cell])
@@ -77,7 +79,7 @@ def of_pairs(cells: NDArray[np.integer], rate: float) -> tuple[float, float]:
     """
     n = len(cells)
     if n < 2:
-        raise UserError("an average over pairs needs at least two texts; give more")
+        raise UserError("an average over pairs needs at least two texts; give more", "EPS-A200")
     counts = np.bincount(cells)
     alike = float((counts * (counts - 1)).sum() / (n * (n - 1)))
     right = alike / 2 + (1 - alike) / (1 + math.exp(-rate))

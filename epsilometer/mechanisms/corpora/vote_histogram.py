@@ -76,7 +76,9 @@ class VoteHistogram(NoisyVotes):
             return PublicTexts.of(self.resource, by_encoder(self.encoder), self.seed)
         table = read(self.resource)
         if "text" not in table.columns:
-            raise UserError(f"{self.resource} has no column `text`; rename the column of public texts to `text`")
+            raise UserError(
+                f"{self.resource} has no column `text`; rename the column of public texts to `text`", "EPS-M105"
+            )
         return PublicTexts.of(table["text"].drop_nulls().to_list(), by_encoder(self.encoder), self.seed)
 
     @property

@@ -35,7 +35,9 @@ def label_numbers(corpus: PrivateCorpus, labels: Mapping[str, int]) -> NDArray[n
     Raises UserError for a corpus without labels.
     """
     if corpus.labels is None:
-        raise UserError("the corpus has no labels, but the mechanism has a list of labels; give both or neither")
+        raise UserError(
+            "the corpus has no labels, but the mechanism has a list of labels; give both or neither", "EPS-M100"
+        )
     return np.fromiter((labels.get(label or "", -1) for label in corpus.labels), np.int64, len(corpus))
 
 

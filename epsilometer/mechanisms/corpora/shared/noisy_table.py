@@ -54,7 +54,8 @@ class CellNoise:
         if not rate:
             raise UserError(
                 f"epsilon {self.epsilon:g} over {self.votes} texts a person is below 2^-{_FINEST}; count fewer texts, "
-                "or give a larger epsilon"
+                "or give a larger epsilon",
+                "EPS-M101",
             )
         return rate
 
@@ -72,7 +73,8 @@ class CellNoise:
             if high > _DEVIATION:
                 raise UserError(
                     f"epsilon {self.epsilon:g} at delta {self.delta:g} needs Gaussian noise of a deviation above 2^31; "
-                    "give a larger epsilon or delta"
+                    "give a larger epsilon or delta",
+                    "EPS-M102",
                 )
         while high - low > 1:
             middle = (low + high) // 2

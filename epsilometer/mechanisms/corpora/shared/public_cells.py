@@ -43,7 +43,9 @@ class PublicTexts:
         """Return the distinct non-empty ones of some texts. Raises UserError for none."""
         distinct = usable(texts)
         if not distinct:
-            raise UserError("there are no public texts; give a file of texts that were collected apart (--public)")
+            raise UserError(
+                "there are no public texts; give a file of texts that were collected apart (--public)", "EPS-M103"
+            )
         return cls(distinct, encode, seed)
 
     def __len__(self) -> int:
@@ -59,7 +61,8 @@ class PublicTexts:
         if m > len(self):
             raise UserError(
                 f"m is {m}, but there are only {len(self)} distinct public texts; give a smaller m, or more public "
-                "texts"
+                "texts",
+                "EPS-M104",
             )
 
     def exemplars(self, m: int) -> NDArray[np.int64]:
