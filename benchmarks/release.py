@@ -130,13 +130,13 @@ def of_seed(data: Snips, seed: int) -> dict[str, float]:
     return {key: data.f1(release) for key, release in results.items()}
 
 
-def learnt_from_snips() -> list[dict[str, str]]:
-    """A row for each release, number of private texts and epsilon."""
+def learnt_from_snips() -> list[dict[str, float]]:
+    """The figures of each seed."""
     data, seeds = Snips(), list[dict[str, float]]()
     for seed in range(SEEDS):
         seeds.append(of_seed(data, seed))
         print(seed, {key: round(value, 3) for key, value in seeds[-1].items()}, flush=True)
-    return rows_of(seeds)
+    return seeds
 
 
 def rows_of(seeds: Sequence[dict[str, float]]) -> list[dict[str, str]]:
@@ -193,20 +193,20 @@ def main() -> None:
     if not SNIPS.is_file():
         print(f"not run: needs {SNIPS}")
         return
-    tables.write_text(page(seconds(), learnt_from_snips(), shares()), PAGE)
+    tables.write_text(page(learnt_from_snips(), seconds(), shares()), PAGE)
 
 
-def page(took: str, snips: list[dict[str, str]], messages: list[dict[str, str]]) -> str:
-    """The page."""
+def page(seeds: Sequence[dict[str, float]], took: str, messages: list[dict[str, str]]) -> str:
+    """The page, of the figures of some seeds."""
     about, *_ = (__doc__ or "").split("\n\nusage")
     parts = [
         "# Corpora released",
         "For whoever asks what can be learnt from a corpus that is released with noisy votes.",
         "Written by `python -m benchmarks.release`; do not edit.",
         about,
-        f"{dated()} {SEEDS} seeds; means with 99 % intervals of Student's t. {took}",
+        f"{dated()} {len(seeds)} seeds; means with 99 % intervals of Student's t. {took}",
         "## Learnt from SNIPS",
-        markup(pl.DataFrame(snips)).rstrip("\n"),
+        markup(pl.DataFrame(rows_of(seeds))).rstrip("\n"),
         "## Shares of questions",
         markup(pl.DataFrame(messages)).rstrip("\n"),
     ]

@@ -368,8 +368,9 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class LedgerOptions:
-    """Where it is recorded what releases spend of each person."""
+    """Who wrote the texts, and where it is recorded what releases spend of each person."""
 
+    person: Annotated[str | None, typer.Option(help="Column that says who wrote a text.")] = None
     ledger: Annotated[
         Path | None, typer.Option(help="Folder of the ledger (default: .epsilometer-ledger beside the private texts).")
     ] = None

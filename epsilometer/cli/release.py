@@ -24,9 +24,6 @@ def release(
     mechanism: Annotated[
         str, typer.Option(help=f"A mechanism on corpora ({shipped('mechanisms/corpora')}), or the path of a .py file.")
     ] = "vote_histogram",
-    person: Annotated[
-        str | None, typer.Option(help="Column that says who wrote a text (default: each text is a person).")
-    ] = None,
     label: Annotated[str | None, typer.Option(help="Column of labels, which --labels lists.")] = None,
     labels: Annotated[
         str | None, typer.Option(help="The public list of labels, separated by commas; texts with others do not count.")
@@ -43,7 +40,8 @@ def release(
     Public texts are labelled and weighted by noisy votes of the private ones.
 
     Noise comes from the operating system and is added once, to what the whole corpus says. What is spent of each person
-    is written to a ledger. Figures of private texts are printed for the curator and are in no file.
+    is written to a ledger; without --person each text counts as a person. Figures of private texts are printed for the
+    curator and are in no file.
     """
     from epsilometer.auditing.corpora.checks import for_the_curator
     from epsilometer.auditing.corpora.publishing import Publication, statement_of
@@ -61,11 +59,11 @@ def release(
             "shows which rare labels occur",
             "EPS-U074",
         )
-    built = _built(mechanism, public, labels, per_person, settings)
-    corpus = _corpus(file, reading, person, label)
-    if person is None:
+    built = _built(mechanism, public, labels, per_person=per_person, entries=settings)
+    corpus = _corpus(file, reading, recording.person, label)
+    if recording.person is None:
         note("without --person each text counts as a person: who wrote two texts is protected half as well")
-    publication = Publication(mechanism, built, epsilon, recording.folder(file), recording.again)
+    publication = Publication(mechanism, built, epsilon, recording.folder(file), again=recording.again)
     released, standing = publication.publish(corpus, out)
     note(f"{len(released.texts):,} texts in {out}; what is claimed stands in {statement_of(out).name}")
     recording.say(standing)
@@ -74,7 +72,7 @@ def release(
 
 
 def _built(
-    mechanism: str, public: Path | None, labels: str | None, per_person: int, entries: list[str]
+    mechanism: str, public: Path | None, labels: str | None, *, per_person: int, entries: list[str]
 ) -> CorpusMechanism:
     """Return the mechanism with its settings. Raises UserError for settings that it does not have or lacks."""
     import inspect

@@ -33,9 +33,6 @@ def rewrite(
         Path | None, typer.Argument(help="A table, or texts one a line; lines on standard input by default.")
     ] = None,
     out: Annotated[Path | None, out_option(writable)] = None,
-    person: Annotated[
-        str | None, typer.Option(help="Column that says who wrote a text: what is spent of each goes to the ledger.")
-    ] = None,
     *,
     recording: LedgerOptions,
     reading: TextOptions,
@@ -49,7 +46,8 @@ def rewrite(
     the same format. With --seed the rewrites can be inverted, and are not for publication. Shipped mechanisms draw from
     the operating system's randomness, exactly (`epsilometer.core.exact_samplers`), and spend all but a millionth of the
     epsilon: the rest is room for the rounding of what is drawn from. How a mechanism of your own draws is for you to
-    see to. Lines are read and written block by block.
+    see to. Lines are read and written block by block. With --person, what is spent of each
+    goes to a ledger first.
     """
     from epsilometer.auditing import text_audit
     from epsilometer.auditing.publication import Publisher, publish_lines, publish_table
@@ -74,10 +72,7 @@ def rewrite(
     publisher = Publisher(built, budget, seed, own=mechanism not in shipped("mechanisms"))
     if seed is not None:
         note("with --seed, anyone who knows the seed can invert the output; it is not for publication")
-    if person is not None:
-        _record(file, reading, person, built.guarantee(budget), recording)
-    elif recording != LedgerOptions():
-        raise UserError("--ledger and --again are for --person; give the column of people", "EPS-U077")
+    _record(file, reading, recording, built.guarantee(budget))
     if file is not None and suffix(file) in TABLES:
         publish_table(publisher, file, out, columns=reading.text, rows=reading.rows, layout=layout)
     else:
@@ -92,9 +87,7 @@ def rewrite(
         )
 
 
-def _record(
-    file: Path | None, reading: TextOptions, person: str, claim: Guarantee | None, recording: LedgerOptions
-) -> None:
+def _record(file: Path | None, reading: TextOptions, recording: LedgerOptions, claim: Guarantee | None) -> None:
     """Write to the ledger what the rewrites of a table spend of each person, before any is published."""
     from collections import Counter
 
@@ -102,15 +95,19 @@ def _record(
     from epsilometer.corpora.authors import people_of
     from epsilometer.corpora.files import TABLES, read, suffix
 
+    if recording.person is None:
+        if recording != LedgerOptions():
+            raise UserError("--ledger and --again are for --person; give the column of people", "EPS-U077")
+        return
     if file is None or suffix(file) not in TABLES:
         raise UserError(
             "--person names a column, and lines have none; give a table (.csv, .parquet, .jsonl)", "EPS-U078"
         )
-    if person in reading.text:
+    if recording.person in reading.text:
         raise UserError(
-            f"--person {person!r} is a column of texts; name the column that says who wrote them", "EPS-U079"
+            f"--person {recording.person!r} is a column of texts; name the column that says who wrote them", "EPS-U079"
         )
     table = read(file, reading.files.layout).head(reading.rows or 1 << 31)
-    people = Counter(people_of(table, person, reading.text[0], str(file)))
+    people = Counter(people_of(table, recording.person, reading.text[0], str(file)))
     counts = {name: rows * len(reading.text) for name, rows in people.items()}
     recording.say(Ledger(recording.folder(file)).enter(claim, counts, again=recording.again))

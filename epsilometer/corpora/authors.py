@@ -29,10 +29,11 @@ def check_named(table: pl.DataFrame, columns: Sequence[str], place: str) -> None
 def people_of(table: pl.DataFrame, column: str, texts: str, place: str) -> list[str]:
     """Return who wrote each text, as strings; a text without a value is a person of its own, which is noted.
 
-    texts: the column of the texts. Raises UserError for a missing column.
+    texts: the column of the texts. Raises UserError where one of the columns is missing.
     """
-    if column not in table.columns:
-        raise no_column(place, "column of people", column, table.columns)
+    for kind, name in (("column of people", column), ("text column", texts)):
+        if name not in table.columns:
+            raise no_column(place, kind, name, table.columns)
     if nobody := table[column].null_count():
         note(f"{nobody:,} texts have no value in {column!r}; each of them counts as a person")
     own = pl.format("\0{}", pl.col(texts).fill_null(""))
