@@ -208,7 +208,10 @@ class _Played:
         learnt: list[Sequence[Any]] = [[None] * len(of.attacks)] * len(questions)
         if any(question.learns for question in questions):
             if not (learning := min(LEARNING, budget // 2)):
-                raise UserError(f"a tail takes trials to learn from and others to judge; {budget} rewrites are left")
+                raise UserError(
+                    f"a tail takes trials to learn from and others to judge, and {budget} rewrites are left; give a "
+                    "larger budget (--budget)"
+                )
             separate = _guesses(of, "gate thresholds")(of.epsilon, 0, learning, everyone)
             learnt = [question.learn(of, separate) for question in questions]
         guesses, of_texts = _guesses(of, "gate"), {name: list[tuple[str, bool]]() for name in of.attacks}

@@ -157,7 +157,9 @@ class Coins:
         spoken = [split for text in texts if (split := words(text))]
         vocabulary = sorted({word for split in spoken for word in split})
         if len(vocabulary) < 2:
-            raise UserError(f"an audit over units needs texts of at least two distinct words, got {len(vocabulary)}")
+            raise UserError(
+                f"an audit over units needs texts of at least two distinct words, got {len(vocabulary)}; give more"
+            )
         number = {word: i for i, word in enumerate(vocabulary)}
         chosen = (Noise.named(count, seed, "units", "text").uniforms()[:, 0] * len(spoken)).astype(np.int64)
         rows = Ragged.of([[number[word] for word in spoken[i]] for i in chosen])

@@ -152,7 +152,9 @@ def reason(each: Answer) -> str:
         return unread
     row = each.least()
     least = f": with {at_budget(row['mechanism'], row['epsilon'])} {exceeded(row)}" if row else ""
-    return f"Every budget of {listed(names_of(each.audited))} exceeds a limit{least}."
+    every = "Every budget of " if any(epsilon is not None for _, epsilon in each.audited) else ""
+    exceed = "exceeds" if every else inflected(len(names_of(each.audited)), "exceeds", "exceed")
+    return f"{every}{listed(names_of(each.audited))} {exceed} a limit{least}."
 
 
 def _keeps(cells: Budgets) -> str:
