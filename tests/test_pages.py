@@ -33,13 +33,13 @@ from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.trials.design import Design
 from epsilometer.cli import app as cli
 from epsilometer.cli import main
-from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
 from epsilometer.pipeline import params
 from tests.support.commands import app
 from tests.support.page_project import write_project
 from tests.support.places import ROOT
 from tests.support.processes import OUTSIDE
+from tests.support.refusals import refused
 from tests.support.sparing import first
 from tests.support.waiting import LAST_RESORT
 
@@ -467,7 +467,7 @@ def test_the_example_of_an_attack_sees_what_ours_miss(folder: Path) -> None:
     assert own >= 0.9
     assert right["lexical"] < 0.6
     assert table.filter(attack="strongest")["best_attack"].item().endswith("outline.py")
-    with pytest.raises(UserError, match="pwoer"):
+    with refused("EPS-C022"):
         epsilometer.audit(texts, mask, [1.0], {str(folder / "outline.py"): {"pwoer": 2.0}}, trials=10)
 
 

@@ -49,7 +49,7 @@ def directional_for(
 
 def _least(target: float, release: Callable[[float], R], training: tuple[Schedule, float, Neighbours]) -> R:
     if not (target > 0 and math.isfinite(target)):
-        raise UserError(f"the target epsilon must be a finite number > 0, got {target}")
+        raise UserError(f"the target epsilon must be a finite number > 0, got {target}", "EPS-L001")
 
     def excess(log_amount: float) -> float:
         return math.log(max(_upper(release(math.exp(log_amount)), *training), 1e-12) / target)

@@ -22,7 +22,9 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         if not (self.sigma > 0 and math.isfinite(self.sigma)):
-            raise UserError(f"sigma must be a finite number > 0, got {self.sigma}; without noise no epsilon is finite")
+            raise UserError(
+                f"sigma must be a finite number > 0, got {self.sigma}; without noise no epsilon is finite", "EPS-L002"
+            )
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,14 @@ class VonMisesFisher:
 
     def __post_init__(self) -> None:
         if not self.dimensions:
-            raise UserError("a draw needs at least one part, got none; give the length of the gradient")
+            raise UserError("a draw needs at least one part, got none; give the length of the gradient", "EPS-L003")
         for dimension in self.dimensions:
             check_concentration(self.kappa, dimension)
         if self.kappa > MOST_CONCENTRATED:
             raise UserError(
                 f"kappa must be at most {MOST_CONCENTRATED:g}, got {self.kappa:g}: with less noise no bracket of "
-                "epsilon is known; set a smaller kappa"
+                "epsilon is known; set a smaller kappa",
+                "EPS-L004",
             )
 
     @property

@@ -32,12 +32,13 @@ class _Schedule:
         for name in ("texts", "batch", "epochs"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise UserError(f"{name} must be a whole number >= 1, got {value!r}")
+                raise UserError(f"{name} must be a whole number >= 1, got {value!r}", "EPS-L005")
         if self.epochs > MOST_STEPS:
-            raise UserError(f"epochs must be at most {MOST_STEPS:,}, got {self.epochs:,}")
+            raise UserError(f"epochs must be at most {MOST_STEPS:,}, got {self.epochs:,}", "EPS-L006")
         if self.batch > self.texts:
             raise UserError(
-                f"batch must be at most the number of texts, {self.texts}, got {self.batch}; set a smaller batch"
+                f"batch must be at most the number of texts, {self.texts}, got {self.batch}; set a smaller batch",
+                "EPS-L007",
             )
 
     @property

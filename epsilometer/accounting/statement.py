@@ -110,10 +110,11 @@ def checked_delta(release: Release, schedule: Schedule, delta: float | None) -> 
     if delta is None:
         return 1 / schedule.texts if schedule.texts > 1 else 0.5
     if not 0 <= delta < 1:
-        raise UserError(f"delta must be in [0, 1), got {delta}; set it below one over the number of texts")
+        raise UserError(f"delta must be in [0, 1), got {delta}; set it below one over the number of texts", "EPS-L008")
     if delta == 0 and isinstance(release, Gaussian):
         raise UserError(
-            "Gaussian noise has no finite epsilon at delta 0; set delta > 0, below one over the number of texts"
+            "Gaussian noise has no finite epsilon at delta 0; set delta > 0, below one over the number of texts",
+            "EPS-L009",
         )
     return delta
 

@@ -41,7 +41,7 @@ def steps_of(release: Release, schedule: Schedule, neighbours: Neighbours) -> St
     """Return the steps that dominate a training with this release and schedule."""
     if neighbours not in OF_TRAINING:
         names = ", ".join(kind.value for kind in OF_TRAINING)
-        raise UserError(f"neighbours of a training must be {names}, got {neighbours.value!r}")
+        raise UserError(f"neighbours of a training must be {names}, got {neighbours.value!r}", "EPS-L010")
     sampled = isinstance(schedule, Poisson)
     rate = float(schedule.rate) if sampled else 1.0
     count = schedule.steps if sampled else schedule.epochs
@@ -58,7 +58,8 @@ def steps_of(release: Release, schedule: Schedule, neighbours: Neighbours) -> St
     if neighbours is Neighbours.ADDED_OR_REMOVED:
         raise UserError(
             "directional noise has no epsilon for neighbours with an example added or removed, since an average of L "
-            "- 1 unit vectors has another direction than one of L; set neighbours to replaced or zeroed"
+            "- 1 unit vectors has another direction than one of L; set neighbours to replaced or zeroed",
+            "EPS-L011",
         )
     if neighbours is Neighbours.REPLACED:
         return Steps((Step(tuple(Opposite(kappa, d) for d in dimensions), rate),), count)

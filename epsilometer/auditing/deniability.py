@@ -46,12 +46,14 @@ def deniability(
     """
     check_epsilons(epsilons)
     if not words:
-        raise UserError("words is empty; give at least one word, for instance 100 of the mechanism's vocabulary")
+        raise UserError(
+            "words is empty; give at least one word, for instance 100 of the mechanism's vocabulary", "EPS-A061"
+        )
     wrong = next((word for word in words if words_of(word) != [word]), None)
     if wrong is not None:
-        raise UserError(f"words must be single words in lower case, got {wrong!r}")
+        raise UserError(f"words must be single words in lower case, got {wrong!r}", "EPS-A062")
     if draws < 1:
-        raise UserError(f"draws must be at least 1, got {draws}")
+        raise UserError(f"draws must be at least 1, got {draws}", "EPS-A063")
     if isinstance(mechanism, HasLaws) and isinstance(mechanism, HasInputs):
         method = "exact"
         statistics = _exact(mechanism.laws(words), mechanism.output_texts, words, epsilons, draws=draws)
@@ -74,7 +76,9 @@ def _exact(
     """Return the figures from the law of each word, some words at a time."""
     several = np.flatnonzero(laws.rows.lengths != 1)
     if len(several):
-        raise UserError(f"{words[several[0]]!r} is no single unit to the mechanism; give words that are one unit each")
+        raise UserError(
+            f"{words[several[0]]!r} is no single unit to the mechanism; give words that are one unit each", "EPS-A064"
+        )
     number = {output: i for i, output in enumerate(outputs)}
     own = np.array([number.get(word, -1) for word in words])
     statistics = [(np.zeros(len(words)), np.empty(len(words))) for _ in epsilons]

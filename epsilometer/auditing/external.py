@@ -74,13 +74,17 @@ class CommandMechanism:
     def __post_init__(self) -> None:
         arguments = self._arguments(1)
         if not arguments or shutil.which(arguments[0]) is None:
-            raise UserError(f"the command {self.command!r} starts no program that exists; check its name and path")
+            raise UserError(
+                f"the command {self.command!r} starts no program that exists; check its name and path", "EPS-A092"
+            )
         for name, number in (("workers", self.workers), ("restarts", self.restarts)):
             if number < (least := int(name == "workers")):
-                raise UserError(f"{name} of a command must be at least {least}, got {number}")
+                raise UserError(f"{name} of a command must be at least {least}, got {number}", "EPS-A093")
         for name in re.findall(r"\{(\w+)\}", self.command):
             if name != "epsilon" and difflib.get_close_matches(name.lower(), ["epsilon"]):
-                raise UserError(f"the command {self.command!r} names {{{name}}}; the privacy budget is {{epsilon}}")
+                raise UserError(
+                    f"the command {self.command!r} names {{{name}}}; the privacy budget is {{epsilon}}", "EPS-A094"
+                )
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Return None: nothing is claimed."""
@@ -107,7 +111,7 @@ class CommandMechanism:
             try:
                 done = program.run(self._arguments(epsilon, seed), lines, self._named(epsilon))
             except OSError as error:
-                raise UserError(f"{self._named(epsilon)} cannot be run ({error.strerror})") from error
+                raise UserError(f"{self._named(epsilon)} cannot be run ({error.strerror})", "EPS-A095") from error
             if not done.status:
                 return self._checked(done.written, len(lines), epsilon)
             failed = f"{self._named(epsilon)} failed with exit status {done.status}"
@@ -115,19 +119,22 @@ class CommandMechanism:
                 note(f"{failed}; it is started again on the same {len(lines):,} texts ({left} times more)")
         said = "\n".join(done.said.decode(errors="replace").splitlines()[-5:])
         why = "" if not said else f":\n{said}" if shows() else f"; what it wrote on standard error is {WHY}"
-        raise UserError(f"{failed}{why}")
+        raise UserError(f"{failed}{why}", "EPS-A096")
 
     def _checked(self, content: bytes, texts: int, epsilon: float) -> list[str]:
         """Return the written lines, one per text."""
         try:
             written = content.decode()
         except UnicodeDecodeError as error:
-            raise UserError(f"{self._named(epsilon)} wrote what is not UTF-8 (byte {error.start})") from error
+            raise UserError(
+                f"{self._named(epsilon)} wrote what is not UTF-8 (byte {error.start})", "EPS-A097"
+            ) from error
         rewrites = [line.removesuffix("\r") for line in written.removesuffix("\n").split("\n")] if written else []
         if len(rewrites) != texts:
             raise UserError(
                 f"{self._named(epsilon)} wrote {len(rewrites)} lines for {texts}; write exactly one line for each "
-                "line read, an empty one for an empty rewrite"
+                "line read, an empty one for an empty rewrite",
+                "EPS-A098",
             )
         return rewrites
 
@@ -135,7 +142,7 @@ class CommandMechanism:
         try:
             parts = shlex.split(self.command)
         except ValueError as error:
-            raise UserError(f"the command {self.command!r} cannot be split into words: {error}") from error
+            raise UserError(f"the command {self.command!r} cannot be split into words: {error}", "EPS-A099") from error
         stands_for = {"{epsilon}": str(epsilon).removesuffix(".0"), "{seed}": str(seed)}
         for name, value in stands_for.items():
             parts = [part.replace(name, value) for part in parts]
@@ -205,7 +212,8 @@ def audit_recorded(
         if (count > 0).sum() < design.k:
             raise UserError(
                 f"candidates (k) must be at most the number of distinct originals, "
-                f"{(count > 0).sum()}{at_budget(epsilon)}, got {design.k}"
+                f"{(count > 0).sum()}{at_budget(epsilon)}, got {design.k}",
+                "EPS-A100",
             )
     distinct = texts["text"].to_list()
     embedded = embed(distinct) if design.temperature else None
@@ -218,7 +226,8 @@ def audit_recorded(
         if not estimate(drew, drew, design.k, design.alpha, prior=design.prior).loss:
             raise UserError(
                 f"{drew} trials{at_budget(epsilon)} would prove nothing if every guess were right; record rewrites of "
-                "more texts or more of each, or ask for more trials"
+                "more texts or more of each, or ask for more trials",
+                "EPS-A101",
             )
         # Sorted by text, an original's rewrites are consecutive.
         rewrites = rows.filter(epsilon=epsilon).sort("number", maintain_order=True)["rewrite"].gather(row)
@@ -236,18 +245,19 @@ def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
             raise no_column(name, "column", column, table.columns)
     for column in ("original", "rewrite"):
         if table.schema[column] != pl.String:
-            raise UserError(f"{name}: {column} must hold strings, got {table.schema[column].base_type()}")
+            raise UserError(f"{name}: {column} must hold strings, got {table.schema[column].base_type()}", "EPS-A102")
     numbers = pl.col("epsilon").cast(pl.Float64, strict=False)
     checked = table.select("original", *([numbers] if budgeted else []), "rewrite")
     if checked.is_empty():
-        raise UserError(f"{name} holds no rewrites")
+        raise UserError(f"{name} holds no rewrites", "EPS-A103")
     for column in columns:
         if rows := (checked[column].is_null().arg_true() + 1).to_list():
             rule = "must be a number" if column == "epsilon" else "must be a string"
             hidden = ": an empty rewrite in the place of a missing one would count as perfectly hidden"
             raise UserError(
                 f"{name}: {column} {rule}, which {by_number('row', rows)} of {len(checked):,} "
-                f"{'does' if len(rows) == 1 else 'do'} not have; leave such rows out{hidden * (column == 'rewrite')}"
+                f"{'does' if len(rows) == 1 else 'do'} not have; leave such rows out{hidden * (column == 'rewrite')}",
+                "EPS-A104",
             )
     if budgeted:
         check_epsilons(checked["epsilon"].unique().to_list(), f"{name}: epsilon")
@@ -274,7 +284,8 @@ def _draw(
         raise UserError(
             f"trials must be at most {len(sets)}{at_budget(epsilon)}, got {trials}: each takes one of the "
             f"{counts.sum()} recorded rewrites of each of its {design.k} candidates; record more or ask for "
-            "less"
+            "less",
+            "EPS-A105",
         )
     noise = Noise.named(len(sets), design.seed, "recorded", "target")
     order = noise.uniforms(1)[:, 0].argsort(kind="stable")[:trials]

@@ -96,7 +96,7 @@ class Errors:
     def __post_init__(self) -> None:
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if not 0 < value < 1:
-                raise UserError(f"{name} must be in (0, 1), got {value}")
+                raise UserError(f"{name} must be in (0, 1), got {value}", "EPS-A114")
 
 
 STANDARD = Errors()
@@ -204,11 +204,13 @@ def decide(
     success rate exceeds, and for a budget without a trial.
     """
     if budget < 1:
-        raise UserError(f"the budget must be at least one rewrite, got {budget}")
+        raise UserError(f"the budget must be at least one rewrite, got {budget}", "EPS-A115")
     limited = {name: limit for name, limit in limits.items() if limit is not None}
     for name, limit in limited.items():
         if limit.scale.options is not None and not 0 < limit.rate < 1:
-            raise UserError(f"no success rate exceeds a loss of {limit.allowed:g} nats ({name}); give a lower limit")
+            raise UserError(
+                f"no success rate exceeds a loss of {limit.allowed:g} nats ({name}); give a lower limit", "EPS-A116"
+            )
     seen: dict[str, Hits | Confident] = {}
     trials, each = 0, dict.fromkeys(limits, Status.OPEN)
     settled, turned = False, dict.fromkeys(limits, False)

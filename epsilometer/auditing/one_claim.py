@@ -61,12 +61,14 @@ def check(
     if epsilon is not None:
         check_epsilons([epsilon], "--epsilon")
     if vocabulary < 2:
-        raise UserError(f"--vocabulary must be at least 2 words, got {vocabulary}")
+        raise UserError(f"--vocabulary must be at least 2 words, got {vocabulary}", "EPS-A130")
     default = getattr(find("mechanisms", mechanism, "rewrite"), "default_resource", None)
     with tempfile.TemporaryDirectory() as folder:
         few = over_words(default, vectors, vocabulary, Path(folder)) if "resource" not in settings else None
         if few is None and vectors is not None:
-            raise UserError(f"--vectors is for mechanisms on word vectors; {mechanism} takes --set resource=...")
+            raise UserError(
+                f"--vectors is for mechanisms on word vectors; {mechanism} takes --set resource=...", "EPS-A131"
+            )
         built = text_audit.mechanism(mechanism, settings if few is None else {**settings, "resource": few})
         grid = BUDGETS if has_budget(built) else None
         at = budgets(built, grid if epsilon is None else (epsilon,), "--epsilon")

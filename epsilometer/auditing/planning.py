@@ -30,7 +30,7 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
     _check(power, candidates, level)
     if not 0 <= claim < leak:
         raise UserError(
-            f"leak must be above the claim ({claim:g} nats), which is refuted by nothing else, got {leak:g}"
+            f"leak must be above the claim ({claim:g} nats), which is refuted by nothing else, got {leak:g}", "EPS-A141"
         )
     allowed, right = success_bound(claim, candidates), success_bound(leak, candidates)
 
@@ -54,7 +54,7 @@ def trials_for_width(loss: float, width: float, power: float, candidates: int, a
     """
     _check(power, candidates, alpha)
     if not (width > 0 and loss >= 0 and math.isfinite(loss)):
-        raise UserError(f"loss must be finite and not below 0, width above 0, got {loss:g} and {width:g}")
+        raise UserError(f"loss must be finite and not below 0, width above 0, got {loss:g} and {width:g}", "EPS-A142")
     right = success_bound(loss, candidates)
 
     def enough(trials: int) -> bool:
@@ -76,7 +76,7 @@ def trials_for_width(loss: float, width: float, power: float, candidates: int, a
 def _check(power: float, candidates: int, alpha: float) -> None:
     estimate(0, 1, candidates, alpha)  # refuses k and alpha
     if not 0 < power < 1:
-        raise UserError(f"power must be in (0, 1), got {power:g}")
+        raise UserError(f"power must be in (0, 1), got {power:g}", "EPS-A143")
 
 
 def _first(holds: Callable[[int], bool], least: int) -> int:
@@ -84,7 +84,7 @@ def _first(holds: Callable[[int], bool], least: int) -> int:
     step = 1
     while not holds(least + step - 1):
         if least + step > _MOST:
-            raise UserError(f"more than {_MOST:,} trials are needed; ask for less")
+            raise UserError(f"more than {_MOST:,} trials are needed; ask for less", "EPS-A144")
         step *= 2
     low, high = least + step // 2, least + step - 1
     while low < high:

@@ -90,7 +90,8 @@ class Publisher:
             raise UserError(
                 "two calls with one noise give other rewrites: the mechanism draws from elsewhere (random, numpy, "
                 "torch), where a seed may be fixed, so that its claim cannot be relied on; draw from `noise` alone, or "
-                "have `guarantee` return None"
+                "have `guarantee` return None",
+                "EPS-A145",
             )
         note(
             "the mechanism is not epsilometer's: its draws are exact where it takes them from `laws.sample`, and not "
@@ -108,9 +109,9 @@ def publish_table(
     """
     kind = files.suffix(file)
     if out is None and kind == ".parquet":
-        raise UserError("give --out a .parquet file: Parquet is no format for standard output")
+        raise UserError("give --out a .parquet file: Parquet is no format for standard output", "EPS-A146")
     if out is not None and files.suffix(out) != kind:
-        raise UserError(f"--out must end with {kind}, as the input does, got {str(out)!r}")
+        raise UserError(f"--out must end with {kind}, as the input does, got {str(out)!r}", "EPS-A147")
     table = files.read(file, layout)
     table = table if rows is None else table.head(rows)
     for column in columns:
@@ -139,7 +140,7 @@ def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, row
     with its number.
     """
     if out is not None and out.suffix in (".gz", ".zst"):
-        raise UserError(f"lines are not written compressed, got --out {str(out)!r}; leave out {out.suffix}")
+        raise UserError(f"lines are not written compressed, got --out {str(out)!r}; leave out {out.suffix}", "EPS-A148")
     length, count = math.inf, None
     lines: Iterable[bytes] = sys.stdin.buffer
     if file is not None:
@@ -187,5 +188,6 @@ def _decoded(lines: Iterable[bytes], name: str, encoding: str) -> Iterator[str]:
         except UnicodeError as error:
             place = f" (byte {error.start} of the line)" if isinstance(error, UnicodeDecodeError) else ""
             raise UserError(
-                f"{name}, line {number}: not {encoding.upper()}{place}; give --encoding, or convert it first"
+                f"{name}, line {number}: not {encoding.upper()}{place}; give --encoding, or convert it first",
+                "EPS-A149",
             ) from error

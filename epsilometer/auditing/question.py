@@ -172,7 +172,9 @@ class TableRequest:
     def rewriter(self) -> Named:
         """The mechanism. Raises UserError where there are recorded rewrites instead."""
         if self.mechanism is None:
-            raise UserError("this question chooses which texts are rewritten; give a mechanism, not recorded rewrites")
+            raise UserError(
+                "this question chooses which texts are rewritten; give a mechanism, not recorded rewrites", "EPS-A150"
+            )
         return self.mechanism
 
     def measured(
@@ -196,7 +198,7 @@ class TableRequest:
         """Raise UserError where one of these fields has a value, which would have no effect."""
         usual = {part.name: part.default for part in fields(self)}
         if idle := [f"--{name}" for name in names if getattr(self, name) != usual[name]]:
-            raise UserError(f"this question does not read {', '.join(idle)}; leave out what has no effect")
+            raise UserError(f"this question does not read {', '.join(idle)}; leave out what has no effect", "EPS-A151")
 
 
 @dataclass(frozen=True)
@@ -254,12 +256,15 @@ def check(question: Question, of: Subject) -> None:
     if missing := [name for name in question.columns if name not in there and not {*parts(name)} <= there]:
         raise UserError(
             f"{type(question).__name__} reads the column{'s' * (len(missing) > 1)} {', '.join(missing)} of the texts' "
-            f"file, which has {', '.join(of.columns)}; name another column"
+            f"file, which has {', '.join(of.columns)}; name another column",
+            "EPS-A152",
         )
     if Need.CLAIM in question.needs and of.mechanism.guarantee(of.epsilon) is None:
-        raise UserError(f"{of.name} claims nothing, so there is no claim to test; ask which_text or worst_pair")
+        raise UserError(
+            f"{of.name} claims nothing, so there is no claim to test; ask which_text or worst_pair", "EPS-A153"
+        )
     if Need.BUDGET in question.needs and not has_budget(of.mechanism):
-        raise UserError(f"{of.name} takes no privacy budget")
+        raise UserError(f"{of.name} takes no privacy budget", "EPS-A154")
 
 
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:

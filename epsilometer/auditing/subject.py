@@ -80,7 +80,9 @@ def subject(
     chosen = chosen_attacks(attacks)
     applied = applicable(chosen, built)
     if attacks is not None and (idle := [name for name in chosen if name not in applied]):
-        raise UserError(f"{', '.join(idle)} cannot attack {label(mechanism)}, so nothing would be judged; leave it out")
+        raise UserError(
+            f"{', '.join(idle)} cannot attack {label(mechanism)}, so nothing would be judged; leave it out", "EPS-A155"
+        )
     design = Design(temperature=temperature_of(attacks)) if design is None else design
     return Subject(
         label(mechanism),

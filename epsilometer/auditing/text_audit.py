@@ -152,15 +152,16 @@ def distinct(texts: Iterable[str]) -> list[str]:
     Texts that differ only in the composition of their characters (NFC, NFD) are one, the first of them.
     """
     if isinstance(texts, str):
-        raise UserError("texts must be a list of strings, got one string; pass [text, ...]")
+        raise UserError("texts must be a list of strings, got one string; pass [text, ...]", "EPS-A156")
     if not isinstance(texts, Iterable):
-        raise UserError(f"texts must be a list of strings, got {described(texts)}; pass [text, ...]")
+        raise UserError(f"texts must be a list of strings, got {described(texts)}; pass [text, ...]", "EPS-A157")
     texts = list(texts)  # a generator can be read only once
     wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
     if wrong is not None:
         kind = type(texts[wrong]).__name__
         raise UserError(
-            f"text {wrong + 1:,} of {len(texts):,} is {kind}, where a string is due; leave it out, or give its text"
+            f"text {wrong + 1:,} of {len(texts):,} is {kind}, where a string is due; leave it out, or give its text",
+            "EPS-A158",
         )
     first: dict[str, str] = {}
     for text in texts:
@@ -168,7 +169,7 @@ def distinct(texts: Iterable[str]) -> list[str]:
     unique = list(first.values())
     note_composed(len({*texts}) - len(unique))
     if not unique:
-        raise UserError("there are no texts; give at least as many as a candidate set needs")
+        raise UserError("there are no texts; give at least as many as a candidate set needs", "EPS-A159")
     return unique
 
 
@@ -189,7 +190,7 @@ def _as_mechanism(named: Named, settings: Mapping[str, Any] | None, texts: Seque
     if isinstance(named, (str, Path)):
         return mechanism(str(named), settings, texts)
     if settings:
-        raise UserError("settings are for a mechanism given by name or path; build the object with them")
+        raise UserError("settings are for a mechanism given by name or path; build the object with them", "EPS-A160")
     if callable(getattr(named, "rewrite", None)) and not inspect.isclass(named):
         check_has_guarantee(named, type(named).__name__)
         return cast(Mechanism, named)
@@ -197,7 +198,8 @@ def _as_mechanism(named: Named, settings: Mapping[str, Any] | None, texts: Seque
         return FunctionMechanism(named)
     raise UserError(
         "mechanism must be a name, the path of a file, a function rewrite(text, epsilon, rng), or an object with "
-        f"rewrite(texts, epsilon, noise), got {described(named)}; shipped: {', '.join(names('mechanisms'))}"
+        f"rewrite(texts, epsilon, noise), got {described(named)}; shipped: {', '.join(names('mechanisms'))}",
+        "EPS-A161",
     )
 
 
@@ -223,7 +225,8 @@ def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Seque
             if texts is None:
                 raise UserError(
                     f"{name} needs the list of public texts that it chooses among; give a Parquet file with a column "
-                    "`text` as its setting `resource` (--set resource=FILE)"
+                    "`text` as its setting `resource` (--set resource=FILE)",
+                    "EPS-A162",
                 )
             values["resource"] = tuple(texts)
     return build_mechanism(name, values, None, f"the settings of {name}")
@@ -236,7 +239,7 @@ def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Pat
     """
     default = getattr(find("mechanisms", name, "rewrite"), "default_resource", None)
     if "resource" in settings or (resource := over_words(default, source, sys.maxsize, folder)) is None:
-        raise UserError(f"--vectors is for mechanisms on word vectors; {name} takes --set resource=...")
+        raise UserError(f"--vectors is for mechanisms on word vectors; {name} takes --set resource=...", "EPS-A163")
     return {**settings, "resource": resource}
 
 
@@ -246,9 +249,11 @@ def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str,
     Raises UserError for another mechanism, and where there are none.
     """
     if "resource" in settings or not hasattr(find("mechanisms", name, "rewrite"), "public_texts"):
-        raise UserError(f"--public is for mechanisms that choose among public texts; {name} takes --set resource=...")
+        raise UserError(
+            f"--public is for mechanisms that choose among public texts; {name} takes --set resource=...", "EPS-A164"
+        )
     if not source.exists():
-        raise UserError(f"there is no file {str(source)!r} of public texts; check the path")
+        raise UserError(f"there is no file {str(source)!r} of public texts; check the path", "EPS-A165")
     return {**settings, "resource": source}
 
 
@@ -293,7 +298,8 @@ def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> di
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
     if not applied:
         raise UserError(
-            f"no attack of {', '.join(attacks)} applies to this mechanism; length and lexical apply to every one"
+            f"no attack of {', '.join(attacks)} applies to this mechanism; length and lexical apply to every one",
+            "EPS-A166",
         )
     return applied
 
@@ -301,11 +307,13 @@ def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> di
 def seeing(attacks: Mapping[str, Attack], mechanism: Mechanism | None, view: str) -> dict[str, Attack]:
     """Return the attacks that see at most the "text", or the "released" view, or everything ("inside")."""
     if view not in VIEWS:
-        raise UserError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}")
+        raise UserError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}", "EPS-A167")
     allowed = dict(zip(VIEWS, (frozenset({TEXT}), releases(mechanism) | {TEXT}, frozenset(SEES)), strict=True))[view]
     chosen = {name: attack for name, attack in attacks.items() if seen_by(attack, mechanism) in allowed}
     if not chosen:
-        raise UserError(f"{', '.join(attacks)} see more than {view!r} of this mechanism; ask for inside, or for length")
+        raise UserError(
+            f"{', '.join(attacks)} see more than {view!r} of this mechanism; ask for inside, or for length", "EPS-A168"
+        )
     return chosen
 
 

@@ -55,7 +55,7 @@ def account(
     parts = _parts(dimensions, noise)
     release = _release(noise, sigma, kappa, parts)
     if release is None and target is None:
-        raise UserError(f"{noise} noise needs --{_NOISES[noise]}, or a --target to find it for")
+        raise UserError(f"{noise} noise needs --{_NOISES[noise]}, or a --target to find it for", "EPS-U001")
     said: dict[str, Any] = {}
     if target is not None:
         said["for_target"] = {"target": target, **_for_target(parts, schedule, (target, delta, relation))}
@@ -103,11 +103,12 @@ def _parts(dimensions: str | None, noise: str) -> tuple[int, ...]:
     rule = "--dimensions must be whole numbers separated by commas"
     if (dimensions is None) == (noise == "vmf"):
         raise UserError(
-            "--dimensions belongs to --noise vmf: it takes the numbers of the gradient, as 592130, or of each part"
+            "--dimensions belongs to --noise vmf: it takes the numbers of the gradient, as 592130, or of each part",
+            "EPS-U002",
         )
     values = numbers(dimensions, rule) or []
     if not all(value.is_integer() for value in values):
-        raise UserError(f"{rule}, got {dimensions!r}")
+        raise UserError(f"{rule}, got {dimensions!r}", "EPS-U003")
     return tuple(int(value) for value in values)
 
 
@@ -115,7 +116,7 @@ def _release(noise: str, sigma: float | None, kappa: float | None, parts: tuple[
     from epsilometer.accounting.releases import Gaussian, VonMisesFisher
 
     if (noise == "gaussian" and kappa is not None) or (noise == "vmf" and sigma is not None):
-        raise UserError(f"{noise} noise takes --{_NOISES[noise]}, and no other")
+        raise UserError(f"{noise} noise takes --{_NOISES[noise]}, and no other", "EPS-U004")
     if noise == "gaussian":
         return None if sigma is None else Gaussian(sigma)
     return None if kappa is None else VonMisesFisher(kappa, parts)

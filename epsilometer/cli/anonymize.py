@@ -40,7 +40,7 @@ def _table(path: Path | None) -> Path | None:
     from epsilometer.corpora.files import TABLES, suffix
 
     if path is not None and suffix(path) not in TABLES:
-        raise UserError(f"--out must end in one of {', '.join(TABLES)}, got {path.name}; name another file")
+        raise UserError(f"--out must end in one of {', '.join(TABLES)}, got {path.name}; name another file", "EPS-U005")
     return writable(path)
 
 
@@ -122,12 +122,14 @@ def _truths(
     if values and columns:
         raise UserError(
             "--attribute-value is of one author and --attribute-column of each text; give the column alone where texts "
-            "have several authors"
+            "have several authors",
+            "EPS-U006",
         )
     if (values or columns) and len(attributes) != len(values or columns):
         raise UserError(
             f"--attribute-{'value' if values else 'column'} must be given once for each --attribute, got "
-            f"{len(values or columns)} for {len(attributes)}; say the true class of every attribute, or of none"
+            f"{len(values or columns)} for {len(attributes)}; say the true class of every attribute, or of none",
+            "EPS-U007",
         )
     if columns:
         return {name: read[column].to_list() for name, column in zip(attributes, columns, strict=True)}
@@ -178,7 +180,7 @@ def _texts(source: str, reading: TextOptions, columns: Sequence[str]) -> pl.Data
         layout=reading.files.layout,
     )
     if table.is_empty():
-        raise UserError(f"{source} holds no texts; give some to anonymise")
+        raise UserError(f"{source} holds no texts; give some to anonymise", "EPS-U008")
     return table.select(table["text"].fill_null(""), *(table[name].cast(str) for name in dict.fromkeys(columns)))
 
 

@@ -64,9 +64,9 @@ class RewriteSource(Rewriting):
         reads_file = self.rewrites is None or bool(question.columns)
         if reads_file and self.file is None:
             read = f", with the column {', '.join(question.columns)}" if question.columns else ""
-            raise UserError(f"give a FILE of texts{read or ' (only --rewrites needs none)'}")
+            raise UserError(f"give a FILE of texts{read or ' (only --rewrites needs none)'}", "EPS-U009")
         if self.rewrites is not None and (self.epsilons or (self.file and not reads_file)):
-            raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
+            raise UserError("leave out FILE and --epsilons: --rewrites brings its own", "EPS-U010")
         self.check_needs()
 
     def request(
@@ -142,18 +142,19 @@ class Guessing:
         if self.attacks is None and not self.attack_settings:
             return None
         if self.attacks is None:
-            raise UserError("--attack-set needs --attacks, which names the attacks to run")
+            raise UserError("--attack-set needs --attacks, which names the attacks to run", "EPS-U011")
         chosen: dict[str, dict[str, Any]] = {}
         for name in self.attacks.split(","):
             if name in chosen:
-                raise UserError(f"--attacks names {name!r} twice")
+                raise UserError(f"--attacks names {name!r} twice", "EPS-U012")
             chosen[name] = {}
         for key, value in read_settings(self.attack_settings, "--attack-set").items():
             attack, dot, setting = key.rpartition(".")
             if not dot or attack not in chosen:
                 raise UserError(
                     f"--attack-set takes ATTACK.KEY=VALUE for one of {', '.join(chosen)}, got {key!r}; name the attack "
-                    "in --attacks too"
+                    "in --attacks too",
+                    "EPS-U013",
                 )
             chosen[attack][setting] = value
         return chosen
@@ -234,4 +235,4 @@ def _size(text: str) -> int | Literal["all"]:
     try:
         return int(text)
     except ValueError:
-        raise UserError(f"--candidates must be a whole number, or all, got {text!r}") from None
+        raise UserError(f"--candidates must be a whole number, or all, got {text!r}", "EPS-U014") from None

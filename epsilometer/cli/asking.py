@@ -48,9 +48,9 @@ class LimitOptions:
         for entry in self.limit:
             name, equals, value = entry.partition("=")
             if not equals:
-                raise UserError(f"--limit takes QUESTION=VALUE, got {entry!r}")
+                raise UserError(f"--limit takes QUESTION=VALUE, got {entry!r}", "EPS-U015")
             if name in values:
-                raise UserError(f"--limit names {name} twice; give one limit of each question")
+                raise UserError(f"--limit names {name} twice; give one limit of each question", "EPS-U016")
             values[name] = number(value, f"--limit {name} must be a number in plain digits")
         return list(zip(questions(values, self.with_settings), values.values(), strict=True))
 
@@ -105,7 +105,8 @@ def _settings(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[
         if not dot or name not in settings:
             others = ", ".join(settings) or "nothing"
             raise UserError(
-                f"{key} is a setting of no question that is asked ({others}); ask its question too, or leave it out"
+                f"{key} is a setting of no question that is asked ({others}); ask its question too, or leave it out",
+                "EPS-U017",
             )
         settings[name][setting] = value
     return settings

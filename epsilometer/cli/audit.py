@@ -43,7 +43,7 @@ def audit(
     out.check()
     reading.files.check(source.file, source.rewrites)
     if out.out and source.rewrites is not None:
-        raise UserError("--out is written of texts that a mechanism rewrites; leave out --rewrites")
+        raise UserError("--out is written of texts that a mechanism rewrites; leave out --rewrites", "EPS-U018")
     design, question = drawing.design, of_one("which_text", [])
     if fpr is not None:
         design = replace(design, fpr=fpr)

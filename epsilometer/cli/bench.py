@@ -31,7 +31,7 @@ def bench(
     from epsilometer.core.errors import UserError
 
     if out is not None and out.suffix != ".md":
-        raise UserError(f"--out must be a Markdown file, which ends in .md, got {out.name!r}")
+        raise UserError(f"--out must be a Markdown file, which ends in .md, got {out.name!r}", "EPS-U019")
     with withheld():
         table = run(FULL if full else QUICK, auditor, workers)
     if out is not None:

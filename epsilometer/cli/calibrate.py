@@ -123,18 +123,23 @@ def calibrate(
         if file or mechanism or dataset or settings or public or searching.of_mechanisms_alone():
             raise UserError(
                 "--training goes with --target, --measure, --width, --budget and --json alone, since its attacks and "
-                "the range of its levels are given; leave out the rest"
+                "the range of its levels are given; leave out the rest",
+                "EPS-U020",
             )
         _conclude(_trainings(training, target, searching), as_json)
         return
     search = searching.search
     if file is None:
         if settings or public:
-            raise UserError("--set and --public are for a FILE of texts; params.yaml has what its mechanisms read")
+            raise UserError(
+                "--set and --public are for a FILE of texts; params.yaml has what its mechanisms read", "EPS-U021"
+            )
         rows = _cells(target, search, mechanism, dataset)
     else:
         if not mechanism or dataset:
-            raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
+            raise UserError(
+                "with a FILE of texts name one mechanism or more (--mechanism), and no --dataset", "EPS-U022"
+            )
         texts = searching.asked_for.texts(file, reading)
         chosen = {name: settings_of(name, settings, public) for name in mechanism}
         with withheld():

@@ -52,13 +52,15 @@ def canaries(
     out = out or file.with_name(f"{file.name.split('.')[0]}.planted{files.suffix(file)}")
     key = key or file.with_name(f"{file.name.split('.')[0]}.key.csv")
     if out.resolve() == key.resolve():
-        raise UserError(f"--out and --key must be two files, got {out} for both; name another one")
+        raise UserError(f"--out and --key must be two files, got {out} for both; name another one", "EPS-U023")
     if files.suffix(out) not in files.TABLES:
-        raise UserError(f"--out must end in one of {', '.join(files.TABLES)}, got {out}; name another file")
+        raise UserError(f"--out must end in one of {', '.join(files.TABLES)}, got {out}; name another file", "EPS-U024")
     if out.exists():
-        raise UserError(f"{out} exists; name another file (--out), or delete it")
+        raise UserError(f"{out} exists; name another file (--out), or delete it", "EPS-U025")
     if key.exists():
-        raise UserError(f"{key} exists, and a key that is lost cannot be drawn again; name another file (--key)")
+        raise UserError(
+            f"{key} exists, and a key that is lost cannot be drawn again; name another file (--key)", "EPS-U026"
+        )
     request = CanaryRequest(text, label, count, kind=kind, replaced=replaced)  # type: ignore[arg-type]  # it checks the kind
     table = files.read(file, layout)
     for column in (text, label):
@@ -123,17 +125,19 @@ def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) 
     coins = key.select(pl.col("canary", "included").cast(pl.String))
     rows = scores.select(pl.col("canary").cast(pl.String), pl.col("score").cast(pl.Float64, strict=False))
     if rows["canary"].is_duplicated().any():
-        raise UserError(f"{scored} has several scores of a canary; give one for each")
+        raise UserError(f"{scored} has several scores of a canary; give one for each", "EPS-U027")
     if strange := rows.join(coins, on="canary", how="anti")["canary"].to_list():
         raise UserError(
             f"{scored} has scores of {len(strange)} canaries that {keyed} does not name, {strange[0]!r} for one; give "
-            "the key of this training"
+            "the key of this training",
+            "EPS-U028",
         )
     joined = coins.join(rows, on="canary", how="left")
     if missing := int(joined["score"].fill_null(float("nan")).is_nan().sum()):
         raise UserError(
             f"{scored} has no score, or one that is no number, for {missing} of the {len(coins)} canaries of {keyed}; "
-            "score all of them, those that were left out too"
+            "score all of them, those that were left out too",
+            "EPS-U029",
         )
     return joined
 
@@ -142,7 +146,7 @@ def _pair(text: str) -> tuple[float, float]:
     epsilon, comma, delta = text.partition(",")
     rule = "--claim must be an epsilon and a delta, 8,1e-5"
     if not comma:
-        raise UserError(f"{rule}, got {text!r}")
+        raise UserError(f"{rule}, got {text!r}", "EPS-U030")
     return number(epsilon, rule), number(delta, rule)
 
 
@@ -151,7 +155,7 @@ def _write_private(path: Path, content: bytes) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileNotFoundError:
-        raise UserError(f"there is no folder {path.parent}; make it, or name another file") from None
+        raise UserError(f"there is no folder {path.parent}; make it, or name another file", "EPS-U031") from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

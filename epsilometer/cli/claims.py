@@ -95,9 +95,9 @@ def plan(
     from epsilometer.auditing.planning import trials_for_width, trials_to_refute
 
     if (claim is None) == (loss is None) or (loss is None) != (width is None) or (leak is not None and claim is None):
-        raise UserError("give --claim (and --leak, if it is known), or --loss and --width")
+        raise UserError("give --claim (and --leak, if it is known), or --loss and --width", "EPS-U032")
     if tests < 1:
-        raise UserError(f"--tests must be at least 1, got {tests}")
+        raise UserError(f"--tests must be at least 1, got {tests}", "EPS-U033")
     rule = "--candidates must be whole numbers separated by commas"
     rows: list[dict[str, Any]] = []
     for part in candidates.split(","):

@@ -33,7 +33,8 @@ class Command(TyperCommand):
             if is_empty(word):
                 raise UserError(
                     f"argument {number} of {ctx.info_name} is empty ({word!r}); give a value (an unset variable of the "
-                    "shell is an empty word)"
+                    "shell is an empty word)",
+                    "EPS-U034",
                 )
         return list(super().parse_args(ctx, args))
 
@@ -47,7 +48,8 @@ class Command(TyperCommand):
         for option, path in _written(ctx.params):
             if path in read:
                 raise UserError(
-                    f"{option} must be another file than those that are read, got {path.name!r}, which would be lost"
+                    f"{option} must be another file than those that are read, got {path.name!r}, which would be lost",
+                    "EPS-U035",
                 )
         withhold()
         try:

@@ -82,7 +82,9 @@ def reaudit(
     from epsilometer.doors import reaudit as door
 
     if accept != bool(asked_for.question):
-        raise UserError("--question names what --accept measures; later re-audits ask what the baseline holds")
+        raise UserError(
+            "--question names what --accept measures; later re-audits ask what the baseline holds", "EPS-U036"
+        )
     if accept:
         built = dict(zip(asked_for.question, questions(asked_for.question, asked_for.with_settings), strict=True))
         with told_if_dry(), withheld():

@@ -35,7 +35,7 @@ def export(
 
     formats = [suffix for suffix, flag in {".csv": csv, ".json": json, ".md": markdown, ".tex": latex}.items() if flag]
     if len(formats) > 1 or (file is None and not formats):
-        raise UserError("give a FILE, or one of --csv, --json, --markdown and --latex")
+        raise UserError("give a FILE, or one of --csv, --json, --markdown and --latex", "EPS-U037")
     every = read_table(run, table)
     wanted = chosen(columns, every.columns, SHORT if table == ESTIMATED else every.columns)
     if file is None:

@@ -44,9 +44,9 @@ def probe(
     from epsilometer.auditing.identifiers import planting
 
     if service.endpoint is None:
-        raise UserError("probe tries a service; give its URL (--endpoint)")
+        raise UserError("probe tries a service; give its URL (--endpoint)", "EPS-U038")
     if service.private_texts or service.stream:
-        raise UserError("probe sends planted texts alone; leave out --private-texts and --stream")
+        raise UserError("probe sends planted texts alone; leave out --private-texts and --stream", "EPS-U039")
     kinds = planting.KINDS if identifiers == "all" else _kinds(identifiers) or KINDS
     built, requests = service.mechanism(settings, private=False), service.max_requests or _REQUESTS
     if service.dry:

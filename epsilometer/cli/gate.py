@@ -64,13 +64,15 @@ class Texts(Rewriting):
         """Refuse two sources, or none, and what a cell would leave out."""
         self.check_source(cell, "--cell")
         if cell is not None and (self.file or self.attacks or self.settings or self.public):
-            raise UserError("--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public")
+            raise UserError(
+                "--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public", "EPS-U040"
+            )
         if cell is not None and self.temperature is not None:
-            raise UserError("--cell draws its trials as params.yaml says; leave out --temperature")
+            raise UserError("--cell draws its trials as params.yaml says; leave out --temperature", "EPS-U041")
         self.check_needs()
         self.reading.files.check(self.file)
         if cell is None and self.file is None:
-            raise UserError("give a FILE of texts (only --cell needs none)")
+            raise UserError("give a FILE of texts (only --cell needs none)", "EPS-U042")
 
     def subject(self, epsilon: float | None, texts: pl.DataFrame, accepted: Accepted | None = None) -> Subject:
         """Return the subject of a gate on these texts, by the attacks and design that were accepted, if any."""
@@ -113,7 +115,7 @@ class GateRules:
         from epsilometer.doors.gate import Rules
 
         if self.max_increase != GateRules.max_increase and baseline is None:
-            raise UserError("--max-increase is over what was accepted; give --baseline, or leave it out")
+            raise UserError("--max-increase is over what was accepted; give --baseline, or leave it out", "EPS-U043")
         return Rules(limits.limits, self.max_increase, self.budget, max_missing=self.max_missing)
 
 
@@ -194,7 +196,7 @@ def schema(of: Annotated[str, typer.Argument(help="gate or dossier.")] = "gate")
     elif of == "dossier":
         from epsilometer.studies.texts.report.dossier import schema
     else:
-        raise UserError(f"there are schemas of gate and of dossier, got {of!r}")
+        raise UserError(f"there are schemas of gate and of dossier, got {of!r}", "EPS-U044")
     tell(json.dumps(schema(), indent=1))
 
 
@@ -207,7 +209,7 @@ def _check_accepting(spending: GateRules, limits: LimitOptions) -> None:
     }
     idle = [name for name, value in beside.items() if value]
     if idle:
-        raise UserError(f"--accept measures and judges nothing; leave out {', '.join(idle)}")
+        raise UserError(f"--accept measures and judges nothing; leave out {', '.join(idle)}", "EPS-U045")
 
 
 def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baseline: Path | None) -> None:
@@ -215,7 +217,9 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
     from epsilometer.doors.gate import measure
 
     if baseline is None:
-        raise UserError("--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`")
+        raise UserError(
+            "--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`", "EPS-U046"
+        )
     texts.check(None)
     with told_if_dry(), withheld():
         of = texts.subject(epsilon, texts.reading.table(str(texts.file)))

@@ -22,6 +22,6 @@ def init(
     from epsilometer.pipeline.starting import start
 
     if texts is None and text is not None:
-        raise UserError("--text names the column of --texts; give that, too")
+        raise UserError("--text names the column of --texts; give that, too", "EPS-U047")
     start(folder, texts, text or "text", mechanism)
     tell(f"{folder} holds a project: cd {folder}, look at params.yaml, then `make audit`")

@@ -117,7 +117,9 @@ class EndpointOptions:
         """Refuse what has no effect without --endpoint."""
         idle = [f"--{part.name.replace('_', '-')}" for part in fields(self) if getattr(self, part.name) != part.default]
         if self.endpoint is None and idle:
-            raise UserError(f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} for --endpoint; give its URL")
+            raise UserError(
+                f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} for --endpoint; give its URL", "EPS-U048"
+            )
 
     def mechanism(self, settings: Sequence[str], *, private: bool = True) -> Endpoint:
         """The service as a mechanism, with these other settings of it.
@@ -135,7 +137,7 @@ class EndpointOptions:
             chosen["prices"] = _prices(self.prices)
         others = read_settings(settings)
         if twice := [*(chosen.keys() & others.keys())]:
-            raise UserError(f"--set {twice[0]} says again what an option says; leave one out")
+            raise UserError(f"--set {twice[0]} says again what an option says; leave one out", "EPS-U049")
         built: Endpoint = build(Endpoint, chosen | others, "--endpoint")
         built.check(public=not private)
         return built
@@ -187,24 +189,26 @@ class Rewriting:
         sources = (self.mechanism, self.command, self.service.endpoint, other)
         if sum(source is not None for source in sources) != 1:
             *names, last = ["--mechanism", "--command", "--endpoint", *([] if option is None else [option])]
-            raise UserError(f"give one of {', '.join(names)} and {last}")
+            raise UserError(f"give one of {', '.join(names)} and {last}", "EPS-U050")
         self.service.check()
 
     def check_needs(self) -> None:
         """Refuse options that have no effect with this source."""
         if self.workers != 1 and self.command is None:
-            raise UserError("--workers are processes of --command; give it, or leave them out")
+            raise UserError("--workers are processes of --command; give it, or leave them out", "EPS-U051")
         if self.public is not None and self.mechanism is None:
-            raise UserError("--public is for --mechanism")
+            raise UserError("--public is for --mechanism", "EPS-U052")
         if self.settings and self.mechanism is None and self.service.endpoint is None:
-            raise UserError("--set is for --mechanism and --endpoint; write a program's settings into its command")
+            raise UserError(
+                "--set is for --mechanism and --endpoint; write a program's settings into its command", "EPS-U053"
+            )
 
 
 def _prices(text: str) -> tuple[float, ...]:
     rule = "--prices must be two or three numbers separated by commas"
     every = numbers(text, rule) or []
     if len(every) not in (2, 3):
-        raise UserError(f"{rule}, got {text!r}")
+        raise UserError(f"{rule}, got {text!r}", "EPS-U054")
     return (*every, 0.0)[:3]
 
 
@@ -251,7 +255,8 @@ class FileOptions:
         if not any(suffix(Path(file)) in DELIMITED for file in read if file is not None):
             raise UserError(
                 f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} for {' and '.join(DELIMITED)} files; leave "
-                f"{'it' if len(idle) == 1 else 'them'} out"
+                f"{'it' if len(idle) == 1 else 'them'} out",
+                "EPS-U055",
             )
 
     @property
@@ -313,7 +318,7 @@ class PerText:
         from epsilometer.report import per_text
 
         if self.show_texts and not self.out:
-            raise UserError("--show-texts shows texts in --out; give both")
+            raise UserError("--show-texts shows texts in --out; give both", "EPS-U056")
         for path in self.out:
             per_text.check(path)
             writable(path)
@@ -399,17 +404,17 @@ def writable(path: Path | None) -> Path | None:
     if path is None:
         return path
     if os.path.normpath(path) in _STANDARD:
-        raise UserError(f"{path} is the output of this command; leave the option out, or name a file")
+        raise UserError(f"{path} is the output of this command; leave the option out, or name a file", "EPS-U057")
     if is_stream(path):
         return path
     if path.is_dir():
-        raise UserError(f"{path} is a folder; give the file to write")
+        raise UserError(f"{path} is a folder; give the file to write", "EPS-U058")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}); give another path") from error
+        raise UserError(f"{path} cannot be written ({error.strerror}); give another path", "EPS-U059") from error
     return path
 
 
@@ -423,7 +428,7 @@ def number(text: str, rule: str) -> float:
     try:
         return parsed(text)
     except ValueError:
-        raise UserError(f"{rule}, got {text!r}") from None
+        raise UserError(f"{rule}, got {text!r}", "EPS-U060") from None
 
 
 def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, Any]:
@@ -436,15 +441,16 @@ def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, An
     for item in entries:
         key, equals, value = item.partition("=")
         if not equals:
-            raise UserError(f"{option} takes key=value, got {item!r}")
+            raise UserError(f"{option} takes key=value, got {item!r}", "EPS-U061")
         try:
             settings[key] = yaml_text.load(value, plain=True)
         except yaml.YAMLError:
             raise UserError(
-                f"{option} {key}: the value must be readable YAML; put a text that holds one of []{{}}:,*&# in quotes"
+                f"{option} {key}: the value must be readable YAML; put a text that holds one of []{{}}:,*&# in quotes",
+                "EPS-U062",
             ) from None
         except UserError as error:
-            raise UserError(f"{option} {key}: {error}") from None
+            raise error.at(f"{option} {key}") from None
     return settings
 
 

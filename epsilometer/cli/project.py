@@ -138,7 +138,7 @@ def _check_component(
     from epsilometer.auditing.conformance import named
 
     if sum(name is not None for name in (mechanism, attack, metric)) != 1:
-        raise UserError("give one of --mechanism, --attack and --metric")
+        raise UserError("give one of --mechanism, --attack and --metric", "EPS-U063")
     with withheld():
         if mechanism is not None:
             return named.of_mechanism(mechanism, settings, epsilon)
@@ -190,7 +190,7 @@ def report(as_json: Json = False) -> None:
     estimates = read(Path()) if studied is None else None
     page.refresh()
     if not page.PAGE.is_file():
-        raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it")
+        raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it", "EPS-U064")
     if as_json:
         tables = {"tables": studied} if estimates is None else {"estimates": estimates.to_dicts()}
         show({"report": str(page.PAGE.resolve()), **tables}, as_json)
@@ -228,7 +228,7 @@ def history(
     table = past.read()
     if table.is_empty():
         read()  # refuses a folder that holds no project
-        raise UserError(f"{past.FILE} has no audit yet; `epsilometer accept` and re-audits write it")
+        raise UserError(f"{past.FILE} has no audit yet; `epsilometer accept` and re-audits write it", "EPS-U065")
     if mechanism is not None:
         if mechanism not in table["mechanism"]:
             raise unknown("mechanism in the history", mechanism, table["mechanism"].unique())

@@ -35,7 +35,7 @@ def read_json(path: Path | str) -> Any:
 def absent(path: Path | str) -> UserError:
     """Return the error for a missing stage file."""
     return UserError(
-        f"{path} does not exist; make it by the stages of its project (`dvc repro` in the project's folder)"
+        f"{path} does not exist; make it by the stages of its project (`dvc repro` in the project's folder)", "EPS-C001"
     )
 
 
@@ -43,7 +43,8 @@ def damaged(path: Path | str, error: Exception) -> UserError:
     """Return the error for an unreadable stage file."""
     return UserError(
         f"{path} cannot be read ({type(error).__name__}); delete it and make it again (`dvc repro` in the folder of "
-        "its project)"
+        "its project)",
+        "EPS-C002",
     )
 
 
@@ -109,5 +110,6 @@ def _check(path: Path, file: BinaryIO) -> None:
     """Raise UserError if the name is not that of this open file."""
     if not (os.path.lexists(path) and os.path.samestat(path.lstat(), os.fstat(file.fileno()))):
         raise UserError(
-            f"{path} was replaced while it was written; write to a folder in which nobody else may rename files"
+            f"{path} was replaced while it was written; write to a folder in which nobody else may rename files",
+            "EPS-C003",
         )

@@ -198,7 +198,7 @@ def sees(attack: Attack, mechanism: Mechanism | None) -> str:
     """Return the view that the attack has of this mechanism; the text by default."""
     seen = attack.sees(mechanism) if isinstance(attack, Sees) else TEXT
     if seen not in SEES:
-        raise UserError(f"{type(attack).__name__}.sees must return one of {', '.join(SEES)}, got {seen!r}")
+        raise UserError(f"{type(attack).__name__}.sees must return one of {', '.join(SEES)}, got {seen!r}", "EPS-C004")
     return seen
 
 
@@ -283,7 +283,8 @@ def _check(attack: Attack, slots: Any, shape: tuple[int, ...]) -> None:
     beyond = f" from {slots.min()} to {slots.max()}" if whole else ""
     raise UserError(
         f"{type(attack).__name__}.guess must return an array of {trials} slots, one per rewrite, as whole numbers from "
-        f"0 to {candidates - 1}, got {returned}{beyond}; return choose(scores, context.noise)"
+        f"0 to {candidates - 1}, got {returned}{beyond}; return choose(scores, context.noise)",
+        "EPS-C005",
     )
 
 
@@ -369,7 +370,8 @@ def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[
     largest = columns.max(axis=0)
     if np.isnan(largest).any():
         raise UserError(
-            "an attack's score of a candidate is NaN; set it to -inf, or to the score of the other candidates"
+            "an attack's score of a candidate is NaN; set it to -inf, or to the score of the other candidates",
+            "EPS-C006",
         )
     with np.errstate(invalid="ignore"):
         tied = columns >= largest - _GRID

@@ -67,7 +67,8 @@ def shipped(kind: str) -> Mapping[str, Path]:
         if path.stem in by_name:
             raise UserError(
                 f"{by_name[path.stem]} and {path} have the same name, so one would replace the other; rename one of "
-                "them"
+                "them",
+                "EPS-C007",
             )
         by_name[path.stem] = path
     return by_name
@@ -90,13 +91,17 @@ def module(kind: str, name: str) -> ModuleType:
             raise unknown(_one_of(kind), name, names(kind))
         return _imported(shipped(kind)[name])
     if not path.is_file():
-        raise UserError(f"file {name!r} not found; give the path of a Python file or one of {', '.join(names(kind))}")
+        raise UserError(
+            f"file {name!r} not found; give the path of a Python file or one of {', '.join(names(kind))}", "EPS-C008"
+        )
     if path.resolve().is_relative_to(PACKAGE / kind):
         return _imported(path.resolve())
     own_name = f"epsilometer_user_{path.stem}"
     loaded = getattr(sys.modules.get(own_name), "__file__", None)
     if loaded is not None and Path(loaded).resolve() != path.resolve():
-        raise UserError(f"{loaded} and {name} have the same name, so one would replace the other; rename one of them")
+        raise UserError(
+            f"{loaded} and {name} have the same name, so one would replace the other; rename one of them", "EPS-C009"
+        )
     place = str(path.absolute())
     spec = ModuleSpec(own_name, loader := _FromSource(own_name, place), origin=place)
     spec.has_location = True
@@ -108,7 +113,7 @@ def module(kind: str, name: str) -> ModuleType:
     try:
         loader.exec_module(own)
     except Exception as error:
-        raise UserError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+        raise UserError(f"{name} cannot be imported: {type(error).__name__}: {error}", "EPS-C010") from error
     return own
 
 
@@ -131,7 +136,8 @@ def _check_helpers(path: Path) -> None:
         if places and places[0] and folder not in Path(places[0]).resolve().parents:
             raise UserError(
                 f"{places[0]} and {file}, which {path.name} imports, have the same name, so one would replace the "
-                "other; rename one of them"
+                "other; rename one of them",
+                "EPS-C011",
             )
 
 
@@ -150,7 +156,8 @@ def find(kind: str, name: str, method: str) -> Callable[..., Any]:
         return function
     raise UserError(
         f"{name} must define exactly one class with a method {method!r} (or one function of that name), got "
-        f"{len(classes)} classes"
+        f"{len(classes)} classes",
+        "EPS-C012",
     )
 
 
@@ -161,17 +168,18 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
         if key == "device" and key not in parameters:
             raise UserError(
                 f"{place}.device: a component has no setting `device`; set the device of all networks by `device` in "
-                "params.yaml, or outside a project by the environment variable EPSILOMETER_DEVICE"
+                "params.yaml, or outside a project by the environment variable EPSILOMETER_DEVICE",
+                "EPS-C013",
             )
         if key not in parameters:
             raise unknown(f"setting in {place}", key, parameters)
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in settings]
     if missing:
-        raise UserError(f"{place}: the setting {missing[0]!r} is missing; add it")
+        raise UserError(f"{place}: the setting {missing[0]!r} is missing; add it", "EPS-C014")
     try:
         return cls(**settings)
     except ValidationError as error:
-        raise UserError(describe(error, place)) from error
+        raise UserError(describe(error, place), "EPS-C015") from error
 
 
 def describe(error: ValidationError, prefix: str) -> str:
@@ -203,21 +211,26 @@ def by_name(
     """
     if isinstance(wanted, (str, Path)) or not isinstance(wanted, (Sequence, Mapping)):
         raise UserError(
-            f"{_one_of(kind)}s must be a list, or a mapping from names to settings, got {described(wanted)}"
+            f"{_one_of(kind)}s must be a list, or a mapping from names to settings, got {described(wanted)}", "EPS-C016"
         )
     if not wanted:
-        raise UserError(f"{_one_of(kind)}s is empty; give at least one of {', '.join(names(kind))}, or leave it out")
+        raise UserError(
+            f"{_one_of(kind)}s is empty; give at least one of {', '.join(names(kind))}, or leave it out", "EPS-C017"
+        )
     components: dict[str, Any] = {}
     for entry in wanted:
         is_object = callable(getattr(entry, method, None)) and not inspect.isclass(entry)
         if not (isinstance(entry, (str, Path)) or is_object):
             raise UserError(
                 f"each of the {_one_of(kind)}s must be a name, the path of a file, or an object with a method "
-                f"{method!r}, got {described(entry)}; shipped: {', '.join(names(kind))}"
+                f"{method!r}, got {described(entry)}; shipped: {', '.join(names(kind))}",
+                "EPS-C018",
             )
         name = str(entry) if isinstance(entry, (str, Path)) else type(entry).__name__
         if name in components:
-            raise UserError(f"two {_one_of(kind)}s are named {name!r}; leave one out, or run it in a separate call")
+            raise UserError(
+                f"two {_one_of(kind)}s are named {name!r}; leave one out, or run it in a separate call", "EPS-C019"
+            )
         settings = (wanted[name] or {}) if isinstance(wanted, Mapping) else {}
         components[name] = make(name, settings) if isinstance(entry, (str, Path)) else entry
     return components

@@ -40,7 +40,7 @@ class Renyi:
 
     def __post_init__(self) -> None:
         if not (self.order > 1 and math.isfinite(self.order)):
-            raise UserError(f"a Renyi order must be a finite number > 1, got {self.order}")
+            raise UserError(f"a Renyi order must be a finite number > 1, got {self.order}", "EPS-C020")
         _check("a Renyi epsilon", self.epsilon)
 
     @property
@@ -168,4 +168,4 @@ def _below(x: float) -> float:
 
 def _check(name: str, value: float) -> None:
     if not (value > 0 and math.isfinite(value)):
-        raise UserError(f"{name} must be a finite number > 0, got {value}")
+        raise UserError(f"{name} must be a finite number > 0, got {value}", "EPS-C021")

@@ -35,10 +35,19 @@ _FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # f
 
 
 class UserError(ValueError):
-    """An error that the user can fix: names the value, the rule and the remedy. Shown without a traceback."""
+    """An error that the user can fix: says what happened and what to do. Shown without a traceback.
 
-    def __init__(self, message: object) -> None:
+    code: "EPS-C012", which never changes, so that tests and scripts need not read the sentence. Every error of this
+    package has one; the letter names the part that first raised it. A user's own component may leave it out.
+    """
+
+    def __init__(self, message: object, code: str | None = None) -> None:
         super().__init__(printable(str(message)))
+        self.code = code
+
+    def at(self, place: object) -> UserError:
+        """Return this error with the place that it happened at before its sentence: a setting, a file or an option."""
+        return UserError(f"{place}: {self}", self.code)
 
 
 class LawError(UserError):
@@ -86,7 +95,7 @@ def unknown(kind: str, name: object, names: Iterable[str]) -> UserError:
     options = sorted(names)
     near = difflib.get_close_matches(str(name), options, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(options) or 'none'}"
-    return UserError(f"unknown {kind} {str(name)!r}; {hint}")
+    return UserError(f"unknown {kind} {str(name)!r}; {hint}", "EPS-C022")
 
 
 def disk_trouble(error: BaseException) -> str | None:

@@ -32,7 +32,9 @@ def missing(error: ModuleNotFoundError) -> UserError | None:
     module = (error.name or "").partition(".")[0]
     for extra, modules in EXTRAS.items():
         if module in modules:
-            return UserError(f"this needs {module}, which is not installed: pip install 'epsilometer[{extra}]'")
+            return UserError(
+                f"this needs {module}, which is not installed: pip install 'epsilometer[{extra}]'", "EPS-C023"
+            )
     return None
 
 

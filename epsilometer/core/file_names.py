@@ -60,11 +60,13 @@ def absent(kind: str, name: object, names: Collection[object]) -> UserError:
     """Return the error for a name that is not among those of a file."""
     if _quoted():
         return unknown(kind, name, map(str, names))
-    return UserError(f"unknown {kind} {str(name)!r}; to see the file's names, run on a terminal, or set {SHOW}=1")
+    return UserError(
+        f"unknown {kind} {str(name)!r}; to see the file's names, run on a terminal, or set {SHOW}=1", "EPS-C024"
+    )
 
 
 def no_column(source: object, kind: str, name: str, columns: Collection[str]) -> UserError:
     """Return the error for a column that a file does not have."""
     mark = next((mark for mark in ";\t|" if len(columns) == 1 and mark in "".join(columns)), None)
     hint = f"; its separator may be {mark!r} (separator, --separator)" if mark else ""
-    return UserError(f"{source} has {listed(columns, 'column')}: {absent(kind, name, columns)}{hint}")
+    return UserError(f"{source} has {listed(columns, 'column')}: {absent(kind, name, columns)}{hint}", "EPS-C025")

@@ -80,9 +80,9 @@ class Guarantee:
             self._check_curve()
             return
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
-            raise UserError(f"epsilon must be a finite number > 0, got {self.epsilon}")
+            raise UserError(f"epsilon must be a finite number > 0, got {self.epsilon}", "EPS-C026")
         if not 0 <= self.delta < 1:
-            raise UserError(f"delta must be in [0, 1), got {self.delta}")
+            raise UserError(f"delta must be in [0, 1), got {self.delta}", "EPS-C027")
 
     @classmethod
     def of_delta(cls, delta: float, granularity: Granularity, neighbours: Neighbours) -> Guarantee:
@@ -91,7 +91,7 @@ class Guarantee:
         A constructor of its own, so that a mistaken privacy budget of 0 is refused for every delta.
         """
         if not delta > 0:
-            raise UserError(f"delta must be in (0, 1) where epsilon is 0, got {delta}")
+            raise UserError(f"delta must be in (0, 1) where epsilon is 0, got {delta}", "EPS-C028")
         claim = cls(1.0, granularity, neighbours, delta=delta)
         object.__setattr__(claim, "epsilon", 0.0)
         return claim
@@ -124,15 +124,19 @@ class Guarantee:
     def _check_curve(self) -> None:
         if not math.isinf(self.epsilon) or self.delta or self.metric is not None:
             raise UserError(
-                "a claim that is a curve has no epsilon, delta or metric; make it by Guarantee.zcdp, renyi or gdp"
+                "a claim that is a curve has no epsilon, delta or metric; make it by Guarantee.zcdp, renyi or gdp",
+                "EPS-C029",
             )
         if self.granularity in (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE):
             raise UserError(
                 f"a claim in zCDP, Renyi or GDP must be per document, got {self.granularity.value}; compose it over "
-                "the units of a text (their rhos and divergences add), and claim the sum per document"
+                "the units of a text (their rhos and divergences add), and claim the sum per document",
+                "EPS-C030",
             )
         if self.neighbours is Neighbours.SAME_LENGTH:
-            raise UserError("a claim in zCDP, Renyi or GDP must cover any two texts, got texts of the same length")
+            raise UserError(
+                "a claim in zCDP, Renyi or GDP must cover any two texts, got texts of the same length", "EPS-C031"
+            )
 
     @property
     def size(self) -> float:
@@ -184,18 +188,20 @@ def check_epsilons(epsilons: Sequence[float], place: str = "epsilons") -> None:
     value: Any = epsilons
     check_list(value, place)
     if not len(value):
-        raise UserError(f"{place} is empty; give at least one epsilon > 0")
+        raise UserError(f"{place} is empty; give at least one epsilon > 0", "EPS-C032")
     for i, epsilon in enumerate(value):
         number = isinstance(epsilon, Real) and not isinstance(epsilon, bool)
         if not (number and math.isfinite(epsilon) and float(epsilon) > 0):
             shown = repr(epsilon) if isinstance(epsilon, str) else epsilon
-            raise UserError(f"epsilon must be a finite number > 0, got {shown} ({place}[{i}])")
+            raise UserError(f"epsilon must be a finite number > 0, got {shown} ({place}[{i}])", "EPS-C033")
         if not EPSILONS[0] <= float(epsilon) <= EPSILONS[1]:
             raise UserError(
                 f"epsilon must be from {EPSILONS[0]:g} to {EPSILONS[1]:g}, the range that 64-bit numbers and the axes "
-                f"of figures resolve, got {epsilon:g} ({place}[{i}])"
+                f"of figures resolve, got {epsilon:g} ({place}[{i}])",
+                "EPS-C034",
             )
     if len(set(epsilons)) < len(epsilons):
         raise UserError(
-            f"{place} contains an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}; remove the duplicate"
+            f"{place} contains an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}; remove the duplicate",
+            "EPS-C035",
         )

@@ -148,16 +148,16 @@ def _syntax(file: Path, changed: int) -> Syntax:
     try:
         written = file.read_bytes()
     except FileNotFoundError:
-        raise UserError(f"file {file.name!r} not found; check its path in params.yaml") from None
+        raise UserError(f"file {file.name!r} not found; check its path in params.yaml", "EPS-C036") from None
     name = hashlib.blake2b(written, digest_size=16).hexdigest()
     if name not in read:
         try:
             read[name] = earlier[name] if name in earlier else parsed(written)
         except SyntaxError as error:
             place = f"{_shown(file)}, line {error.lineno}" if error.lineno else _shown(file)
-            raise UserError(f"{place}: {error.msg}; correct the code") from error
+            raise UserError(f"{place}: {error.msg}; correct the code", "EPS-C037") from error
         except ValueError as error:
-            raise UserError(f"{_shown(file)} cannot be read as Python ({error}); correct it") from error
+            raise UserError(f"{_shown(file)} cannot be read as Python ({error}); correct it", "EPS-C038") from error
     return read[name]
 
 

@@ -14,12 +14,15 @@ _CELLS = 1 << 21  # numbers of candidates' latents in memory at a time
 def latents_after(rewrites: Rewrites, columns: int) -> NDArray[np.float32]:
     """Return the latents after the noise. Raises UserError if there are none, or their length is not `columns`."""
     if rewrites.latents is None:
-        raise UserError("the rewrites contain no latents; rewrite with the mechanism itself, which returns them")
+        raise UserError(
+            "the rewrites contain no latents; rewrite with the mechanism itself, which returns them", "EPS-C039"
+        )
     after = rewrites.latents.after
     if after.ndim != 2 or after.shape[1] != columns or len(after) != len(rewrites.texts):
         raise UserError(
             f"the noisy latents have the shape {after.shape}, but the candidates' latents have {columns} numbers for "
-            f"each of {len(rewrites.texts)} texts; rewrite again with the mechanism and the resource of the attack"
+            f"each of {len(rewrites.texts)} texts; rewrite again with the mechanism and the resource of the attack",
+            "EPS-C040",
         )
     return after
 

@@ -79,7 +79,8 @@ class Laws:
             if table.shape != (len(rows), self.outputs):
                 raise LawError(
                     f"laws must return a row per unit and a column per output, {(len(rows), self.outputs)}, got a "
-                    f"table of {table.shape}"
+                    f"table of {table.shape}",
+                    "EPS-C041",
                 )
             totals = _totals(table)
             with np.errstate(divide="ignore"):
@@ -88,7 +89,8 @@ class Laws:
                 total = totals[wrong[0]].round(9)
                 raise LawError(
                     f"the probabilities of {self._place(rows[wrong[0]], epsilon)} sum to {total:.9g}, not "
-                    "to 1; subtract the log of the sum of their exponentials from `log_probabilities`"
+                    "to 1; subtract the log of the sum of their exponentials from `log_probabilities`",
+                    "EPS-C042",
                 )
             yield table
 
@@ -115,7 +117,8 @@ class Laws:
                 raise LawError(
                     f"`entries` states {values[wrong[0]]:g} for an output of {self._place(rows[wrong[0]], epsilon)}, "
                     "which is not a log-probability or differs from `log_probabilities`; leave `entries` out, or make "
-                    "both agree"
+                    "both agree",
+                    "EPS-C043",
                 )
             yield values
 

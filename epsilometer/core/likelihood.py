@@ -127,13 +127,15 @@ def _check(table: NDArray[np.float64], candidates: NDArray[np.integer], epsilon:
     if table.shape != candidates.shape:
         raise LawError(
             f"log_likelihoods must return a table of the candidates' shape, {candidates.shape}; got one of "
-            f"{table.shape}"
+            f"{table.shape}",
+            "EPS-C044",
         )
     if not (table < np.inf).all():
         row, slot = np.argwhere(~(table < np.inf))[0]
         raise LawError(
             f"log_likelihoods returns {table[row, slot]} for rewrite {row} under input {candidates[row, slot]} "
-            f"(counted from 0){at_budget(epsilon)}; it must be a number, or minus infinity for an impossible rewrite"
+            f"(counted from 0){at_budget(epsilon)}; it must be a number, or minus infinity for an impossible rewrite",
+            "EPS-C045",
         )
 
 

@@ -26,7 +26,8 @@ class Limit:
         text = os.environ.get(self.variable, str(self.default))
         if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
             raise UserError(
-                f"{self.variable} must be a whole number > 0, got {text[:40]!r}; for instance {self.default}"
+                f"{self.variable} must be a whole number > 0, got {text[:40]!r}; for instance {self.default}",
+                "EPS-C046",
             )
         return int(text)
 
@@ -55,5 +56,6 @@ def unpacked(path: Path) -> int:
 def too_large(path: Path) -> UserError:
     """Return the error for a compressed file that unpacks to more than that."""
     return UserError(
-        f"{path} unpacks to more than {unpacked(path)} bytes, over {_RATIO} times its size; {UNPACKED_BYTES.remedy}"
+        f"{path} unpacks to more than {unpacked(path)} bytes, over {_RATIO} times its size; {UNPACKED_BYTES.remedy}",
+        "EPS-C047",
     )

@@ -408,13 +408,15 @@ def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str
             raise UserError(
                 f"{setting} is {', '.join(f'{e:g}' for e in epsilons)}, but this mechanism takes no privacy budget; "
                 "leave it out, or pass the budget on: {epsilon} in a program's command, or a function rewrite(text, "
-                "epsilon, rng)"
+                "epsilon, rng)",
+                "EPS-C048",
             )
         return epsilons
     if has_budget(mechanism):
         raise UserError(
             f"{setting} is not set, but this mechanism takes a privacy budget; set it, or declare that there is none: "
-            "`has_budget = False`, or a function rewrite(text, rng)"
+            "`has_budget = False`, or a function rewrite(text, rng)",
+            "EPS-C049",
         )
     return [NO_BUDGET]
 
@@ -424,7 +426,8 @@ def check_has_guarantee(mechanism: object, name: str) -> None:
     if not callable(getattr(mechanism, "guarantee", None)):
         raise UserError(
             f"{name} has no method guarantee; add guarantee(epsilon), which returns a Guarantee, or None without a "
-            "claim (docs/your-own-mechanism.md)"
+            "claim (docs/your-own-mechanism.md)",
+            "EPS-C050",
         )
 
 
@@ -434,7 +437,9 @@ def check_guarantees(mechanism: Mechanism, epsilons: Sequence[float]) -> None:
         claim: object = mechanism.guarantee(epsilon)
         if not isinstance(claim, Guarantee | None):
             raise UserError(
-                f"guarantee returns {described(claim)}{at_budget(epsilon)}; return a Guarantee, or None without a claim"
+                f"guarantee returns {described(claim)}{at_budget(epsilon)}; return a Guarantee, or None "
+                "without a claim",
+                "EPS-C051",
             )
 
 
@@ -450,12 +455,14 @@ class FunctionMechanism:
         if self.has_budget and not _takes(function, 3):
             raise UserError(
                 f"a function must be rewrite(text, epsilon, rng) or rewrite(text, rng), got {_signature(function)}; "
-                "write `lambda text, epsilon, rng: ...`, even if it does not use each argument"
+                "write `lambda text, epsilon, rng: ...`, even if it does not use each argument",
+                "EPS-C052",
             )
         if not self.has_budget and _second(function) in ("epsilon", "eps", "budget", "privacy_budget"):
             raise UserError(
                 f"a function that takes an epsilon must be rewrite(text, epsilon, rng), got {_signature(function)}, "
-                "whose second argument would be a random generator; add a third argument, rng, without a default"
+                "whose second argument would be a random generator; add a third argument, rng, without a default",
+                "EPS-C053",
             )
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
@@ -508,7 +515,7 @@ def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None
     definition = find("mechanisms", name, "rewrite")
     if inspect.isfunction(definition):
         if settings:
-            raise UserError(f"{setting} must be empty, since a function has no settings; leave it out")
+            raise UserError(f"{setting} must be empty, since a function has no settings; leave it out", "EPS-C054")
         return FunctionMechanism(definition)
     reads = resource is not None and "resource" in inspect.signature(definition).parameters
     mechanism: Mechanism = build(definition, {"resource": resource, **settings} if reads else settings, setting)

@@ -19,9 +19,12 @@ def own_folder(folder: Path, mode: int = 0o700) -> None:
     there = folder.stat()
     for owner in (folder.lstat().st_uid, there.st_uid):
         if owner != os.geteuid():
-            raise UserError(f"{folder} belongs to another user, number {owner}; name a folder that does not exist yet")
+            raise UserError(
+                f"{folder} belongs to another user, number {owner}; name a folder that does not exist yet", "EPS-C055"
+            )
     if there.st_mode & stat.S_IWOTH:
         raise UserError(
             f"{folder} can be written by every user (mode {there.st_mode & 0o777:04o}); remove that permission (chmod "
-            "o-w), or name a folder that does not exist yet"
+            "o-w), or name a folder that does not exist yet",
+            "EPS-C056",
         )

@@ -22,13 +22,13 @@ def check_name(path: str | Path, called: str = "a path") -> None:
     """Raise UserError for an invalid path name. called: the noun for the path in messages."""
     text = os.fspath(path)
     if not text:
-        raise UserError(f"{called} is empty; name a file (an unset shell variable is an empty word)")
+        raise UserError(f"{called} is empty; name a file (an unset shell variable is an empty word)", "EPS-C057")
     if "\0" in text:
-        raise UserError(f"{called} contains a NUL, which file names cannot; remove it")
+        raise UserError(f"{called} contains a NUL, which file names cannot; remove it", "EPS-C058")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UserError(f"{called} is not valid UTF-8: {text!r}; rename the file") from None
+        raise UserError(f"{called} is not valid UTF-8: {text!r}; rename the file", "EPS-C059") from None
 
 
 def check_readable(path: str | Path, called: str = "a path") -> None:
@@ -41,12 +41,13 @@ def check_readable(path: str | Path, called: str = "a path") -> None:
             text = os.fspath(path)
             raise UserError(
                 f"{called} has {len(text):,} characters ({text[:_SHOWN]!r}...), more than the file system allows; give "
-                "a shorter path"
+                "a shorter path",
+                "EPS-C060",
             ) from None
         if error.errno == errno.ELOOP:
-            raise UserError(f"{path} is a link that points to itself; point it to a file") from None
+            raise UserError(f"{path} is a link that points to itself; point it to a file", "EPS-C061") from None
         return
     if kind in _KINDS:
         raise UserError(
-            f"{path} is {_KINDS[kind]}, which may never end; copy its content to a file, and name that file"
+            f"{path} is {_KINDS[kind]}, which may never end; copy its content to a file, and name that file", "EPS-C062"
         )

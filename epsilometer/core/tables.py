@@ -44,9 +44,9 @@ def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
     """Return the table if it has the schema's columns with their types (more are allowed); else raise UserError."""
     for column, dtype in schema.items():
         if column not in table.columns:
-            raise UserError(f"{name} has no column {column!r}; its columns are {', '.join(table.columns)}")
+            raise UserError(f"{name} has no column {column!r}; its columns are {', '.join(table.columns)}", "EPS-C063")
         if table.schema[column] != dtype:
-            raise UserError(f"{name}.{column} must be {dtype}, got {table.schema[column]}")
+            raise UserError(f"{name}.{column} must be {dtype}, got {table.schema[column]}", "EPS-C064")
     return table
 
 
@@ -151,7 +151,8 @@ class ArrayWriter:
         if values.shape[1] != self._array.shape[1]:
             raise UserError(
                 f"the mechanism returned latents of {values.shape[1]} and of {self._array.shape[1]} numbers; return "
-                "vectors of one length for all texts"
+                "vectors of one length for all texts",
+                "EPS-C065",
             )
         self._array[rows] = values
 

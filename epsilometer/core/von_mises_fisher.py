@@ -50,9 +50,13 @@ _PANELS, _NODES = 64, 16
 def check_concentration(kappa: float, dimension: int) -> None:
     """Raise UserError unless kappa is a finite number > 0 and the sphere has at least two dimensions."""
     if not (kappa > 0 and math.isfinite(kappa)):
-        raise UserError(f"kappa must be a finite number > 0, got {kappa}; without noise no epsilon is finite")
+        raise UserError(
+            f"kappa must be a finite number > 0, got {kappa}; without noise no epsilon is finite", "EPS-C069"
+        )
     if dimension < 2:
-        raise UserError(f"a direction needs at least 2 dimensions, got {dimension}; add the part to another one")
+        raise UserError(
+            f"a direction needs at least 2 dimensions, got {dimension}; add the part to another one", "EPS-C070"
+        )
 
 
 def mean_cosine(kappa: float, dimension: int) -> float:

@@ -68,7 +68,9 @@ def _check_depth(text: str | bytes) -> None:
         for event in yaml.parse(text, FAST):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:
-                raise UserError(f"its values are nested more than {_DEEPEST} levels deep; write them flatter")
+                raise UserError(
+                    f"its values are nested more than {_DEEPEST} levels deep; write them flatter", "EPS-C071"
+                )
 
 
 @contextmanager
@@ -77,11 +79,13 @@ def _in_bounds() -> Iterator[None]:
     try:
         yield
     except RecursionError:  # from the loader in Python, beyond what the one in C refuses
-        raise UserError("its values are nested too deeply; write them flatter") from None
+        raise UserError("its values are nested too deeply; write them flatter", "EPS-C072") from None
     except UserError:
         raise
     except ValueError:  # from numbers with thousands of digits, and from the 99th of a month
-        raise UserError("it contains an invalid number or date; correct it, or quote it if it is text") from None
+        raise UserError(
+            "it contains an invalid number or date; correct it, or quote it if it is text", "EPS-C073"
+        ) from None
 
 
 def _check(root: yaml.Node) -> None:
@@ -97,13 +101,14 @@ def _check(root: yaml.Node) -> None:
             written += own
             sizes[id(node)] = own + sum(map(size, _children(node)))
         if (total := sizes[id(node)]) is None:
-            raise UserError(f"an anchor{_place(node)} contains an alias of itself; write the value out")
+            raise UserError(f"an anchor{_place(node)} contains an alias of itself; write the value out", "EPS-C074")
         return total
 
     if size(root) - written > limits.YAML_NODES.value:
         raise UserError(
             f"aliases (*name) repeat more than {limits.YAML_NODES.value} values, or lines of {_LINE} characters; write "
-            f"the values out, or, {limits.YAML_NODES.remedy}"
+            f"the values out, or, {limits.YAML_NODES.remedy}",
+            "EPS-C075",
         )
 
 
@@ -120,7 +125,8 @@ def _check_numbers(root: yaml.Node) -> None:
         if number and not is_plain(node.value.lower().replace(".inf", "inf").replace(".nan", "nan")):
             raise UserError(
                 f"a number of {len(node.value)} characters{_place(node)} is not in plain digits, so YAML would read "
-                "another number (010 as 8, 1:30 as 90); write it in plain digits, or quote it if it is text"
+                "another number (010 as 8, 1:30 as 90); write it in plain digits, or quote it if it is text",
+                "EPS-C076",
             )
 
 

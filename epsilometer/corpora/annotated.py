@@ -32,22 +32,26 @@ def read(path: Path) -> pl.DataFrame:
     try:
         documents = json_text.load(path.read_bytes())
     except ValueError as error:  # neither JSON nor UTF-8
-        raise UserError(f"{path} is damaged ({type(error).__name__}); fetch it again") from None
+        raise UserError(f"{path} is damaged ({type(error).__name__}); fetch it again", "EPS-D001") from None
     form = presidio if documents and isinstance(documents[0], dict) and "full_text" in documents[0] else tab
     rows = []
     for number, document in enumerate(documents, 1):
         if (wrong := json_text.no_text(document)) is not None:
-            raise UserError(f"{path}: document {number} contains {wrong}; remove it, or write the whole character")
+            raise UserError(
+                f"{path}: document {number} contains {wrong}; remove it, or write the whole character", "EPS-D002"
+            )
         try:
             rows.append(form.row(document))
         except spans.DisagreementError as error:
             raise UserError(
                 f"{path}: document {number}: {error}. Count positions in characters (code points), not in bytes or "
-                "UTF-16 units, and leave out white space at the ends"
+                "UTF-16 units, and leave out white space at the ends",
+                "EPS-D003",
             ) from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             said = f"{type(error).__name__}: {error}"
             raise UserError(
-                f"{path}: document {number} is not in {_NEEDS[form]}: {said}; for a list of records use .jsonl"
+                f"{path}: document {number} is not in {_NEEDS[form]}: {said}; for a list of records use .jsonl",
+                "EPS-D004",
             ) from None
     return pl.DataFrame(rows, schema=dict(form.SCHEMA), orient="row")

@@ -19,7 +19,8 @@ def check_named(table: pl.DataFrame, columns: Sequence[str], place: str) -> None
         if lacking := (table[column].is_null().arg_true() + 1).to_list():
             raise UserError(
                 f"{place}: the author's column {column!r} has no value in {by_number('text', lacking)} of "
-                f"{len(table):,}; fill it in, or leave these rows out of the source"
+                f"{len(table):,}; fill it in, or leave these rows out of the source",
+                "EPS-D005",
             )
 
 
@@ -47,7 +48,9 @@ def chosen(table: pl.DataFrame, split: str, least: int, texts: int, seed: int) -
     if counts["len"].sum() < texts:
         raise UserError(
             f"{len(counts)} authors have at least {least} texts in the split {split!r}, {counts['len'].sum():,} in "
-            f"all, fewer than the {texts:,} to audit; give a smaller number (texts), or take authors with fewer (least)"
+            f"all, fewer than the {texts:,} to audit; give a smaller number (texts), or take authors "
+            "with fewer (least)",
+            "EPS-D006",
         )
     order = np.argsort(Noise.named(len(counts), "authors", seed).uniforms()[:, 0], kind="stable")
     before = np.cumsum(counts["len"].to_numpy()[order]) - counts["len"].to_numpy()[order]

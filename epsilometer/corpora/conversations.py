@@ -47,14 +47,15 @@ def read(path: Path) -> pl.DataFrame:
     try:
         conversations = json_text.load(path.read_bytes())
     except ValueError as error:  # neither JSON nor UTF-8
-        raise UserError(f"{path} is damaged ({type(error).__name__}); fetch it again") from None
+        raise UserError(f"{path} is damaged ({type(error).__name__}); fetch it again", "EPS-D007") from None
     rows: list[tuple[str, str, str, str, str | None]] = []
     authors: dict[str, str] = {}
     for number, name in enumerate(sorted(conversations), 1):
         conversation = conversations[name]
         if (wrong := json_text.no_text(conversation)) is not None:
             raise UserError(
-                f"{path}: conversation {number} by name holds {wrong}; remove it, or write the whole character"
+                f"{path}: conversation {number} by name holds {wrong}; remove it, or write the whole character",
+                "EPS-D008",
             )
         try:
             question = _string(conversation.get("prompt") or "") or None
@@ -64,7 +65,8 @@ def read(path: Path) -> pl.DataFrame:
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(
                 f"{path}: conversation {number} by name is not in the form of chitchat-dataset (messages, lists of "
-                f"text, timestamp and sender): {type(error).__name__}; for a list of records use .jsonl"
+                f"text, timestamp and sender): {type(error).__name__}; for a list of records use .jsonl",
+                "EPS-D009",
             ) from None
     return pl.DataFrame(rows, schema=dict(SCHEMA), orient="row")
 

@@ -45,12 +45,14 @@ class Layout:
         if self.separator == "\\t":  # as a shell passes it on
             object.__setattr__(self, "separator", "\t")
         if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
-            raise UserError(f"separator must be one character, such as ';' or '\\t', got {self.separator!r}")
+            raise UserError(
+                f"separator must be one character, such as ';' or '\\t', got {self.separator!r}", "EPS-D010"
+            )
         try:
             "".encode(self.encoding)
         except (LookupError, UnicodeError):
             raise UserError(
-                f"encoding must be a name that Python supports, such as latin-1, got {self.encoding!r}"
+                f"encoding must be a name that Python supports, such as latin-1, got {self.encoding!r}", "EPS-D011"
             ) from None
 
 
@@ -76,12 +78,13 @@ def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
     if suffix(path) not in _READERS or (path.suffix in _COMPRESSED and suffix(path) == ".parquet"):
         raise UserError(
             f"{path} has the unknown suffix {path.suffix!r}; known: {', '.join(_READERS)}, all but Parquet also with "
-            f"{' or '.join(_COMPRESSED)}"
+            f"{' or '.join(_COMPRESSED)}",
+            "EPS-D012",
         )
     if not path.is_file():
-        raise UserError(f"file {str(path)!r} not found; check the path")
+        raise UserError(f"file {str(path)!r} not found; check the path", "EPS-D013")
     if not path.stat().st_size:
-        raise UserError(f"{path} is empty; give a file with at least one text")
+        raise UserError(f"{path} is empty; give a file with at least one text", "EPS-D014")
     return _READERS[suffix(path)](path, layout)
 
 
@@ -131,7 +134,8 @@ def _folder(path: Path, layout: Layout) -> pl.DataFrame:
     files = sorted(file for file in path.rglob("*.txt") if file.is_file())
     if not files:
         raise UserError(
-            f"the folder {str(path)!r} contains no .txt files; put each text in a .txt file, or give a single file"
+            f"the folder {str(path)!r} contains no .txt files; put each text in a .txt file, or give a single file",
+            "EPS-D015",
         )
     texts = [_member(file, layout, member(path, file, number)) for number, file in enumerate(files, start=1)]
     return pl.DataFrame({"text": texts, "file": [str(file.relative_to(path)) for file in files]})
@@ -142,7 +146,7 @@ def _member(file: Path, layout: Layout, name: str) -> str:
         raw = content(file)
     except OSError as error:
         raise UserError(
-            f"{name} cannot be read ({type(error).__name__}); change its permissions, or remove it"
+            f"{name} cannot be read ({type(error).__name__}); change its permissions, or remove it", "EPS-D016"
         ) from None
     return _text(raw, layout, name)
 
@@ -158,7 +162,9 @@ def _parquet(path: Path, _: Layout) -> pl.DataFrame:
             raise limits.too_large(path)
         table = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, pyarrow.ArrowException, OSError) as error:
-        raise UserError(f"{path} cannot be read as a Parquet file ({quoted_error(error)}); write it again") from error
+        raise UserError(
+            f"{path} cannot be read as a Parquet file ({quoted_error(error)}); write it again", "EPS-D017"
+        ) from error
     if table.estimated_size() > limits.unpacked(path):  # equal texts are stored once, and read as views of one
         raise limits.too_large(path)
     return table
@@ -179,7 +185,9 @@ def content(path: Path) -> bytes:
             with pyarrow.CompressedInputStream(str(path), "zstd") as stream:
                 plain = bytes(stream.read(most + 1))
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise UserError(f"{path} cannot be decompressed ({type(error).__name__}); compress it again") from error
+        raise UserError(
+            f"{path} cannot be decompressed ({type(error).__name__}); compress it again", "EPS-D018"
+        ) from error
     if len(plain) > most:
         raise limits.too_large(path)
     return plain
@@ -196,9 +204,11 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
     except UnicodeDecodeError as error:
         wrong = f"byte 0x{raw[error.start]:02x} at position {error.start}"
         line = raw.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{name} is not {kind}: {wrong} (line {line}); {_encoding(raw, error.start)}") from error
+        raise UserError(
+            f"{name} is not {kind}: {wrong} (line {line}); {_encoding(raw, error.start)}", "EPS-D019"
+        ) from error
     except UnicodeError:  # from encodings of host names
-        raise UserError(f"{name} is not {kind}; give its encoding (encoding, --encoding)") from None
+        raise UserError(f"{name} is not {kind}; give its encoding (encoding, --encoding)", "EPS-D020") from None
     if "\0" in text:
         wide = raw[:_SAMPLE].count(0) > _FEW * len(raw[:_SAMPLE])  # two bytes a character
         remedy = (
@@ -206,7 +216,9 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
         )
         at = text.index("\0")
         line = text.count("\n", 0, at) + 1
-        raise UserError(f"{name} is not {kind} text: it contains a NUL at position {at} (line {line}); {remedy}")
+        raise UserError(
+            f"{name} is not {kind} text: it contains a NUL at position {at} (line {line}); {remedy}", "EPS-D021"
+        )
     return text
 
 
@@ -240,13 +252,14 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
                 uneven = (
                     f"{path}, line {reader.line_num}: the row has {len(row)} fields, the first line has {len(rows[0])}"
                 )
-                raise UserError(f"{uneven}; {_even(separator.join(rows[0]), separator)}")
+                raise UserError(f"{uneven}; {_even(separator.join(rows[0]), separator)}", "EPS-D022")
             if row:
                 rows.append(row)
     except csv.Error as error:
         raise UserError(
             f"{path}, line {reader.line_num}: {error}; close every quoted field and double the quotes within it, or "
-            "read quotes as ordinary characters (quotes: false, --no-quotes)"
+            "read quotes as ordinary characters (quotes: false, --no-quotes)",
+            "EPS-D023",
         ) from error
     if not layout.header:
         rows = [[str(number) for number in range(1, len(rows[0]) + 1)], *rows] if rows else []
@@ -257,7 +270,9 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
         rows = [[row[i] for i in named] for row in rows]
         header = rows[0]
     if twice := [name for number, name in enumerate(header) if name in header[:number]]:
-        raise UserError(f"{path}: the header names a column twice: {listed(twice, 'column')}; rename one of each")
+        raise UserError(
+            f"{path}: the header names a column twice: {listed(twice, 'column')}; rename one of each", "EPS-D024"
+        )
     return pl.DataFrame(rows[1:], schema=dict.fromkeys(header, pl.String), orient="row")
 
 
@@ -298,14 +313,18 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
             try:
                 row = json_text.load(line)
             except ValueError as wrong:
-                raise UserError(f"{path}, line {number}: not JSON ({wrong}); write one object per line") from error
+                raise UserError(
+                    f"{path}, line {number}: not JSON ({wrong}); write one object per line", "EPS-D025"
+                ) from error
             if not isinstance(row, dict):
                 raise UserError(
-                    f"{path}, line {number}: expected an object, got {type(row).__name__}; write one object per line"
+                    f"{path}, line {number}: expected an object, got {type(row).__name__}; write one object per line",
+                    "EPS-D026",
                 ) from error
         raise UserError(
             f"{path}{_mixed(text)}: a column mixes values of different types ({quoted_error(error)}); give each column "
-            "one type"
+            "one type",
+            "EPS-D027",
         ) from error
 
 
@@ -332,7 +351,9 @@ def _check_escapes(text: str, path: Path) -> None:
         except ValueError:  # the reader reports it
             continue
         if wrong is not None:
-            raise UserError(f"{path}, line {number} contains {wrong}; remove it, or write the whole character")
+            raise UserError(
+                f"{path}, line {number} contains {wrong}; remove it, or write the whole character", "EPS-D028"
+            )
 
 
 def _lines(path: Path, layout: Layout) -> pl.DataFrame:

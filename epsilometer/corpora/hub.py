@@ -54,20 +54,23 @@ def read_pin(path: Path) -> Pin:
     try:
         value = json_text.load(path.read_bytes())
     except FileNotFoundError:
-        raise UserError(f"file {str(path)!r} not found; check the path") from None
+        raise UserError(f"file {str(path)!r} not found; check the path", "EPS-D029") from None
     except ValueError as error:  # neither JSON nor UTF-8
-        raise UserError(f'{path} is not JSON ({error}); write {{"dataset": ..., "revision": ...}}') from error
+        raise UserError(
+            f'{path} is not JSON ({error}); write {{"dataset": ..., "revision": ...}}', "EPS-D030"
+        ) from error
     others = [key for key in value if key not in Pin.model_fields] if isinstance(value, dict) else None
     if others or others is None:  # perhaps texts: values are not quoted
         raise UserError(
             f'{path} is not the pin of a data set, {{"dataset": ..., "revision": ...}} and perhaps "config": it '
             f"contains {'no object' if others is None else listed(others, 'other key')}; write a pin, or put texts in "
-            "a .jsonl file, one object per line"
+            "a .jsonl file, one object per line",
+            "EPS-D031",
         )
     try:
         return Pin.model_validate(value)
     except ValidationError as error:
-        raise UserError(describe(error, str(path))) from error
+        raise UserError(describe(error, str(path)), "EPS-D032") from error
 
 
 def is_missing(repository: Repository) -> bool:
@@ -92,7 +95,8 @@ def fetch(repository: Repository) -> Path:
             part = f" for the configuration {repository.part!r}" if repository.part else ""
             raise UserError(
                 f"{repository} contains no data files{part} (Parquet, CSV, JSON lines), and programs are never run; "
-                "name another revision or configuration, or give a local file"
+                "name another revision or configuration, or give a local file",
+                "EPS-D033",
             )
         return [*data, _CARD] if _CARD in names else data
 
@@ -119,7 +123,8 @@ def load(dataset: str, config: str | None = None, revision: str | None = None, r
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:  # unknown configuration, or broken files
         raise UserError(
             f"data set {dataset!r} cannot be read from {folder} ({quoted_error(error)}); correct its configuration, "
-            "or give a local file of it (Parquet, CSV, JSON lines)"
+            "or give a local file of it (Parquet, CSV, JSON lines)",
+            "EPS-D034",
         ) from error
     read = []
     for split, features, table in tables:

@@ -118,7 +118,8 @@ def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl
     if empty := sorted(wanted - {*split}):
         raise UserError(
             f"resplit leaves the split {empty[0]!r} empty, since rows of a group stay together and there are "
-            f"{of.max() + 1} groups; set larger shares, or group by fewer columns"
+            f"{of.max() + 1} groups; set larger shares, or group by fewer columns",
+            "EPS-D035",
         )
     return pl.Series("split", split.tolist(), pl.String)
 
@@ -135,7 +136,8 @@ def check_apart(table: pl.DataFrame, of: NDArray[np.int64], place: str) -> None:
         raise UserError(
             f"{place}: {len(shared)} texts, pairs or authors (rows with the same `group` or the same text) are in more "
             f"than one part, as in {listed(between, 'part')}, so test texts were seen in training; set resplit: "
-            "{validation: 0.1, test: 0.2}, which draws the splits by group"
+            "{validation: 0.1, test: 0.2}, which draws the splits by group",
+            "EPS-D036",
         )
 
 

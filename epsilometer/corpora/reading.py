@@ -67,11 +67,13 @@ def read(
     check_readable(source, "the source of the texts")
     for label in labels:
         if label in _OWN:
-            raise UserError(f"the label name {label!r} is reserved by epsilometer; rename that column")
+            raise UserError(f"the label name {label!r} is reserved by epsilometer; rename that column", "EPS-D037")
     if Path(source).suffix == ".py":
         raw = _generate(str(source), request)
     elif request.part is not None or request.count is not None:
-        raise UserError(f"part and count apply to a generator (.py), and {str(source)!r} is not one; leave them out")
+        raise UserError(
+            f"part and count apply to a generator (.py), and {str(source)!r} is not one; leave them out", "EPS-D038"
+        )
     else:
         raw = _load(str(source), layout, rows)
     if rows is not None:
@@ -91,11 +93,12 @@ def read(
     for column in texts:
         check_strings(raw, column, str(source))
         if nul := (raw[column].str.contains("\0", literal=True).fill_null(False).arg_true() + 1).to_list():
-            raise UserError(f"{source}: {by_number('row', nul)} of {len(raw):,} contains a NUL; remove it")
+            raise UserError(f"{source}: {by_number('row', nul)} of {len(raw):,} contains a NUL; remove it", "EPS-D039")
     if split and (missing := (raw[split].is_null().arg_true() + 1).to_list()):
         raise UserError(
             f"{source}: the split column {split!r} has no value in {by_number('row', missing)} of {len(raw):,}; "
-            "fill it in"
+            "fill it in",
+            "EPS-D040",
         )
     return raw.select(
         pl.concat_str(texts, separator="\n", ignore_nulls=True).alias("text")
@@ -124,7 +127,7 @@ def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Dat
             if place:
                 kind = table.schema[name]
                 if isinstance(kind, pl.List):
-                    raise UserError(f"{source}: {name!r} is a list; write the path as {name}{_EACH}.{part}")
+                    raise UserError(f"{source}: {name!r} is a list; write the path as {name}{_EACH}.{part}", "EPS-D041")
                 fields = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
                 if part.removesuffix(_EACH) not in fields:
                     raise no_column(f"{source}: {name}", "field", part.removesuffix(_EACH), fields)
@@ -133,9 +136,13 @@ def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Dat
                 name = inner
             if part.endswith(_EACH) and f"{name}{_EACH}" not in table.columns:
                 if not isinstance(table.schema[name], pl.List):
-                    raise UserError(f"{source}: {name!r} contains single values; write the path without {_EACH}")
+                    raise UserError(
+                        f"{source}: {name!r} contains single values; write the path without {_EACH}", "EPS-D042"
+                    )
                 if lists and not any(f"{name}{_EACH}".startswith(other) for other in lists):
-                    raise UserError(f"{source}: the paths lead into two lists; name columns of a single list")
+                    raise UserError(
+                        f"{source}: the paths lead into two lists; name columns of a single list", "EPS-D043"
+                    )
                 lists.add(f"{name}{_EACH}")
                 table = table.with_columns(pl.col(name).alias(f"{name}{_EACH}")).explode(f"{name}{_EACH}")
             name = f"{name}{_EACH}" if part.endswith(_EACH) else name
@@ -153,11 +160,11 @@ def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
     said = f"{source}: the text column {column!r} must contain strings, got {kind.base_type()}"
     within = kind.inner if isinstance(kind, pl.List) else kind
     if within == pl.String:
-        raise UserError(f"{said}; to read each value as a text, write the path {column}{_EACH} (--text)")
+        raise UserError(f"{said}; to read each value as a text, write the path {column}{_EACH} (--text)", "EPS-D044")
     if not isinstance(within, pl.Struct):
-        raise UserError(f"{said}; name the column of the texts (--text)")
+        raise UserError(f"{said}; name the column of the texts (--text)", "EPS-D045")
     path = f"{column}{_EACH}" if isinstance(kind, pl.List) else column
-    raise UserError(f"{said} of objects; name the text field by its path, {path}.FIELD (--text)")
+    raise UserError(f"{said} of objects; name the text field by its path, {path}.FIELD (--text)", "EPS-D046")
 
 
 @dataclass(frozen=True)
@@ -180,7 +187,8 @@ def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
         if lacking:
             raise UserError(
                 f"{place}: {by_number('row', lacking)} of {len(raw)} {'has' if len(lacking) == 1 else 'have'} no word "
-                f"in {side!r}, but a pair needs both sides; leave these rows out, or fill them in"
+                f"in {side!r}, but a pair needs both sides; leave these rows out, or fill them in",
+                "EPS-D047",
             )
 
 
@@ -200,7 +208,7 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     )
     worded = counted.filter(pl.col("words") > 0)
     if worded.is_empty():
-        raise UserError(f"the corpus is empty: its {len(raw)} rows contain no word; check the text column")
+        raise UserError(f"the corpus is empty: its {len(raw)} rows contain no word; check the text column", "EPS-D048")
     unique = worded.sort("_rank", "_row").unique("_key", keep="first", maintain_order=True).sort("_row")
     layouts = worded.select(pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars().n_unique()).item()
     note_composed(layouts - len(unique))
@@ -233,10 +241,10 @@ def layout_free(column: str) -> pl.Expr:
 def generator(source: str) -> Callable[[str, int, int], pl.DataFrame]:
     """Return the function generate(name, count, seed) of a .py file."""
     if not Path(source).is_file():
-        raise UserError(f"file {source!r} not found; check the path of the generator")
+        raise UserError(f"file {source!r} not found; check the path of the generator", "EPS-D049")
     generate: Callable[[str, int, int], pl.DataFrame] | None = getattr(module("corpora", source), "generate", None)
     if generate is None:
-        raise UserError(f"{source} does not define a function generate(name, count, seed); add it")
+        raise UserError(f"{source} does not define a function generate(name, count, seed); add it", "EPS-D050")
     return generate
 
 
@@ -259,8 +267,10 @@ def _load(source: str, layout: files.Layout, rows: int | None) -> pl.DataFrame:
 
 def _generate(source: str, request: GeneratorRequest) -> pl.DataFrame:
     if request.part is None or request.count is None:
-        raise UserError(f"the generator {source} needs a part (the name of one of its corpora) and a count of texts")
+        raise UserError(
+            f"the generator {source} needs a part (the name of one of its corpora) and a count of texts", "EPS-D051"
+        )
     table = generator(source)(request.part, request.count, request.seed)
     if not isinstance(table, pl.DataFrame):
-        raise UserError(f"{source}: generate must return a polars.DataFrame, got {type(table).__name__}")
+        raise UserError(f"{source}: generate must return a polars.DataFrame, got {type(table).__name__}", "EPS-D052")
     return table

@@ -74,9 +74,11 @@ def generate(name: str, count: int, seed: int) -> pl.DataFrame:
     if name not in corpora:
         raise unknown("synthetic corpus", name, corpora)
     if not 1 <= count <= LARGEST:
-        raise UserError(f"count of synthetic {name} must be between 1 and {LARGEST}, got {count}; change the count")
+        raise UserError(
+            f"count of synthetic {name} must be between 1 and {LARGEST}, got {count}; change the count", "EPS-D053"
+        )
     if seed < 0:
-        raise UserError(f"seed of synthetic {name} must be >= 0, got {seed}; choose another seed")
+        raise UserError(f"seed of synthetic {name} must be >= 0, got {seed}; choose another seed", "EPS-D054")
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *name.encode()])))
     labels, rows = corpora[name](count, rng)
     record = dict.fromkeys(("identifiers", "identifier_kinds"), pl.List(pl.String))

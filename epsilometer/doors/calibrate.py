@@ -82,7 +82,9 @@ def calibrate(question: Question, of: Subject, target: float, search: Search = S
     """
     _check_bounds(question)
     if not has_budget(of.mechanism):
-        raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+        raise UserError(
+            "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-Q001"
+        )
     check(question, of)
     goal = search.goal(target)
     if isinstance(question, WhichText):
@@ -115,7 +117,7 @@ class _Looking:
             self._fewest = question.amount(of, limit, budget // LOOKS, tests, errors=errors)
         except UserError as error:
             share = f"the first look at an epsilon has {budget // LOOKS:,} of {budget:,} rewrites"
-            raise UserError(f"{error} ({share})") from None
+            raise UserError(f"{error} ({share})", error.code) from None
         self._most = budget // PARTS
         self.attacks: Sequence[str] = ()
         self._each = 0.0  # rewrites of a trial, as the first look shows
@@ -217,7 +219,9 @@ def searched(run: Callable[[], Searched]) -> dict[str, Any]:
 def _subject(texts: Sequence[str] | pl.DataFrame, built: Any, label: str, search: Search, *, design: Design) -> Subject:
     """Return the mechanism on texts, by the attacks of a search."""
     if not has_budget(built):
-        raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+        raise UserError(
+            "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-Q002"
+        )
     named = None if search.attack == losses.STRONGEST else [search.attack]
     of = subject(texts, built, search.goal(1.0).high, named, design=design)
     say(unread(built, of.pool.texts))
@@ -233,7 +237,7 @@ def with_search(of: Subject, search: Search) -> Subject:
     attacks, groups = dict(of.attacks), of.pool.groups
     if search.attack != losses.STRONGEST:
         if search.attack not in attacks:
-            raise UserError(f"{search.attack} cannot attack {of.name}; name one of {', '.join(attacks)}")
+            raise UserError(f"{search.attack} cannot attack {of.name}; name one of {', '.join(attacks)}", "EPS-Q003")
         attacks = {search.attack: attacks[search.attack]}
     if search.match is not None:
         groups = np.array([len(words(text)) for text in of.pool.texts]) if search.match == "words" else None
@@ -245,7 +249,8 @@ def _check_bounds(question: Question) -> None:
     if not {Gives.LOW, Gives.HIGH} <= question.gives:
         raise UserError(
             f"{type(question).__name__} does not bound its figure from both sides, so nothing shows where it meets a "
-            "target; calibrate by another question, such as which_text"
+            "target; calibrate by another question, such as which_text",
+            "EPS-Q004",
         )
 
 
@@ -257,5 +262,6 @@ def check_search(question: Question, search: Search) -> None:
     if idle := [name for name in names if getattr(search, name) != getattr(STANDARD_SEARCH, name)]:
         raise UserError(
             f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} of which_text, and {type(question).__name__} has "
-            "settings of its own (--with); leave out the first"
+            "settings of its own (--with); leave out the first",
+            "EPS-Q005",
         )

@@ -74,10 +74,13 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
     if Gives.OUTCOMES not in question.gives:
         raise UserError(
             f"{type(question).__name__} has no outcome for each trial, so nothing can be paired; compare by another "
-            "question, such as which_text"
+            "question, such as which_text",
+            "EPS-Q006",
         )
     if first.digest != second.digest or first.design != second.design:
-        raise UserError("the two have other texts or another design, so their trials are not the same; use the same")
+        raise UserError(
+            "the two have other texts or another design, so their trials are not the same; use the same", "EPS-Q007"
+        )
     subjects = [replace(of, tally=Tally()) for of in (first, second)]
     for of in subjects:
         check(question, of)
@@ -219,7 +222,8 @@ def _check_same(first: Observed, second: Observed) -> None:
         raise UserError(
             f"the trials of {first.name} are not the same for both ({len(first.values)} and {len(second.values)} "
             "outcomes), so they cannot be paired; correct the question, whose trials may depend on texts, seed and "
-            "number alone"
+            "number alone",
+            "EPS-Q008",
         )
 
 

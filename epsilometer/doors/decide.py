@@ -67,7 +67,7 @@ def decide(
     more would not help). Raises UserError where a subject lacks what a question needs.
     """
     if not limits:
-        raise UserError("nothing is limited; give a limit on a question (--limit which_text=1)")
+        raise UserError("nothing is limited; give a limit on a question (--limit which_text=1)", "EPS-Q009")
     for question, _ in limits:
         check(question, of)
     subjects = [replace(of, tally=Tally())] if epsilons is None else [of.at(epsilon) for epsilon in sorted(epsilons)]

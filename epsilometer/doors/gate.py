@@ -58,12 +58,13 @@ class Rules:
 
     def __post_init__(self) -> None:
         if not self.increase > 0:
-            raise UserError(f"max_increase, in nats, must be > 0, got {self.increase}")
+            raise UserError(f"max_increase, in nats, must be > 0, got {self.increase}", "EPS-Q010")
         if not 0 <= self.max_missing <= 1:
-            raise UserError(f"max_missing, a share, must be in [0, 1], got {self.max_missing}")
+            raise UserError(f"max_missing, a share, must be in [0, 1], got {self.max_missing}", "EPS-Q011")
         if not 1 <= self.budget <= MOST_TRIALS:
             raise UserError(
-                f"budget, the most rewrites, must be at least 1 and at most {MOST_TRIALS:,}, got {self.budget:,}"
+                f"budget, the most rewrites, must be at least 1 and at most {MOST_TRIALS:,}, got {self.budget:,}",
+                "EPS-Q012",
             )
 
 
@@ -78,7 +79,9 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
     """
     of = replace(of, tally=Tally())
     if not (rules.limits or accepted is not None):
-        raise UserError("nothing is limited; give a limit on a question (--limit which_text=1), or a --baseline")
+        raise UserError(
+            "nothing is limited; give a limit on a question (--limit which_text=1), or a --baseline", "EPS-Q013"
+        )
     if accepted is not None:
         _check_attacks(accepted, of.attacks)
     for question, _ in rules.limits:
@@ -157,7 +160,8 @@ def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
     if answers.missing > most * rewrites:
         raise UserError(
             f"{answers.lacking}: more than {most:.3g} of the answers are missing, and a missing answer looks private; "
-            "correct the service's filter or the length of its answers, or allow more (--max-missing)"
+            "correct the service's filter or the length of its answers, or allow more (--max-missing)",
+            "EPS-Q014",
         )
 
 
@@ -274,4 +278,6 @@ def _check_attacks(accepted: Mapping[str, Estimate], attacks: Mapping[str, Any])
     }
     if any(unjudged.values()):
         said = "; ".join(f"{how}: {', '.join(names)}" for how, names in unjudged.items() if names)
-        raise UserError(f"the baseline has other attacks ({said}); name the same ones, or accept what is measured now")
+        raise UserError(
+            f"the baseline has other attacks ({said}); name the same ones, or accept what is measured now", "EPS-Q016"
+        )

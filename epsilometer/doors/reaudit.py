@@ -110,7 +110,7 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
     now = {"mechanism": of.name, "epsilon": stored(of.epsilon), "texts": of.digest}
     for what, value in now.items():
         if (then := getattr(before, what)) != value:
-            raise UserError(f"the baseline has other {what} ({then}, now {value}); accept a new one")
+            raise UserError(f"the baseline has other {what} ({then}, now {value}); accept a new one", "EPS-Q017")
     of = of.seeded(before.seed)
     # A clock that was set back must not find an earlier year's alpha unspent.
     date = max([*before.reaudits, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"])
@@ -146,18 +146,23 @@ def read(path: Path) -> Baseline:
     try:
         return Baseline.model_validate(json_text.load(path.read_bytes()))
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; accept what is measured now (--accept)") from None
+        raise UserError(f"{path} does not exist; accept what is measured now (--accept)", "EPS-Q018") from None
     except ValidationError as error:
-        raise UserError(f"{path}: {describe(error, '')}; restore it, or accept what is measured now") from error
+        raise UserError(
+            f"{path}: {describe(error, '')}; restore it, or accept what is measured now", "EPS-Q019"
+        ) from error
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} is not readable JSON ({error}); restore it, or accept what is measured now") from error
+        raise UserError(
+            f"{path} is not readable JSON ({error}); restore it, or accept what is measured now", "EPS-Q020"
+        ) from error
 
 
 def _figures(asked_for: Question, of: Subject, count: int) -> dict[str, Figure]:
     if Gives.OUTCOMES not in asked_for.gives:
         raise UserError(
             f"{type(asked_for).__name__} has no outcome for each trial, so no change could be shown; accept another "
-            "question, such as which_text"
+            "question, such as which_text",
+            "EPS-Q021",
         )
     check(asked_for, of)
     worse_is_less = asked_for.limit(of, 0.5).at_least

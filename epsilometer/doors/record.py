@@ -80,7 +80,9 @@ def observed_in(row: Mapping[str, Any]) -> Observed:
     elif row["data"] == Means.__name__:
         data = Means(values.tolist(), row["trials"] // len(values))
     else:
-        raise UserError(f"the outcomes of {row['figure']} do not give its figure again; compare on a FILE of texts")
+        raise UserError(
+            f"the outcomes of {row['figure']} do not give its figure again; compare on a FILE of texts", "EPS-Q022"
+        )
     evidence = Evidence(row["figure"], By(row["by"]), scale, data, covers=Covers(row["covers"]))
     return Observed(evidence, values, [(row["drawn"], True)])
 

@@ -47,7 +47,8 @@ class BertScore:
         config = json.loads((folder / "config.json").read_text())
         if "t5" in str(folder) and "t5" not in config.get("model_type", ""):
             raise UserError(
-                f"bert-score treats a path that contains 't5' as a T5, but {folder} is not one; rename the folder"
+                f"bert-score treats a path that contains 't5' as a T5, but {folder} is not one; rename the folder",
+                "EPS-M095",
             )
         with quiet_loading(folder):
             from bert_score import BERTScorer
@@ -55,13 +56,14 @@ class BertScore:
 
             layer = self.layer or model2layers.get(hub_id(self.model)[0]) or config.get("num_hidden_layers")
             if layer is None:
-                raise UserError(f"{folder} does not state its number of layers; set `layer`")
+                raise UserError(f"{folder} does not state its number of layers; set `layer`", "EPS-M096")
             try:
                 scorer = BERTScorer(model_type=str(folder), num_layers=layer, device=resolved())
             except (AssertionError, ValueError) as error:  # a layer that the model lacks, or a model that it cannot cut
                 raise UserError(
                     f"bert-score cannot use {self.model!r} up to layer {layer} ({error}); set another layer, or "
-                    "another model"
+                    "another model",
+                    "EPS-M097",
                 ) from error
         # Some tokenisers state no limit, or one that is longer than the model's.
         window = config.get("max_position_embeddings") or 512

@@ -44,12 +44,15 @@ class Grammaticality:
                     folder, use_safetensors=True, trust_remote_code=False, output_loading_info=True
                 )
             except (OSError, ValueError, KeyError) as error:
-                raise UserError(f"{folder} does not load as a text classifier: {str(error)[:300]}") from error
+                raise UserError(
+                    f"{folder} does not load as a text classifier: {str(error)[:300]}", "EPS-M098"
+                ) from error
         names = {i: str(name).lower() for i, name in network.config.id2label.items()}
         if report["missing_keys"] or len(names) != 2:
             raise UserError(
                 f"{self.model!r} is not a classifier of two classes ({len(names)} classes, "
-                f"{len(report['missing_keys'])} weights missing); give a model trained on CoLA"
+                f"{len(report['missing_keys'])} weights missing); give a model trained on CoLA",
+                "EPS-M099",
             )
         chosen = next((i for i, name in names.items() if name in _NAMES), 1)
         return tokenizer, network.eval().to(resolved()), chosen

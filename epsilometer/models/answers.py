@@ -96,7 +96,7 @@ class Store:
         row = (key, revision, source, text, read, written, flaws)
         if stored != _hash(*row):
             raise UserError(
-                f"a cached answer in {self._path} was damaged during the run; run again to request it again"
+                f"a cached answer in {self._path} was damaged during the run; run again to request it again", "EPS-N001"
             )
         return Completion(text, read, written, revision, flaws=Flaw(flaws))
 
@@ -246,7 +246,7 @@ def storing(path: Path) -> Iterator[None]:
         yield
     except (OSError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise UserError(
-            f"answers cannot be cached in {path} ({error}); move the file away, or make it writable"
+            f"answers cannot be cached in {path} ({error}); move the file away, or make it writable", "EPS-N002"
         ) from None
 
 

@@ -206,7 +206,8 @@ class AsksModel:
         if not (public or self.private_texts):
             raise UserError(
                 "texts of a data set that is not public must not reach an endpoint; set public: true for the data "
-                "set, or private_texts: true if the endpoint may see them"
+                "set, or private_texts: true if the endpoint may see them",
+                "EPS-N003",
             )
         check_environment()
         self._checked.append(public)

@@ -111,7 +111,7 @@ def number_type(precision: str, device: str) -> torch.dtype:
         precision = "bfloat16" if native else "float32"
     kinds = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
     if precision not in kinds:
-        raise UserError(f"precision must be float32, float64, bfloat16 or auto, got {precision!r}")
+        raise UserError(f"precision must be float32, float64, bfloat16 or auto, got {precision!r}", "EPS-N004")
     return kinds[precision]
 
 
@@ -210,7 +210,9 @@ class Bert:
         It stays in float32: at bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
         """
         if "cls.predictions.transform.dense.weight" not in self._weights:
-            raise UserError("the checkpoint has no masked-language-model head (cls.predictions); give a masked LM")
+            raise UserError(
+                "the checkpoint has no masked-language-model head (cls.predictions); give a masked LM", "EPS-N005"
+            )
         tied = self._weights["embeddings.word_embeddings.weight"]
         weight = self._weights.get("cls.predictions.decoder.weight", tied)
         chosen = torch.from_numpy(entries).to(weight.device)

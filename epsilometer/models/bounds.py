@@ -67,7 +67,8 @@ def bounds(model: str | Path) -> tuple[float, float]:
         if "weights" in stated and stated["weights"] != weights_hash(folder):
             raise UserError(
                 f"model {str(model)!r}: bounds.json was measured on weights that differ from those in the folder; "
-                f"measure again: epsilometer bounds {model} --replace"
+                f"measure again: epsilometer bounds {model} --replace",
+                "EPS-N006",
             )
         return _range(stated, folder / "bounds.json")
     if pin is not None and "low" in pin:
@@ -78,7 +79,8 @@ def bounds(model: str | Path) -> tuple[float, float]:
     raise UserError(
         f"model {str(model)!r} has no clip bounds: they must be measured on public text with these very weights, by\n"
         f"  epsilometer bounds {model}\n"
-        "or given as clip: [low, high]; those of another model or revision do not carry over"
+        "or given as clip: [low, high]; those of another model or revision do not carry over",
+        "EPS-N007",
     )
 
 
@@ -101,7 +103,8 @@ def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]
             seen[name].append(value)
     if shift is None or not count:
         raise UserError(
-            "bounds cannot be measured, since the texts have no token to predict; give a file of English text"
+            "bounds cannot be measured, since the texts have no token to predict; give a file of English text",
+            "EPS-N008",
         )
     mean = shift + total / count
     deviation = float(np.sqrt(max(0.0, squares / count - (total / count) ** 2)))
@@ -110,7 +113,8 @@ def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]
     if not (np.isfinite([mean, high]).all() and mean < high):
         raise UserError(
             f"the logits have mean {mean} and largest values of about {high}, so they cannot be clipped; give another "
-            "model"
+            "model",
+            "EPS-N009",
         )
     return {
         "low": round(float(mean), 4),
@@ -153,7 +157,8 @@ def destination(model: str | Path, out: Path | None = None, replace: bool = Fals
     if Path(model).is_dir():
         if out is not None:
             raise UserError(
-                f"--out is for models of the hub, but the bounds of {model} are kept in its folder; leave --out out"
+                f"--out is for models of the hub, but the bounds of {model} are kept in its folder; leave --out out",
+                "EPS-N010",
             )
         path = Path(model) / "bounds.json"
     elif read_pin(model) is not None:
@@ -162,7 +167,7 @@ def destination(model: str | Path, out: Path | None = None, replace: bool = Fals
     else:
         path = out or Path(hub_id(str(model))[0].rpartition("/")[2] + ".json")
     if path.exists() and not replace:
-        raise UserError(f"{path} already exists; set --replace to measure again")
+        raise UserError(f"{path} already exists; set --replace to measure again", "EPS-N011")
     return path
 
 
@@ -179,7 +184,7 @@ def _range(stated: Mapping[str, Any], source: Path) -> tuple[float, float]:
     try:
         low, high = float(stated["low"]), float(stated["high"])
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{source} must state the numbers low and high; measure again") from error
+        raise UserError(f"{source} must state the numbers low and high; measure again", "EPS-N012") from error
     if not (np.isfinite([low, high]).all() and low < high):
-        raise UserError(f"{source} must state low < high, got {low} and {high}; measure again")
+        raise UserError(f"{source} must state low < high, got {low} and {high}; measure again", "EPS-N013")
     return low, high

@@ -42,7 +42,9 @@ class CausalLM(Generator):
     def chat_tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return token ids of each text as one message, by the model's chat template. UserError without a template."""
         if not self.chats:
-            raise UserError(f"{self.folder} has no chat template; give an instruction-tuned model, or set chat: false")
+            raise UserError(
+                f"{self.folder} has no chat template; give an instruction-tuned model, or set chat: false", "EPS-N014"
+            )
         before, after = frame(self.tokenizer, self.folder)
         return [before + encode(self.tokenizer, text) + after for text in texts]
 

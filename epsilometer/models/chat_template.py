@@ -36,6 +36,6 @@ def frame(tokenizer: Any, folder: Path) -> tuple[list[int], list[int]]:
         [{"role": "user", "content": _MARK}], tokenize=False, add_generation_prompt=True, enable_thinking=False
     )
     if shown.count(_MARK) != 1:
-        raise UserError(f"the chat template in {folder} changes the message; give another model")
+        raise UserError(f"the chat template in {folder} changes the message; give another model", "EPS-N016")
     head, tail = shown.split(_MARK)
     return encode(tokenizer, head, special=True), encode(tokenizer, tail, special=True)

@@ -114,7 +114,9 @@ def read_about(folder: Path) -> dict[str, Any]:
             return about
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    raise UserError(f"{folder} does not contain a classifier ({_ABOUT} is missing or damaged); train it again")
+    raise UserError(
+        f"{folder} does not contain a classifier ({_ABOUT} is missing or damaged); train it again", "EPS-N017"
+    )
 
 
 def write_about(folder: Path, kind: str, classes: Sequence[str], rest: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ def resolved(device: str | None = None) -> str:
     """
     device = device or chosen()
     if device not in ("cpu", "cuda", "auto"):
-        raise UserError(f"device must be one of cpu, cuda, auto, got {device!r}")
+        raise UserError(f"device must be one of cpu, cuda, auto, got {device!r}", "EPS-N023")
     if device == "cpu":
         return device
     import torch
@@ -31,7 +31,8 @@ def resolved(device: str | None = None) -> str:
     why = "is built without CUDA" if torch.version.cuda is None else "sees no GPU that its CUDA can use"
     raise UserError(
         f"device 'cuda' is not available: torch {version('torch')} {why}; set device: cpu or auto, or install a CUDA "
-        "build of torch and a driver for it"
+        "build of torch and a driver for it",
+        "EPS-N024",
     )
 
 

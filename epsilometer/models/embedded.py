@@ -52,7 +52,9 @@ def paraphraser() -> Path:
 def weights(name: str) -> Path:
     """Return the folder of embedded weights. Raises UserError where they are missing or damaged."""
     if not (EMBEDDED / name).is_dir():
-        raise UserError(f"embedded weights not found at {EMBEDDED / name}; set `resource` to the folder of a model")
+        raise UserError(
+            f"embedded weights not found at {EMBEDDED / name}; set `resource` to the folder of a model", "EPS-N025"
+        )
     checksums.check(EMBEDDED / name)
     return EMBEDDED / name
 
@@ -87,7 +89,9 @@ def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
         except OSError as error:
             if (trouble := disk_trouble(error)) is None:
                 raise
-            raise UserError(f"{name} cannot be cached in {path.parent}: {trouble}, then run again") from error
+            raise UserError(
+                f"{name} cannot be cached in {path.parent}: {trouble}, then run again", "EPS-N026"
+            ) from error
         finally:
             _delete(partial)
     checksums.check(path)

@@ -108,7 +108,8 @@ class _AnyEncoder:
         if not self._model.max_seq_length or self._model.max_seq_length > LONGEST:
             raise UserError(
                 f"{folder} does not state the length at which texts are truncated; set max_seq_length in its "
-                "sentence_bert_config.json"
+                "sentence_bert_config.json",
+                "EPS-N027",
             )
         self.window = self._model.max_seq_length
         self.dimensions = len(self._model.encode("", show_progress_bar=False))

@@ -64,7 +64,9 @@ class Address:
         called = BASE_URL if url is None else "the endpoint's URL"
         text = (os.environ.get(BASE_URL, "") if url is None else url).strip()
         if not text:
-            raise UserError(f"{BASE_URL} is not set; export the endpoint's URL, for instance http://localhost:8000/v1")
+            raise UserError(
+                f"{BASE_URL} is not set; export the endpoint's URL, for instance http://localhost:8000/v1", "EPS-N028"
+            )
         try:
             parts = urlsplit(text)
             host = parts.hostname if parts.scheme in ("http", "https") and parts.port != 0 else None
@@ -72,12 +74,14 @@ class Address:
             host = None
         if not host:
             raise UserError(
-                f"{called} is not a URL (its value is not shown); set it to one like http://localhost:8000/v1"
+                f"{called} is not a URL (its value is not shown); set it to one like http://localhost:8000/v1",
+                "EPS-N029",
             )
         if url is not None and "@" in parts.netloc:
             raise UserError(
                 f"{called} (its value is not shown) contains a user name or password, which files and process lists "
-                "would reveal; send it in a header whose value is in the environment"
+                "would reveal; send it in a header whose value is in the environment",
+                "EPS-N030",
             )
         return cls(text, host, called)
 
@@ -165,7 +169,7 @@ class Endpoint:
                     self._ask_rest(missing(revision), ask, revision, label)
                 except OpenAIError as error:
                     raise UserError(
-                        f"{self._explain(error)}; the answers so far are cached: run again to continue"
+                        f"{self._explain(error)}; the answers so far are cached: run again to continue", "EPS-N031"
                     ) from None
                 finally:
                     if self._spending is not None:
@@ -194,7 +198,8 @@ class Endpoint:
                     raise UserError(
                         f"the endpoint at {self.address.host} changed its revision from {fingerprint(revision)} to "
                         f"{fingerprint(other)} {HASHED} during the run; answers of both are cached: run again for "
-                        "answers of one revision"
+                        "answers of one revision",
+                        "EPS-N032",
                     )
         finally:
             pool.shutdown(cancel_futures=True)
@@ -219,7 +224,8 @@ class Endpoint:
                 what = f"something other than a {self._form}"
         raise UserError(
             f"the endpoint at {self.address.host} answered {WHOLE} times with {what}; the answers so far are cached: "
-            "run again to continue"
+            "run again to continue",
+            "EPS-N033",
         )
 
     def _explain(self, error: OpenAIError) -> str:
@@ -262,11 +268,12 @@ def environment(name: str, purpose: str) -> str:
     """Return the value of a variable for a header. Raises UserError where it is missing, or not valid in a header."""
     value = os.environ.get(name, "").strip()
     if not value:
-        raise UserError(f"{name} is not set; export {purpose}")
+        raise UserError(f"{name} is not set; export {purpose}", "EPS-N034")
     if not (value.isascii() and value.isprintable()):  # the client library's error message would quote it
         raise UserError(
             f"{name} (its value is not shown) contains characters that a key cannot have, such as a line break; "
-            "correct it"
+            "correct it",
+            "EPS-N035",
         )
     return value
 

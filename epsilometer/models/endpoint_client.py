@@ -86,14 +86,16 @@ class EndpointClient(httpx2.Client):
             if response.headers.get("Content-Encoding", "identity").lower() != "identity":
                 raise UserError(
                     f"the endpoint at {request.url.host} compresses its answers although the request excludes it; turn "
-                    "compression off at the endpoint or its proxy"
+                    "compression off at the endpoint or its proxy",
+                    "EPS-N036",
                 )
             for piece in response.iter_raw():
                 body += piece
                 if len(body) > largest:
                     raise UserError(
                         f"the endpoint at {request.url.host} sent an answer of more than {largest} bytes; "
-                        f"{limits.ENDPOINT_BYTES.remedy}"
+                        f"{limits.ENDPOINT_BYTES.remedy}",
+                        "EPS-N037",
                     )
                 if late.is_set():
                     break

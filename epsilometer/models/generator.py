@@ -60,7 +60,7 @@ class Generator(ABC):
         self.device = device = resolved()
         self.memory = Memory(device, str(self.folder.name))
         if (actual := architecture(self.folder)) != self._kind:
-            raise UserError(f"model {str(model)!r} is {KINDS[actual]}; give {KINDS[self._kind]}")
+            raise UserError(f"model {str(model)!r} is {KINDS[actual]}; give {KINDS[self._kind]}", "EPS-N038")
         kind = number_type(precision, device)
         with quiet_loading(self.folder):
             import transformers
@@ -71,11 +71,14 @@ class Generator(ABC):
                     self.folder, dtype=kind, use_safetensors=True, trust_remote_code=False, output_loading_info=True
                 )
             except (OSError, ValueError, KeyError) as error:
-                raise UserError(f"{self.folder} does not load as {KINDS[self._kind]}: {str(error)[:300]}") from error
+                raise UserError(
+                    f"{self.folder} does not load as {KINDS[self._kind]}: {str(error)[:300]}", "EPS-N039"
+                ) from error
         if report["missing_keys"]:
             raise UserError(
                 f"{self.folder} is not {KINDS[self._kind]}: its weights lack {min(report['missing_keys'])}; give a "
-                "checkpoint with a vocabulary head"
+                "checkpoint with a vocabulary head",
+                "EPS-N040",
             )
         self._check_tokenizer()
         self.network.eval().to(device)
@@ -87,7 +90,7 @@ class Generator(ABC):
     def _check_tokenizer(self) -> None:
         """Refuse a slow tokeniser; a fast one must neither pad nor truncate, and read "</s>" in a text as text."""
         if not hasattr(self.tokenizer, "backend_tokenizer"):
-            raise UserError(f"{self.folder} has no tokenizer.json; give a model with a fast tokeniser")
+            raise UserError(f"{self.folder} has no tokenizer.json; give a model with a fast tokeniser", "EPS-N041")
         self._pieces = self.tokenizer.backend_tokenizer
         self._pieces.no_padding()
         self._pieces.no_truncation()
@@ -173,7 +176,9 @@ class Generator(ABC):
         end = self.tokenizer.eos_token_id if end is None else end
         end = end[0] if isinstance(end, list) else end
         if end is None:
-            raise UserError(f"{self.folder} has no end-of-sequence token; name one in its generation_config.json")
+            raise UserError(
+                f"{self.folder} has no end-of-sequence token; name one in its generation_config.json", "EPS-N042"
+            )
         return int(end)
 
     def _outputs(self) -> NDArray[np.int64]:
@@ -202,7 +207,8 @@ def gather(caches: Sequence[Any], rows: Tensor) -> Any:
     for layers in zip(*(cache.layers for cache in caches), strict=True):
         if not isinstance(getattr(layers[0], "keys", None), Tensor):
             raise UserError(
-                f"the model caches {type(layers[0]).__name__} instead of keys and values; give another model"
+                f"the model caches {type(layers[0]).__name__} instead of keys and values; give another model",
+                "EPS-N043",
             )
         layer = copy.copy(layers[0])
         single = len(layers) == 1
@@ -219,7 +225,9 @@ def architecture(model: str | Path) -> str:
     """
     path = locate(model) / "config.json"
     if not path.is_file():
-        raise UserError(f"model {str(model)!r} has no config.json of a language model; give the folder of one")
+        raise UserError(
+            f"model {str(model)!r} has no config.json of a language model; give the folder of one", "EPS-N044"
+        )
     config = json.loads(path.read_text())
     named = " ".join(config.get("architectures") or [])
     if config.get("is_encoder_decoder"):
@@ -230,7 +238,8 @@ def architecture(model: str | Path) -> str:
         return "causal"
     raise UserError(
         f"model {str(model)!r} is not a language model with a vocabulary head, but {named or 'unnamed'}; give a "
-        "language model"
+        "language model",
+        "EPS-N045",
     )
 
 

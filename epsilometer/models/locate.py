@@ -55,7 +55,9 @@ def read_pin(name: str | Path) -> dict[str, Any] | None:
             return pin
     except (ValueError, KeyError, TypeError):
         pass
-    raise UserError(f'{path} is not the pin of a model of the hub; write {{"model": id, "revision": commit}}')
+    raise UserError(
+        f'{path} is not the pin of a model of the hub; write {{"model": id, "revision": commit}}', "EPS-N046"
+    )
 
 
 def locate(name: str | Path) -> Path:
@@ -73,7 +75,8 @@ def locate(name: str | Path) -> Path:
     if not _complete(folder):
         raise UserError(
             f"model {str(name)!r}: {folder} does not contain a configuration and safetensors weights, the only format "
-            "that is loaded; convert the model, or give a revision with safetensors (id@revision)"
+            "that is loaded; convert the model, or give a revision with safetensors (id@revision)",
+            "EPS-N047",
         )
     checksums.check(folder)
     check_files(folder)
@@ -118,7 +121,8 @@ def loading(folder: Path) -> Iterator[None]:
             raise
         raise UserError(
             f"the model in {folder} cannot be loaded ({type(error).__name__}): its files are damaged or of another "
-            "kind of model; fetch it again, or give another"
+            "kind of model; fetch it again, or give another",
+            "EPS-N048",
         ) from error
 
 
@@ -163,15 +167,19 @@ def _check_sizes(file: Path, shapes: Sequence[Sequence[int]]) -> None:
     try:
         config = json_text.load(file.read_bytes())
     except ValueError as error:
-        raise UserError(f"{file} is not readable JSON ({error}); fetch the model again") from error
+        raise UserError(f"{file} is not readable JSON ({error}); fetch the model again", "EPS-N049") from error
     if not isinstance(config, dict):
-        raise UserError(f"{file} must contain the settings of a model, got {type(config).__name__}; fetch it again")
+        raise UserError(
+            f"{file} must contain the settings of a model, got {type(config).__name__}; fetch it again", "EPS-N050"
+        )
     largest = max((size for shape in shapes for size in shape), default=0)
     allowed = dict.fromkeys(_SIZES, largest) | dict.fromkeys(_LAYERS, len(shapes))
     for name, most in allowed.items():
         if isinstance(stated := config.get(name), int) and stated > most:
             held = f"has no tensor larger than {most}" if name in _SIZES else f"has {most} tensors"
-            raise UserError(f"{file} states {name} {stated}, but the model {held}; fetch the model that it belongs to")
+            raise UserError(
+                f"{file} states {name} {stated}, but the model {held}; fetch the model that it belongs to", "EPS-N051"
+            )
 
 
 def local(name: str | Path) -> Path | None:
@@ -186,7 +194,9 @@ def local(name: str | Path) -> Path | None:
     text = str(name)
     slashes = hub_id(text)[0].count("/")
     if isinstance(name, Path) or text.startswith((".", "/", "~")) or slashes > 1 or path.exists():
-        raise UserError(f"folder {text!r} of the model not found; give the folder that contains config.json")
+        raise UserError(
+            f"folder {text!r} of the model not found; give the folder that contains config.json", "EPS-N052"
+        )
     return None
 
 
@@ -223,7 +233,8 @@ def _wanted(of: Repository, names: Sequence[str]) -> list[str]:
             f"{of}: {held}, not in safetensors. A pickle can run code when it is read, so it is neither fetched nor "
             "loaded: name a revision that holds safetensors (id@revision; the hub converts many models under "
             "refs/convert or a pull request), or convert the file yourself where you trust it, as docs/paper.md says, "
-            "and give the folder"
+            "and give the folder",
+            "EPS-N053",
         )
     return chosen
 

@@ -27,7 +27,8 @@ def on_grid(logits: Tensor, model: Path) -> Tensor:
     rounded = logits.float().mul(GRID).round_().div_(GRID)
     if not torch.isfinite(rounded).all():
         raise UserError(
-            f"the model in {model} returns logits that are not finite; check its weights, and use precision: float32"
+            f"the model in {model} returns logits that are not finite; check its weights, and use precision: float32",
+            "EPS-N054",
         )
     return rounded
 

@@ -68,7 +68,7 @@ class MaskedLM:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         if self._model.mask is None:
-            raise UserError(f"the tokeniser in {folder} has no mask token; give a masked language model")
+            raise UserError(f"the tokeniser in {folder} has no mask token; give a masked language model", "EPS-N055")
         self._frame = _frame(self._tokenizer, self._model.mask)
         if not token_types:
             self._frame = self._frame._replace(kinds=[0] * len(self._frame.kinds))
@@ -232,17 +232,18 @@ class _AnyMaskedLM:
                     folder, dtype=kind, use_safetensors=True, trust_remote_code=False, output_loading_info=True
                 )
             except (OSError, ValueError) as error:
-                raise UserError(f"{folder} does not load as a masked language model: {error}") from error
+                raise UserError(f"{folder} does not load as a masked language model: {error}", "EPS-N056") from error
         if report["missing_keys"]:
             raise UserError(
                 f"{folder} is not a masked language model: its weights lack {min(report['missing_keys'])}; give a "
-                "checkpoint with a vocabulary head"
+                "checkpoint with a vocabulary head",
+                "EPS-N057",
             )
         self._model.eval().to(device)
         self._device, self._memory = device, Memory(device, folder.name)
         self._takes_kinds = "token_type_ids" in tokenizer.model_input_names
         if not hasattr(tokenizer, "backend_tokenizer"):
-            raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
+            raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser", "EPS-N058")
         self.tokenizer = tokenizer.backend_tokenizer
         self.mask: int | None = tokenizer.mask_token_id
         self.window = int(min(_positions(self._model), tokenizer.model_max_length))
@@ -325,7 +326,8 @@ def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
     if unknown:
         raise UserError(
             f"{delta_folder} was not trained on {encoder_folder}: the encoder has no {unknown[0]}; give the encoder "
-            "that it was trained on"
+            "that it was trained on",
+            "EPS-N059",
         )
     weights |= {name: tensor.astype(np.float32) for name, tensor in trained.items()}
     config = json.loads((encoder_folder / "config.json").read_text())

@@ -49,7 +49,8 @@ class Memory:
         if self._last == 1:
             raise UserError(
                 f"the {self._device} device ran out of memory with a batch of one row of {self._model}; use a smaller "
-                "model, precision: bfloat16, shorter texts, fewer workers on this device, or device: cpu"
+                "model, precision: bfloat16, shorter texts, fewer workers on this device, or device: cpu",
+                "EPS-N060",
             )
         self._halvings += 1
         batches.noted(self._model, self._budget, self._halvings)

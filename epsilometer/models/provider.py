@@ -33,7 +33,7 @@ class Provider(ABC):
 
     def __init__(self, prompt: str | None, temperature: float, longest: int) -> None:
         if prompt is not None and "{}" not in prompt:
-            raise UserError(f"prompt must contain {{}}, which is replaced by the text, got {prompt!r}")
+            raise UserError(f"prompt must contain {{}}, which is replaced by the text, got {prompt!r}", "EPS-N061")
         self._prompt, self._temperature, self._longest = prompt, temperature, longest
         self._written: dict[str, list[str]] = {}
 
@@ -92,7 +92,8 @@ class LocalProvider(Provider):
         kind = architecture(model)
         if kind not in ("seq2seq", "causal"):
             raise UserError(
-                f"candidates need a model that writes text, but {str(model)!r} is {KINDS[kind]}; give another model"
+                f"candidates need a model that writes text, but {str(model)!r} is {KINDS[kind]}; give another model",
+                "EPS-N062",
             )
         self._model = Seq2Seq(model) if kind == "seq2seq" else CausalLM(model)
         self._chats = isinstance(self._model, CausalLM) and self._model.chats
@@ -100,7 +101,8 @@ class LocalProvider(Provider):
         if self._model.room(longest) < len(self._tokens("a")):
             raise UserError(
                 f"max_new_tokens must leave room for the prompt in the window of {model} ({self._model.window} tokens "
-                f"to read, {self._model.longest(0)} to write), got {longest}; set fewer"
+                f"to read, {self._model.longest(0)} to write), got {longest}; set fewer",
+                "EPS-N063",
             )
 
     def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:

@@ -43,7 +43,9 @@ class Seq2Seq(Generator):
         start = settings.decoder_start_token_id
         start = getattr(config, "decoder_start_token_id", None) if start is None else start
         if start is None:
-            raise UserError(f"{self.folder} has no decoder_start_token_id; name it in its generation_config.json")
+            raise UserError(
+                f"{self.folder} has no decoder_start_token_id; name it in its generation_config.json", "EPS-N064"
+            )
         self.start = int(start)
         self.pad = int(self.end if self.tokenizer.pad_token_id is None else self.tokenizer.pad_token_id)
 
@@ -159,7 +161,8 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
     if wrong:
         raise UserError(
             f"{decoder_folder} was not trained on {encoder_folder}: only one of them contains {wrong[0]}; give the "
-            "encoder that it was trained on"
+            "encoder that it was trained on",
+            "EPS-N065",
         )
     decoder.tie_weights()
     start, end, pad = tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id

@@ -64,10 +64,12 @@ class Template(BaseModel):
         try:
             content = yaml_text.load(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise UserError(f"the template {str(path)!r} cannot be read ({error.strerror}); check the path") from None
+            raise UserError(
+                f"the template {str(path)!r} cannot be read ({error.strerror}); check the path", "EPS-N066"
+            ) from None
         except (yaml.YAMLError, UnicodeDecodeError):
             raise UserError(
-                f"the template {path} is not readable YAML; put values that contain {{ or : in quotes"
+                f"the template {path} is not readable YAML; put values that contain {{ or : in quotes", "EPS-N067"
             ) from None
         try:
             template = cls.model_validate(content if isinstance(content, dict) else {})
@@ -76,7 +78,7 @@ class Template(BaseModel):
             place = ".".join(map(str, wrong["loc"])) or "it"
             rule = wrong["msg"][:1].lower() + wrong["msg"][1:]
             raise UserError(
-                f"the template {path} is invalid at {place}: {rule} (the value is not shown); correct it"
+                f"the template {path} is invalid at {place}: {rule} (the value is not shown); correct it", "EPS-N068"
             ) from None
         template._check(path)
         return template
@@ -86,15 +88,17 @@ class Template(BaseModel):
         if TEXT not in written:
             raise UserError(
                 f"the template {path} has no {TEXT} in its body, so no text would be sent; put {TEXT} where the text "
-                "belongs"
+                "belongs",
+                "EPS-N069",
             )
         if isinstance(self.body, str) and self.body.lstrip()[:1] in ("{", "[") and self.body.strip() != TEXT:
             raise UserError(
                 f"the body of the template {path} is JSON in a string, which a text with a quotation mark would break; "
-                "write the body as YAML, in keys and values"
+                "write the body as YAML, in keys and values",
+                "EPS-N070",
             )
         if any(mark in name for name in self.headers for mark in "\r\n: "):
-            raise UserError(f"the template {path} has a header with an invalid name; correct it")
+            raise UserError(f"the template {path} has a header with an invalid name; correct it", "EPS-N071")
 
     @property
     def has_budget(self) -> bool:
@@ -214,7 +218,7 @@ def read(template: Template, response: httpx2.Response) -> Completion:
     from epsilometer.models.replies import NoAnswer, at, events, is_stream, objects
 
     if is_stream(response) and not template.stream:
-        raise UserError("the service answers with server-sent events; set stream: true in the template")
+        raise UserError("the service answers with server-sent events; set stream: true in the template", "EPS-N072")
     if template.stream and not is_stream(response):
         raise NoAnswer("no server-sent events, although the template sets stream: true")
     if template.answer is None:

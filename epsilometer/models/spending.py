@@ -120,7 +120,7 @@ class Dry(UserError):
             characters = round(most / max(1, forecast.questions) * forecast.characters)
             every = Forecast(most, 0, characters, forecast.longest)
             said += f"; this is the first round, all rounds together are at most {every.said(prices)}"
-        super().__init__(said)
+        super().__init__(said, "EPS-N090")
         self._forecast, self._prices = forecast, prices
 
     def then(self, send: Callable[[], object]) -> Dry:
@@ -160,7 +160,8 @@ class Spends:
     def _has_prices(self) -> Spends:
         if self.max_cost is not None and not any(self.prices):
             raise UserError(
-                "max_cost needs prices; set them per million input tokens, per million output tokens, and per request"
+                "max_cost needs prices; set them per million input tokens, per million output tokens, and per request",
+                "EPS-N073",
             )
         return self
 
@@ -206,7 +207,8 @@ class Spending:
                 if not self._open:
                     raise UserError(
                         f"the next request may exceed {bound}: {self.said}; the answers so far are cached: run again "
-                        "with a higher bound to continue"
+                        "with a higher bound to continue",
+                        "EPS-N074",
                     )
                 self._changed.wait()
             self._spent, self._open = self._spent + most, self._open + 1
@@ -228,7 +230,8 @@ class Spending:
         if (bound := (self._spent + forecast.least).beyond(self._caps, self._prices)) is not None:
             raise UserError(
                 f"these texts exceed {bound}, so nothing was sent: {forecast.said(self._prices)}; set fewer trials or "
-                "epsilons, or a higher bound"
+                "epsilons, or a higher bound",
+                "EPS-N075",
             )
 
     @property

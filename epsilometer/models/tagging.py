@@ -100,7 +100,8 @@ class Tagger:
         if not (heads / "heads.safetensors").is_file() or not (heads / "labels.json").is_file():
             raise UserError(
                 f"{heads} does not contain a tagger: heads.safetensors and labels.json are missing; give the folder of "
-                "a tagger"
+                "a tagger",
+                "EPS-N076",
             )
         labels = json.loads((heads / "labels.json").read_text())
         self.labels: list[str] = labels["upos"]
@@ -191,7 +192,8 @@ class SpacyTagger:
         except (ImportError, OSError) as error:
             raise UserError(
                 f"tagger {name!r} is neither {HEADS.name!r} nor an installed spaCy pipeline; install it (pip install "
-                f"spacy; python -m spacy download {name}), or leave `tagger` out"
+                f"spacy; python -m spacy download {name}), or leave `tagger` out",
+                "EPS-N077",
             ) from error
 
     def triples(self, texts: Sequence[str]) -> list[list[Triple]]:

@@ -34,12 +34,14 @@ class Translator(Seq2Seq):
         if not isinstance(self.tokenizer, MarianTokenizer):
             raise UserError(
                 f"{self.folder} is not a Marian translation model: its tokeniser is {type(self.tokenizer).__name__}; "
-                "give one such as Helsinki-NLP/opus-mt-en-fr"
+                "give one such as Helsinki-NLP/opus-mt-en-fr",
+                "EPS-N078",
             )
         if self.tokenizer.supported_language_codes:
             raise UserError(
                 f"{self.folder} translates into several languages ({self.tokenizer.supported_language_codes[0]} ...); "
-                "give a model of one target language"
+                "give a model of one target language",
+                "EPS-N079",
             )
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:

@@ -134,4 +134,4 @@ def check_questions(params: QuestionParams) -> None:
             try:
                 built.limit(of, entry.limit)
             except UserError as error:
-                raise UserError(f"{place}.limit: {error}") from error
+                raise error.at(f"{place}.limit") from error

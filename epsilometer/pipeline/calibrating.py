@@ -71,13 +71,15 @@ def calibrate(
     if isinstance(source, (str, Path)):
         names = [str(mechanism) for mechanism in named if isinstance(mechanism, (str, Path))]
         if settings or design != STANDARD or len(names) < len(named):
-            raise UserError("a project has mechanisms, settings and design in params.yaml; name its mechanisms alone")
+            raise UserError(
+                "a project has mechanisms, settings and design in params.yaml; name its mechanisms alone", "EPS-P002"
+            )
         with inside(source):
             watch = partial(progress, search=search)
             rows = list(calibrate_cells(read(), target, search, mechanisms=names, datasets=datasets, watch=watch))
     else:
         if not named or datasets:
-            raise UserError("with texts give one mechanism or more, and no datasets")
+            raise UserError("with texts give one mechanism or more, and no datasets", "EPS-P003")
         rows = [
             calibrate_on(source, mechanism, target, search, settings=settings, design=design) for mechanism in named
         ]
@@ -108,7 +110,9 @@ def calibrate_cells(
     if search.measure == ATTRIBUTE:
         cells = {name: cell for name, cell in params.anonymity.items() if cell.part == "test"}
     if not cells:
-        raise UserError("no cell is measured by its attribute loss; name one under anonymity in params.yaml")
+        raise UserError(
+            "no cell is measured by its attribute loss; name one under anonymity in params.yaml", "EPS-P004"
+        )
     check_names(params, mechanisms, datasets, search.attack)
     for cell in cells.values():
         if (mechanisms and cell.mechanism not in mechanisms) or (datasets and cell.dataset not in datasets):
@@ -146,9 +150,11 @@ def _by_question(params: Params, at: tuple[str, str], question: Question, target
     name, dataset = at
     cell = Cell(dataset=dataset, **params.mechanisms[name].model_dump())
     if cell.epsilons is None:
-        raise UserError(f"{name} has no privacy budget, so there is none to calibrate; audit it instead")
+        raise UserError(f"{name} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-P005")
     if len(cell.epsilons) < 2 and None in (search.low, search.high):
-        raise UserError("params.yaml gives it one epsilon, so there is no range to search; give low and high")
+        raise UserError(
+            "params.yaml gives it one epsilon, so there is no range to search; give low and high", "EPS-P006"
+        )
     ends = search.goal(target, min(cell.epsilons), max(cell.epsilons))
     of = subject_of(params, cell, name, audited(params, dataset), budgets_at=f"mechanisms.{name}.epsilons")
     say(unread(of.mechanism, of.pool.texts))

@@ -36,7 +36,7 @@ class AbsentError(UserError):
     """Raised for missing files that no download brings; downloads: all repositories of the audit, present or not."""
 
     def __init__(self, absent: Sequence[str], downloads: Sequence[Download]) -> None:
-        super().__init__("\n".join(absent))
+        super().__init__("\n".join(absent), "EPS-P080")
         self.downloads = downloads
 
 
@@ -121,7 +121,8 @@ def _check_resources(params: Params) -> None:
         if resource is not None and os.path.normpath(resource) not in outputs and not Path(resource).exists():
             raise UserError(
                 f"{unknown(f'resource in {place}.resource', resource, outputs)}; a resource is made by a stage, or is "
-                "a file or folder of your own"
+                "a file or folder of your own",
+                "EPS-P007",
             )
 
 
@@ -144,7 +145,8 @@ def _check_memory(params: Params) -> None:
         if count * each > free:
             raise UserError(
                 f"{setting}: {count:,} take at least {count * each / gib:,.1f} GiB of memory, and {free / gib:,.1f} "
-                f"GiB are free; give at most {free // each:,}, or free some"
+                f"GiB are free; give at most {free // each:,}, or free some",
+                "EPS-P008",
             )
 
 
@@ -166,7 +168,8 @@ def _check_links(params: Params) -> None:
             if not Path(path).is_absolute() and not any(real.is_relative_to(folder) for folder in folders):
                 raise UserError(
                     f"{setting}: {path!r} is a link that leads out of the project, to {str(real)!r}; copy what is "
-                    "there into the project, name its folder under `outside` (data only), or give its absolute path"
+                    "there into the project, name its folder under `outside` (data only), or give its absolute path",
+                    "EPS-P009",
                 )
 
 
@@ -181,7 +184,8 @@ def _check_writable(params: Params) -> None:
         except OSError as error:
             raise UserError(
                 f"{place.resolve()} must be writable, since the audit keeps its results there, but is not "
-                f"({error.strerror}); mount it writable, change its permissions, or run in another folder"
+                f"({error.strerror}); mount it writable, change its permissions, or run in another folder",
+                "EPS-P010",
             ) from error
 
 
@@ -203,7 +207,8 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
     if (texts := (splits == dataset.use).sum()) < params.trials.candidates:
         raise UserError(
             f"trials.candidates (k) must be at most the number of distinct texts, {texts} in the split {dataset.use!r} "
-            f"of {name}, got {params.trials.candidates}"
+            f"of {name}, got {params.trials.candidates}",
+            "EPS-P011",
         )
     if sampled:
         return

@@ -76,7 +76,7 @@ def compare(
         rows = door.compare_on(source, (left, left_at), (right, right_at), trials, question=by, design=design)
         return (Compared if isinstance(by, WhichText) else ComparedByQuestion)(rows)
     if design != STANDARD or not (isinstance(left, str) and isinstance(right, str)):
-        raise UserError("a project has its design in params.yaml, and its mechanisms by name")
+        raise UserError("a project has its design in params.yaml, and its mechanisms by name", "EPS-P012")
     with inside(source):
         params = read()
         if params.cells and (isinstance(question, WhichText) or str(question) == "which_text"):
@@ -109,7 +109,8 @@ def compare_entries(
         raise UserError(
             f"no two entries of questions ask {question} of {first[0]} and {second[0]} with the same settings, data "
             f"set and trials; add them to params.yaml, or give texts. Entries of this question: "
-            f"{', '.join(chosen) or 'none'}"
+            f"{', '.join(chosen) or 'none'}",
+            "EPS-P013",
         )
     figures = [(_at_epsilon(params, a, first[1]), _at_epsilon(params, b, second[1])) for a, b in pairs]
     at_least = any(row["at_least"] for sides in figures for side in sides for row in side.to_dicts())
@@ -138,12 +139,14 @@ def _at_epsilon(params: QuestionParams, name: str, epsilon: float | None) -> pl.
     """Return the figures of an entry at one epsilon. Raises UserError where they were not measured there."""
     every = recorded(params, name)
     if every.is_empty():
-        raise UserError(f"{name} has no outcome for each trial, so nothing can be paired; compare another question")
+        raise UserError(
+            f"{name} has no outcome for each trial, so nothing can be paired; compare another question", "EPS-P014"
+        )
     rows = tables.at_epsilon(every, epsilon)
     if rows.is_empty():
         epsilons = ", ".join(map(budget_name, every["epsilon"].unique().sort()))
         at = at_budget(epsilon) or " without an epsilon"
-        raise UserError(f"{name} was not measured{at}; give one of its epsilons ({epsilons})")
+        raise UserError(f"{name} was not measured{at}; give one of its epsilons ({epsilons})", "EPS-P015")
     return rows
 
 
@@ -154,6 +157,7 @@ def _at(side: Side) -> tuple[Named, float | None]:
     if len(side) != 2:
         raise UserError(
             f'a mechanism is compared at one epsilon, as ("tem", 11), got {len(side)} values; give one that takes no '
-            'privacy budget by itself, as "presidio"'
+            'privacy budget by itself, as "presidio"',
+            "EPS-P016",
         )
     return side

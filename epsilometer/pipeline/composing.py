@@ -99,7 +99,8 @@ def check(params: Params) -> None:
         if names:
             raise UserError(
                 f"dvc.yaml has {what} {', '.join(sorted(names))} of params.yaml; {COMPOSE} writes the stages that "
-                "params.yaml needs"
+                "params.yaml needs",
+                "EPS-P017",
             )
 
 
@@ -108,7 +109,9 @@ def _of_users(text: str) -> tuple[list[str], list[str]]:
     try:
         root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}
     except (yaml.YAMLError, UserError) as error:
-        raise UserError(f"{FILE} is not readable YAML ({error}); mend it, or delete it and run {COMPOSE}") from error
+        raise UserError(
+            f"{FILE} is not readable YAML ({error}); mend it, or delete it and run {COMPOSE}", "EPS-P018"
+        ) from error
     before, after = list[str](), list[str]()
     if not isinstance(root, yaml.MappingNode):
         return before, after

@@ -39,7 +39,8 @@ def check(params: Params, *, with_code: bool) -> None:
             more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
             raise UserError(
                 f"the audit is not that of params.yaml and the code: {stage}: {', '.join(changed[:_SHOWN])}{more}; "
-                "bring it up to date first (make audit, or dvc repro)"
+                "bring it up to date first (make audit, or dvc repro)",
+                "EPS-P019",
             )
 
 

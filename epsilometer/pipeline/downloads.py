@@ -104,7 +104,7 @@ def fetch(params: Params) -> None:
             say(f"  {error}")
             problems.append(str(error))
     if problems:
-        raise UserError("\n".join(problems))
+        raise UserError("\n".join(problems), "EPS-P021")
 
 
 def repositories(params: Params) -> list[Repository]:
@@ -193,4 +193,4 @@ def _pinned(source: str, place: str) -> list[str]:
         pin = json.loads(path.read_bytes())
         return ["@".join(pin[key] for key in ("model", "revision") if key in pin)]
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f'{place}: {source} must be {{"model": id, "revision": commit}}') from error
+        raise UserError(f'{place}: {source} must be {{"model": id, "revision": commit}}', "EPS-P022") from error

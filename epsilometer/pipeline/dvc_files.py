@@ -196,9 +196,9 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         return parsed(path.read_bytes())
     except FileNotFoundError:
-        raise UserError(f"{path} {GONE}") from None
+        raise UserError(f"{path} {GONE}", "EPS-P023") from None
     except yaml.YAMLError as error:
-        raise UserError(f"{path} is not readable YAML: {error}") from error
+        raise UserError(f"{path} is not readable YAML: {error}", "EPS-P024") from error
 
 
 @lru_cache(_TEXTS)

@@ -73,7 +73,8 @@ def accept(params: Params) -> Baseline:
         raise UserError(
             "a baseline holds the losses of `cells`, those of `anonymity` by attackers of test texts (part: test), and "
             "the figures of `questions`; params.yaml names none of them, so there is nothing to accept: add one, "
-            "audit, then accept"
+            "audit, then accept",
+            "EPS-P036",
         )
     with remembered():
         current.check(params, with_code=True)
@@ -83,7 +84,8 @@ def accept(params: Params) -> Baseline:
     if not measured:
         raise UserError(
             "the questions of params.yaml have no outcome for each trial, so no change could be shown; add another "
-            "question, such as which_text"
+            "question, such as which_text",
+            "EPS-P037",
         )
     estimates = losses(params, measured, folder)
     about = {"commit": at, "round": round, "audit": of_texts.settings(params)}

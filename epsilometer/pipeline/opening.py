@@ -60,4 +60,4 @@ def _check_yaml(project: Path) -> None:
                 with suppress(yaml.YAMLError):  # DVC reports the fault and its place
                     check_aliases(file.read_bytes())
             except UserError as error:
-                raise UserError(f"{os.path.relpath(file)}: {error}") from None
+                raise error.at(os.path.relpath(file)) from None

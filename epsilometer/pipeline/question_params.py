@@ -76,7 +76,7 @@ class QuestionParams(TextsParams):
                 try:
                     component_file(QUESTIONS, entry.question)
                 except UserError as error:
-                    raise UserError(f"{place}.question: {error}") from error
+                    raise error.at(f"{place}.question") from error
 
     def cell(self, entry: QuestionEntry) -> Cell:
         """Return the mechanism of a question on its data set, at the question's budgets."""

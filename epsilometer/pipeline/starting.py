@@ -68,9 +68,11 @@ def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None
     """
     _check_new(folder)
     if shutil.which("git") is None:
-        raise UserError("git is not installed, and a project's records are kept in it; install git")
+        raise UserError("git is not installed, and a project's records are kept in it; install git", "EPS-P039")
     if not installed("project"):
-        raise UserError("a project needs DVC and more, which is not installed: pip install 'epsilometer[project]'")
+        raise UserError(
+            "a project needs DVC and more, which is not installed: pip install 'epsilometer[project]'", "EPS-P040"
+        )
     audited = _audited(mechanism)
     dataset = _dataset(texts, column)
     own_folder(folder, 0o777)
@@ -94,7 +96,7 @@ def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None
 def _check_new(folder: Path) -> None:
     if folder.exists():
         if not folder.is_dir() or any(folder.iterdir()):
-            raise UserError(f"{folder} exists and is not an empty folder; give the path of a new one")
+            raise UserError(f"{folder} exists and is not an empty folder; give the path of a new one", "EPS-P041")
         own_folder(folder)
 
 
@@ -107,7 +109,9 @@ def renew(folder: Path) -> None:
     link, weights = folder / _WEIGHTS, EMBEDDED.parent.resolve()
     if link.resolve() != weights:
         if link.exists() and not link.is_symlink():
-            raise UserError(f"{link} must be a link to the weights of the package, {weights}; move what is there away")
+            raise UserError(
+                f"{link} must be a link to the weights of the package, {weights}; move what is there away", "EPS-P042"
+            )
         link.unlink(missing_ok=True)
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(weights)
@@ -119,7 +123,7 @@ def _set_up(folder: Path) -> None:
     for command in (["git", "init", "--quiet"], ["git", "add", "--all"]):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         if done.returncode:
-            raise UserError(f"`{' '.join(command)}` failed in {folder}:\n{done.stdout}{done.stderr}")
+            raise UserError(f"`{' '.join(command)}` failed in {folder}:\n{done.stdout}{done.stderr}", "EPS-P043")
 
 
 def _audited(mechanism: str) -> _Audited:
@@ -129,7 +133,9 @@ def _audited(mechanism: str) -> _Audited:
     own = Path(mechanism) if mechanism.endswith(".py") else None
     if own is not None:
         if not NAME.fullmatch(own.stem) or (TEMPLATE / "attacks" / own.name).exists():
-            raise UserError(f"a mechanism cannot be called {own.stem!r} in a project; rename the file {mechanism}")
+            raise UserError(
+                f"a mechanism cannot be called {own.stem!r} in a project; rename the file {mechanism}", "EPS-P044"
+            )
         entry = {"mechanism": own.stem, "file": f"mechanisms/{own.name}"}
     elif getattr(definition, "among_texts", False):
         entry["resource"] = "data/prepared/mine.parquet"
@@ -137,7 +143,8 @@ def _audited(mechanism: str) -> _Audited:
         if default.__name__ not in _RESOURCES:
             raise UserError(
                 f"{mechanism} reads what is trained or clustered on public texts of yours; start with another of "
-                f"{', '.join(names('mechanisms'))}, then add it to params.yaml"
+                f"{', '.join(names('mechanisms'))}, then add it to params.yaml",
+                "EPS-P045",
             )
         entry["resource"] = _RESOURCES[default.__name__]
     code = str(own or shipped("mechanisms")[mechanism])
@@ -153,11 +160,15 @@ def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
     if texts is None:
         return {"source": "texts/reviews.py", "part": "reviews", "count": 400, **read_by_stages, "public": True}
     if not texts.exists():
-        raise UserError(f"there is no file {str(texts)!r}; check the path")
+        raise UserError(f"there is no file {str(texts)!r}; check the path", "EPS-P046")
     if texts.is_file() and texts.suffix in (".py", ".json"):
-        raise UserError(f"{texts} is not a file of texts; give one of {', '.join(TABLES)}, .txt, or a folder of .txt")
+        raise UserError(
+            f"{texts} is not a file of texts; give one of {', '.join(TABLES)}, .txt, or a folder of .txt", "EPS-P047"
+        )
     if (count := len(prepare(read(texts, text=column, rows=_ROWS)).table)) < 2:
-        raise UserError(f"{texts} holds {count} distinct texts, and trials need at least 2; give a file with more")
+        raise UserError(
+            f"{texts} holds {count} distinct texts, and trials need at least 2; give a file with more", "EPS-P048"
+        )
     entry: dict[str, Any] = {"source": f"data/texts/{texts.name}", "rows": _ROWS}
     if texts.is_file() and suffix(texts) in TABLES:
         entry["text"] = column

@@ -24,7 +24,8 @@ def check_names(sections: Iterable[tuple[str, Any]]) -> None:
             if not NAME.fullmatch(name) or "." in name:
                 raise UserError(
                     f"a name in {kind} must be letters, digits, '_' and '-', at most 100, and start with a letter or "
-                    f"digit, got {name!r}; files and settings of stages are named after it"
+                    f"digit, got {name!r}; files and settings of stages are named after it",
+                    "EPS-P049",
                 )
 
 
@@ -36,7 +37,8 @@ def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None
         ):
             raise UserError(
                 f"{setting} must lie in the project or in a folder named under `outside`, got {path!r}; add "
-                f"`outside: [{os.path.dirname(path)}]` to read from there, or give an absolute path"
+                f"`outside: [{os.path.dirname(path)}]` to read from there, or give an absolute path",
+                "EPS-P050",
             )
 
 
@@ -45,7 +47,9 @@ def check_inside(paths: Iterable[tuple[str, str]], root: str = ".") -> None:
     up = PurePath(os.path.normpath(root)).parts.count("..")
     for setting, path in paths:
         if _leaves(path, up):
-            raise UserError(f"{setting} must lie in the project, got {path!r}; move it there, or give an absolute path")
+            raise UserError(
+                f"{setting} must lie in the project, got {path!r}; move it there, or give an absolute path", "EPS-P051"
+            )
 
 
 def _leaves(path: str, up: int = 0) -> bool:

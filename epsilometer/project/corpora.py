@@ -72,7 +72,7 @@ def _parted(params: ProjectParams, dataset: Dataset, table: pl.DataFrame, place:
         try:
             table = chosen(table, dataset.use, wanted.least, texts=wanted.texts, seed=params.audit.seed)
         except UserError as error:
-            raise UserError(f"{place}.authors: {error}") from None
+            raise error.at(f"{place}.authors") from None
     return table
 
 
@@ -89,19 +89,24 @@ def _of_length(table: pl.DataFrame, fewest: int, most: int, place: str) -> pl.Da
     """The texts with a number of words between these bounds. Raises UserError if none is left."""
     left = table.filter(pl.col("words").is_between(fewest, most))
     if left.is_empty():
-        raise UserError(f"{place}: none of {len(table):,} texts has from {fewest} to {most} words; give other bounds")
+        raise UserError(
+            f"{place}: none of {len(table):,} texts has from {fewest} to {most} words; give other bounds", "EPS-P052"
+        )
     return left
 
 
 def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
     """The table with its public part as a split. Raises UserError if it has such a split already or a part is empty."""
     if PUBLIC in table["split"]:
-        raise UserError(f"{place}: the data set has a split {PUBLIC!r} of its own; leave {place.split('.')[-1]} out")
+        raise UserError(
+            f"{place}: the data set has a split {PUBLIC!r} of its own; leave {place.split('.')[-1]} out", "EPS-P053"
+        )
     public = pl.Series(hashed(table) < share)
     if not public.any() or public.all():
         raise UserError(
             f"{place} must leave texts on both sides, and {share:g} of {len(table)} texts makes {public.sum()} public; "
-            "give another share"
+            "give another share",
+            "EPS-P054",
         )
     return table.with_columns(pl.when(public).then(pl.lit(PUBLIC)).otherwise("split").alias("split"))
 

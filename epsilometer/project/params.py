@@ -139,27 +139,30 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
         raw = yaml_text.load(Path(path).read_text(encoding="utf-8"), _Loader, plain=True)
     except FileNotFoundError:
         remedy = NO_PROJECT if Path(path) == Path("params.yaml") else "check the path"
-        raise UserError(f"{path} does not exist; {remedy}") from None
+        raise UserError(f"{path} does not exist; {remedy}", "EPS-P055") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not readable YAML: {error}") from error
+        raise UserError(f"{path} is not readable YAML: {error}", "EPS-P056") from error
     except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+        raise error.at(path) from None
     if not isinstance(raw, dict):
-        raise UserError(f"{path} must hold settings, got {type(raw).__name__}")
+        raise UserError(f"{path} must hold settings, got {type(raw).__name__}", "EPS-P057")
     for setting, text in confinement.strings(raw):
         if "\0" in text:
-            raise UserError(f"{path}: {setting} holds a NUL, which neither a path nor a text can hold; remove it")
+            raise UserError(
+                f"{path}: {setting} holds a NUL, which neither a path nor a text can hold; remove it", "EPS-P058"
+            )
         if re.search("[\ud800-\udfff]", text):
             raise UserError(
                 f"{path}: {setting} holds half of a character ({text!a}), which no file can hold; write the whole "
-                "character, or both halves as one escape (\\U0001F600)"
+                "character, or both halves as one escape (\\U0001F600)",
+                "EPS-P059",
             )
     try:
         params = kind.model_validate(raw if whole else {key: raw[key] for key in raw.keys() & kind.model_fields.keys()})
     except ValidationError as error:
         entries = {"mechanisms", "cells"} & {item["loc"][0] for item in error.errors() if item["loc"]}
         example = f"\n{references.EXAMPLE}" if entries else ""
-        raise UserError(f"{path}: {_nearest(kind, error) or describe(error, '')}{example}") from error
+        raise UserError(f"{path}: {_nearest(kind, error) or describe(error, '')}{example}", "EPS-P060") from error
     choose(params.device)
     return params
 

@@ -18,7 +18,9 @@ from epsilometer.project.params import ProjectParams
 def inside(folder: str | Path) -> Iterator[None]:
     """Make a project's folder the current one. Raises UserError for a folder without params.yaml."""
     if not Path(folder, "params.yaml").is_file():
-        raise UserError(f"{str(folder)!r} is no folder of a project (params.yaml); give one, or a list of texts")
+        raise UserError(
+            f"{str(folder)!r} is no folder of a project (params.yaml); give one, or a list of texts", "EPS-P061"
+        )
     with chdir(folder):
         yield
 

@@ -26,13 +26,14 @@ def check_entry(entry: MechanismEntry, place: str) -> None:
     if not NAME.fullmatch(entry.mechanism) or entry.mechanism.endswith(".py"):
         raise UserError(
             f"{place}.mechanism must be a name for tables and files, got {entry.mechanism!r}; write the path under "
-            f"`file`\n{EXAMPLE}"
+            f"`file`\n{EXAMPLE}",
+            "EPS-P062",
         )
     if entry.file is None and entry.mechanism not in shipped("mechanisms"):
         message = unknown(f"mechanism in {place}", entry.mechanism, sorted(shipped("mechanisms")))
-        raise UserError(f"{message}; one of your own needs `file`\n{EXAMPLE}")
+        raise UserError(f"{message}; one of your own needs `file`\n{EXAMPLE}", "EPS-P063")
     if entry.file is not None and not entry.file.endswith(".py"):
-        raise UserError(f"{place}.file must be the path of a .py file, got {entry.file!r}\n{EXAMPLE}")
+        raise UserError(f"{place}.file must be the path of a .py file, got {entry.file!r}\n{EXAMPLE}", "EPS-P064")
 
 
 def check_cell(datasets: Mapping[str, Dataset], cell: Cell, kind: str, name: str) -> None:
@@ -40,7 +41,9 @@ def check_cell(datasets: Mapping[str, Dataset], cell: Cell, kind: str, name: str
     check_entry(cell, f"{kind}.{name}")
     check_dataset(datasets, cell.dataset, f"{kind}.{name}")
     if name != f"{cell.dataset}-{cell.mechanism}":
-        raise UserError(f"{kind}.{name} must be named {cell.dataset}-{cell.mechanism}, data set and mechanism")
+        raise UserError(
+            f"{kind}.{name} must be named {cell.dataset}-{cell.mechanism}, data set and mechanism", "EPS-P065"
+        )
 
 
 def check_dataset(datasets: Mapping[str, Dataset], dataset: str, place: str) -> None:
@@ -59,6 +62,6 @@ def check_model(models: Mapping[str, str], model: str, place: str) -> None:
     """Raises UserError for a model that stage `model` does not make: a stage depends on it by this path."""
     path = PurePath(model)
     if path.parent != PurePath("data/models"):
-        raise UserError(f"{place} must be data/models/NAME, with NAME under `models`, got {model!r}")
+        raise UserError(f"{place} must be data/models/NAME, with NAME under `models`, got {model!r}", "EPS-P066")
     if path.name not in models:
         raise unknown(f"model in {place}", path.name, models)

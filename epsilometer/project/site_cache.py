@@ -39,7 +39,7 @@ def keep_private(project: Path) -> Path:
         command = [sys.executable, "-m", "dvc", "config", "--local", "core.site_cache_dir", str(own)]
         done = subprocess.run(command, cwd=project, capture_output=True, text=True)
         if done.returncode:
-            raise UserError(f"{local} cannot be written, and names DVC's site cache: {done.stderr.strip()}")
+            raise UserError(f"{local} cannot be written, and names DVC's site cache: {done.stderr.strip()}", "EPS-P067")
         named = own
     folder = Path(os.environ.get(VARIABLE) or named)
     folders = [folder, folder / "repo"]  # DVC makes both writable by everybody
@@ -69,12 +69,15 @@ def _check(folder: Path, project: Path) -> None:
     there, around = folder.stat(), project.stat()
     remedy = f"delete it (DVC makes it again), or name a folder of yours in {VARIABLE}"
     if there.st_uid not in (os.geteuid(), 0, around.st_uid):
-        raise UserError(f"{folder}, of DVC's site cache, belongs to another user, number {there.st_uid}; {remedy}")
+        raise UserError(
+            f"{folder}, of DVC's site cache, belongs to another user, number {there.st_uid}; {remedy}", "EPS-P068"
+        )
     trusted = around.st_mode if there.st_gid == around.st_gid else around.st_mode & ~stat.S_IWGRP
     if there.st_mode & (stat.S_IWGRP | stat.S_IWOTH) & ~trusted:
         raise UserError(
             f"{folder}, of DVC's site cache, can be written by other users (mode {there.st_mode & 0o777:04o}), who can "
-            f"have code run by that; {remedy}"
+            f"have code run by that; {remedy}",
+            "EPS-P069",
         )
 
 

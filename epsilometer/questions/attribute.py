@@ -101,7 +101,7 @@ class Attribute:
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the loss, in nats, that each attacker may show."""
         if not allowed > 0:
-            raise UserError(f"the limit of an attribute's loss, in nats, must be > 0, got {allowed}")
+            raise UserError(f"the limit of an attribute's loss, in nats, must be > 0, got {allowed}", "EPS-Q023")
         return Limit(allowed, self._scale(of), "the largest loss of the attribute allowed")
 
     def tests(self, of: Subject) -> Sequence[str]:
@@ -111,7 +111,7 @@ class Attribute:
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
         """Return the number of texts: all that have the attribute, or as many as the budget has rewrites."""
         if limit.rate > 1 - 1e-6:
-            raise UserError(f"no inference exceeds a loss of {limit.allowed:g} nats; give a lower limit")
+            raise UserError(f"no inference exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q024")
         _, test = self._parts(of, budget)
         classes = self._classes(of)
         rarest = min(test.classes_of(self.attribute).count(name) for name in classes)
@@ -121,7 +121,8 @@ class Attribute:
                 f"a loss of {limit.allowed:g} nats of {self.attribute} takes {needed:,} texts to test on, in equal "
                 f"number from each of {len(classes)} classes and by different authors, to show, and there are "
                 f"{rarest * len(classes):,}, for half of all texts teach the attackers; give more texts, a larger "
-                "budget (--budget), or a higher limit"
+                "budget (--budget), or a higher limit",
+                "EPS-Q025",
             )
         return budget
 
@@ -207,7 +208,9 @@ class Attribute:
     def _table(self, of: Subject) -> pl.DataFrame:
         assert of.table is not None, "the columns are checked first"
         if self.keep is not None or self.labelled is not None:
-            raise UserError("attribute.keep and attribute.labelled are for recorded rewrites; leave them out")
+            raise UserError(
+                "attribute.keep and attribute.labelled are for recorded rewrites; leave them out", "EPS-Q026"
+            )
         return with_joint(of.table, [self.attribute])
 
     def _classes(self, of: Subject) -> list[str]:
@@ -218,7 +221,8 @@ class Attribute:
         classes = len(self._classes(of))
         if classes < 2:
             raise UserError(
-                f"column {self.attribute!r} has {classes} values; an attribute that can be inferred has two or more"
+                f"column {self.attribute!r} has {classes} values; an attribute that can be inferred has two or more",
+                "EPS-Q027",
             )
         return Scale("attribute", classes, joined=len(parts(self.attribute)))
 

@@ -75,7 +75,9 @@ class Claim:
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return the limit 0: no violation is allowed."""
         if allowed != 0:
-            raise UserError(f"the limit of claim must be 0, got {allowed:g}: a claim holds (0), or is violated (1)")
+            raise UserError(
+                f"the limit of claim must be 0, got {allowed:g}: a claim holds (0), or is violated (1)", "EPS-Q028"
+            )
         return Limit(0.0, _SCALE, f"the claim: {stated(of.mechanism, of.epsilon).claim}")
 
     def tests(self, of: Subject) -> Sequence[str]:

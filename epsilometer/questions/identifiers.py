@@ -50,7 +50,8 @@ class Identifiers:
         if not 0 < allowed < 1:
             raise UserError(
                 f"the limit of identifiers, a share, must be in (0, 1), got {allowed}: that none ever survives, or "
-                "that more than all do, no number of texts could show; 0.01 takes some 300 texts a kind at the least"
+                "that more than all do, no number of texts could show; 0.01 takes some 300 texts a kind at the least",
+                "EPS-Q029",
             )
         source = "the largest share allowed to survive" + (", as a whole or in part" if self.partly else "")
         return Limit(allowed, Scale("identifiers", partly=self.partly), source)
@@ -66,13 +67,15 @@ class Identifiers:
         if few := [f"{kind} in {most}" for kind, most in there.items() if most is not None and most < fewest]:
             raise UserError(
                 f"a share of {rate:g} takes {fewest:,} texts a kind to show, and the file records {', '.join(few)}; "
-                "give more texts, a higher limit, or other kinds (identifiers.kinds)"
+                "give more texts, a higher limit, or other kinds (identifiers.kinds)",
+                "EPS-Q030",
             )
         if budget // len(groups) < fewest:
             raise UserError(
                 f"a share of {rate:g} takes {fewest:,} texts a kind and shape to show, of {len(groups)} of them: "
                 f"{fewest * len(groups):,} rewrites where {budget:,} are left; give a larger budget (--budget), a "
-                "higher limit, or fewer kinds (identifiers.kinds)"
+                "higher limit, or fewer kinds (identifiers.kinds)",
+                "EPS-Q031",
             )
         return min(enough_texts(rate, tests, errors=errors), budget // len(groups))
 

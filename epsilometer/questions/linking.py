@@ -73,7 +73,7 @@ class Linking:
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the loss, in nats, of each attack."""
         if not allowed > 0:
-            raise UserError(f"the limit of linking, in nats, must be > 0, got {allowed}")
+            raise UserError(f"the limit of linking, in nats, must be > 0, got {allowed}", "EPS-Q032")
         self.people(of.table).check(self.among)
         return Limit(allowed, Scale("linking", self.among), "the largest loss by linking allowed")
 
@@ -142,7 +142,7 @@ def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) 
     Raises UserError where these are more than `most`.
     """
     if limit.rate > 1 - 1e-6:
-        raise UserError(f"no rate of links exceeds a loss of {limit.allowed:g} nats; give a lower limit")
+        raise UserError(f"no rate of links exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q033")
     sets = 10
     while not (
         interval(np.full(sets, 1 / among), 2 * errors.beta, fixed=True)[1]
@@ -153,6 +153,7 @@ def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) 
     if sets > most:
         raise UserError(
             f"a loss of {limit.allowed:g} nats by linking takes {sets:,} sets of {among} rewrites to show; give "
-            "a larger budget (--budget), a smaller linking.among, or a higher limit"
+            "a larger budget (--budget), a smaller linking.among, or a higher limit",
+            "EPS-Q034",
         )
     return sets

@@ -64,7 +64,8 @@ class Similarity:
         if not lowest < allowed < 1:
             raise UserError(
                 f"the limit of similarity, the smallest mean of {self.metric} allowed, must be in ({lowest:g}, 1), got "
-                f"{allowed}: no number of texts could show a mean beyond these ends"
+                f"{allowed}: no number of texts could show a mean beyond these ends",
+                "EPS-Q035",
             )
         return Limit(allowed, self._scale, "the smallest mean allowed", at_least=True)
 
@@ -79,7 +80,8 @@ class Similarity:
             needed = "more than a million" if fewest is None else f"{fewest:,}"
             raise UserError(
                 f"a mean {self.metric} of {limit.allowed:g} takes {needed} rewrites to show, and {budget:,} are left; "
-                "give a larger budget (--budget), or a limit farther from the ends"
+                "give a larger budget (--budget), or a limit farther from the ends",
+                "EPS-Q036",
             )
         return min(max(self.usual, _AMPLE * fewest), budget)
 
@@ -95,7 +97,8 @@ class Similarity:
         if values.min() < lowest - _ROUNDING or values.max() > 1 + _ROUNDING:
             raise UserError(
                 f"metric {self.metric} has values from {values.min():.3g} to {values.max():.3g}; similarity takes a "
-                f"metric from {lowest:g} to 1"
+                f"metric from {lowest:g} to 1",
+                "EPS-Q037",
             )
         shares = np.clip((values - lowest) / (1 - lowest), 0.0, 1.0)
         evidence = Evidence(self._name, By.COUNT, self._scale, Means(shares.tolist()), covers=Covers.EVERYONE)
@@ -111,5 +114,5 @@ class Similarity:
 
     def _built(self) -> Metric:
         if (name := str(self.metric)) in _REFUSED:
-            raise UserError(f"similarity has no limit on {name}: it {_REFUSED[name]}")
+            raise UserError(f"similarity has no limit on {name}: it {_REFUSED[name]}", "EPS-Q038")
         return metric(name, self.settings)

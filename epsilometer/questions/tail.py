@@ -40,7 +40,7 @@ class Tail:
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on delta at 4 nats, by the most confident guesses of each attack."""
         if not 0 < allowed < 1:
-            raise UserError(f"the limit of tail, a probability, must be in (0, 1), got {allowed}")
+            raise UserError(f"the limit of tail, a probability, must be in (0, 1), got {allowed}", "EPS-Q039")
         return Limit(allowed, Scale.tail(of.design.k), "the largest delta at 4 nats allowed")
 
     def tests(self, of: Subject) -> Sequence[str]:

@@ -39,7 +39,7 @@ class WhichText:
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the loss of each attack, in nats."""
         if not allowed > 0:
-            raise UserError(f"the limit of which_text, in nats, must be > 0, got {allowed}")
+            raise UserError(f"the limit of which_text, in nats, must be > 0, got {allowed}", "EPS-Q040")
         return Limit(allowed, Scale.loss(of.design.k), "the largest loss allowed")
 
     def tests(self, of: Subject) -> Sequence[str]:
@@ -49,7 +49,7 @@ class WhichText:
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
         """Return the number of trials that show the limit kept by an attack at chance, twice over."""
         if not 0 < limit.rate < 1:
-            raise UserError(f"no success rate exceeds a loss of {limit.allowed:g} nats; give a lower limit")
+            raise UserError(f"no success rate exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q041")
         fewest = fewest_rewrites(limit.allowed, of.design.k, errors)
         return budget if fewest is None else min(2 * fewest, budget)
 

@@ -86,7 +86,7 @@ class WhichUnit:
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the loss, in nats, of guessing between two words."""
         if not allowed > 0:
-            raise UserError(f"the limit of which_unit, in nats, must be > 0, got {allowed}")
+            raise UserError(f"the limit of which_unit, in nats, must be > 0, got {allowed}", "EPS-Q042")
         return Limit(allowed, _SCALE, "the largest loss of a word allowed")
 
     def tests(self, of: Subject) -> Sequence[str]:
@@ -96,7 +96,9 @@ class WhichUnit:
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
         """Return the number of texts that show the limit kept by an attack at chance, twice over."""
         if limit.rate > 1 - 1e-6:
-            raise UserError(f"no rate of right guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit")
+            raise UserError(
+                f"no rate of right guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q043"
+            )
         lengths = [len(split) for text in of.pool.texts if (split := words(text))]
         spread = float(np.sqrt(np.mean(0.25 / np.array(lengths)))) if lengths else 0.5
         fewest = fewest_sets(limit.rate, tests, expected=0.5, spread=spread, errors=errors)
@@ -104,7 +106,8 @@ class WhichUnit:
             needed = "more than a million" if fewest is None else f"{fewest:,}"
             raise UserError(
                 f"a loss of {limit.allowed:g} nats of a word takes {needed} rewrites to show, and {budget:,} are left; "
-                "give a larger budget (--budget), or a higher limit"
+                "give a larger budget (--budget), or a higher limit",
+                "EPS-Q044",
             )
         return min(max(self.usual, _AMPLE * fewest), budget)
 
@@ -267,7 +270,9 @@ def _able(attacks: Mapping[str, Attack], mechanism: Mechanism, views: Set[str]) 
     applied = applicable(attacks, mechanism)
     able = {name: attack for name, attack in applied.items() if seen_by(attack, mechanism) in views}
     if not able:
-        raise UserError(f"{', '.join(applied)} see no single words of this mechanism; lexical and embedding always do")
+        raise UserError(
+            f"{', '.join(applied)} see no single words of this mechanism; lexical and embedding always do", "EPS-Q046"
+        )
     return able
 
 

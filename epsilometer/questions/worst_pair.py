@@ -104,7 +104,7 @@ class WorstPair:
     def limit(self, of: Subject, allowed: float) -> Limit:
         """Return a limit on the loss, in nats, of every pair of the texts."""
         if not allowed > 0:
-            raise UserError(f"the limit of worst_pair, in nats, must be > 0, got {allowed}")
+            raise UserError(f"the limit of worst_pair, in nats, must be > 0, got {allowed}", "EPS-Q047")
         if len(of.pool.texts) < 2:
             raise UserError(f"a pair needs two distinct texts, got {len(of.pool.texts)}; give more texts")
         return Limit(allowed, _SCALE, "the largest loss of a pair allowed")
@@ -116,12 +116,15 @@ class WorstPair:
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
         """Return the number of trials: half of them show the limit exceeded where an attack is always right."""
         if limit.rate > 1 - 1e-6:
-            raise UserError(f"no rate of right guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit")
+            raise UserError(
+                f"no rate of right guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q049"
+            )
         fewest = 2 * (math.floor(math.log(errors.alpha / tests) / math.log(limit.rate)) + 1)
         if fewest > budget:
             raise UserError(
                 f"a loss of {limit.allowed:g} nats of a pair takes {fewest:,} rewrites to show, and {budget:,} are "
-                "left; give a larger budget (--budget), or a lower limit"
+                "left; give a larger budget (--budget), or a lower limit",
+                "EPS-Q050",
             )
         return min(max(self.usual, 2 * fewest), budget)
 
@@ -288,7 +291,7 @@ def audit_worst(
         raise UserError(f"a pair needs two distinct texts, got {len(texts)}; give more texts")
     check_trials(trials)
     if trials < 4:
-        raise UserError(f"trials must be >= 4, two for the search and two for the bound, got {trials}")
+        raise UserError(f"trials must be >= 4, two for the search and two for the bound, got {trials}", "EPS-Q052")
     arms = affordable(trials)
     of_texts = [whole(of, texts, arms, design.seed) for of in (ANY, EQUAL)]
     groups = [group for group in (*of_texts, exchanged(texts, arms, design.seed)) if len(group.x)]

@@ -100,7 +100,8 @@ def accept(
     except _DAMAGES as error:
         raise UserError(
             f"what was measured contradicts itself ({error}); bring the audit up to date (make audit, or dvc repro), "
-            "then accept it"
+            "then accept it",
+            "EPS-R001",
         ) from error
     for name, text in texts.items():
         tables.write_text(text, folder / FOLDER / name)
@@ -115,7 +116,7 @@ def read(folder: Path = Path(".")) -> Baseline:
     """
     place = folder / FOLDER
     if not (place / "about.json").is_file():
-        raise UserError(f"there is no baseline in {place} yet; accept the current audit as one ({ACCEPT})")
+        raise UserError(f"there is no baseline in {place} yet; accept the current audit as one ({ACCEPT})", "EPS-R002")
     try:
         about = json_text.load((place / "about.json").read_bytes())
         texts = {name: (place / name).read_text(encoding="utf-8") for name in ("estimates.csv", "hits.csv")}
@@ -123,7 +124,8 @@ def read(folder: Path = Path(".")) -> Baseline:
     except _DAMAGES as error:
         raise UserError(
             f"the baseline in {place} is damaged ({error}); restore it from git (git checkout -- {place}), or accept "
-            f"a new one ({ACCEPT})"
+            f"a new one ({ACCEPT})",
+            "EPS-R003",
         ) from error
     return Baseline(about, measured)
 
@@ -152,7 +154,8 @@ def _hash(text: str) -> str:
 def _unlike(rule: str, before: Any, now: Any) -> UserError:
     return UserError(
         f"the baseline was accepted with {rule} {_named(before)}, params.yaml says {_named(now)}; verdicts compare "
-        f"like with like: audit, then accept a new baseline ({ACCEPT})"
+        f"like with like: audit, then accept a new baseline ({ACCEPT})",
+        "EPS-R004",
     )
 
 

@@ -213,7 +213,8 @@ def _test(row: Row, before: Measured, now: Measured) -> _Test:
     if old.candidates != other.candidates:
         raise UserError(
             f"{row}: guesses among {old.candidates} and among {other.candidates} candidates cannot be compared; "
-            "accept a new baseline (epsilometer accept)"
+            "accept a new baseline (epsilometer accept)",
+            "EPS-R005",
         )
     if before.trial_set == now.trial_set and old.trials == other.trials:
         misses = int(np.count_nonzero(before.hits < 1))  # the trials in which the two can differ, if all are right now

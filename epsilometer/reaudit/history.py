@@ -53,16 +53,17 @@ def read(path: Path | str = FILE) -> pl.DataFrame:
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8")), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path} is not a CSV file ({error}); restore it from git") from error
+        raise UserError(f"{path} is not a CSV file ({error}); restore it from git", "EPS-R006") from error
     if not lines or lines[0] != list(HISTORY):
-        raise UserError(f"{path}, line 1: must be {','.join(HISTORY)}; restore the file from git")
+        raise UserError(f"{path}, line 1: must be {','.join(HISTORY)}; restore the file from git", "EPS-R007")
     for number, line in enumerate(lines[1:], start=2):
         try:
             rows.append([_value(text, *column) for text, column in zip(line, HISTORY.items(), strict=True)])
             datetime.strptime(line[0], _DATE)
         except ValueError as error:
             raise UserError(
-                f"{path}, line {number}: not a line of the history ({error}); fix it or restore the file from git"
+                f"{path}, line {number}: not a line of the history ({error}); fix it or restore the file from git",
+                "EPS-R008",
             ) from error
     return pl.DataFrame(rows, schema=dict(HISTORY), orient="row")
 

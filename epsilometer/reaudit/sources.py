@@ -66,7 +66,7 @@ def latest_revision(place: Record, endpoint: str | None = None) -> str:
     info = api.dataset_info if place["type"] == "dataset" else api.model_info
     revision = info(place["id"], timeout=SECONDS).sha
     if not revision:
-        raise UserError(f"the hub names no revision of {place['id']}")
+        raise UserError(f"the hub names no revision of {place['id']}", "EPS-R009")
     return revision
 
 
@@ -113,7 +113,9 @@ def read(folder: Path = Path(".")) -> dict[str, Record]:
         try:
             record = dict(json.loads(path.read_bytes()))
         except (ValueError, TypeError) as error:
-            raise UserError(f"{path} is not the record of a source; delete it, or restore it from git") from error
+            raise UserError(
+                f"{path} is not the record of a source; delete it, or restore it from git", "EPS-R010"
+            ) from error
         if record.keys() <= _KINDS:
             recorded[path.stem] = record
     return recorded

@@ -77,7 +77,8 @@ def agreement(
     if low == high and of is None and not re.search(" to |±", cell):
         if off is None:
             raise UserError(
-                f"{cell!r} has no interval; say OF n it is a share, ± r or FACTOR f how far it may be off, or EXACT"
+                f"{cell!r} has no interval; say OF n it is a share, ± r or FACTOR f how far it may be off, or EXACT",
+                "EPS-R011",
             )
         low, high = low - off, high + off
     verdict = _compared((low, high), rule, beside, reach)
@@ -130,7 +131,7 @@ def interval(cell: str, of: int | None = None) -> tuple[float, float]:
     """Return the ends of the interval in a cell; of: the number of texts of which it is a share."""
     numbers = [float(number.replace(",", "")) for number in re.findall(_NUMBER, cell)]
     if not numbers:
-        raise UserError(f"{cell!r} has no number to compare with; name another cell, or compare with IS")
+        raise UserError(f"{cell!r} has no number to compare with; name another cell, or compare with IS", "EPS-R012")
     if " to " in cell:
         return numbers[-2], numbers[-1]
     if "±" in cell:
@@ -146,7 +147,9 @@ def off_by(cell: str, factor: float) -> str:
     Raises UserError for a factor below 1.
     """
     if factor < 1:
-        raise UserError(f"FACTOR {factor:g} is below 1; say by how many times the cell may be too small or too large")
+        raise UserError(
+            f"FACTOR {factor:g} is below 1; say by how many times the cell may be too small or too large", "EPS-R013"
+        )
     low, high = interval(cell)
     return cell if low != high else f"{low / factor:.6g} to {low * factor:.6g}"
 
@@ -160,7 +163,9 @@ def multiplied(cell: str, times: float) -> str:
 def _of_share(share: float, of: int) -> tuple[float, float]:
     """Return the ends of Clopper and Pearson's interval of a share."""
     if not 0 <= share <= 1:
-        raise UserError(f"{share:g} is no share of {of} texts; leave OF out, or cite a share between 0 and 1")
+        raise UserError(
+            f"{share:g} is no share of {of} texts; leave OF out, or cite a share between 0 and 1", "EPS-R014"
+        )
     hits = share * of
     low = float(betaincinv(hits, of - hits + 1, _ALPHA / 2)) if share > 0 else 0.0
     high = float(betaincinv(hits + 1, of - hits, 1 - _ALPHA / 2)) if share < 1 else 1.0

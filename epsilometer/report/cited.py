@@ -58,7 +58,7 @@ def filled(text: str, page: Path) -> str:
     try:
         return tallied(text)
     except UserError as error:
-        raise UserError(f"{page}: {error}") from None
+        raise error.at(page) from None
 
 
 def _verdict(claim: str, page: Path) -> str:
@@ -133,4 +133,6 @@ def _table(text: str, heading: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _wrong(page: Path, reference: str, what: str) -> UserError:
-    return UserError(f"{page}: the figure {reference!r} cannot be filled: {what}; correct the reference, or the table")
+    return UserError(
+        f"{page}: the figure {reference!r} cannot be filled: {what}; correct the reference, or the table", "EPS-R015"
+    )

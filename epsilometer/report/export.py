@@ -55,7 +55,7 @@ def read_table(run: Path, name: str) -> pl.DataFrame:
         raise unknown("table", name, [ESTIMATED, *TABLES])
     if not (files := _files(run, name)):
         held = ", ".join([ESTIMATED, *(table for table in TABLES if _files(run, table))])
-        raise UserError(f"the audit in {run} has no table {name!r}; it has {held}")
+        raise UserError(f"the audit in {run} has no table {name!r}; it has {held}", "EPS-R016")
     return pl.concat([tables.read(file, {}) for file in files], how="diagonal")
 
 
@@ -87,7 +87,7 @@ def read_exact(run: Path) -> pl.DataFrame:
 def write(table: pl.DataFrame, path: Path, suffix: str | None = None, columns: Sequence[str] | None = None) -> None:
     """Write a table as `rendered` does, in the format of this suffix, or of the path's."""
     if (suffix or path.suffix) not in FORMATS:
-        raise UserError(f"a file to export to must end in {', '.join(FORMATS)}, got {path.name!r}")
+        raise UserError(f"a file to export to must end in {', '.join(FORMATS)}, got {path.name!r}", "EPS-R017")
     tables.write_text(rendered(table, suffix or path.suffix, columns), path)
 
 

@@ -83,7 +83,7 @@ def header() -> str:
     Raises UserError if there is no page.
     """
     if not PAGE.is_file():
-        raise UserError(f"{PAGE} does not exist; `epsilometer repro` makes it")
+        raise UserError(f"{PAGE} does not exist; `epsilometer repro` makes it", "EPS-R018")
     return PAGE.read_text(encoding="utf-8").partition("<!-- place: header -->")[2].partition(_END)[0]
 
 

@@ -22,7 +22,9 @@ _LONGEST = 300  # characters of a text on the page
 def check(path: Path) -> None:
     """Refuse a file of another format."""
     if path.suffix not in SUFFIXES:
-        raise UserError(f"--out writes {' or '.join(SUFFIXES)}, got {path.name}; name a file of one of these forms")
+        raise UserError(
+            f"--out writes {' or '.join(SUFFIXES)}, got {path.name}; name a file of one of these forms", "EPS-R019"
+        )
 
 
 def of_verdict(verdict: Verdict, texts: Sequence[str], epsilon: float | None) -> pl.DataFrame:

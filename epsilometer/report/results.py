@@ -78,5 +78,7 @@ class Results(Generic[P]):
     def _check_public(self, dataset: str) -> None:
         if dataset not in self.public:
             raise UserError(
-                f"texts of data set {dataset!r} must not be shown: it is not public; set public: true or leave them out"
+                f"texts of data set {dataset!r} must not be shown: it is not public; set public: true or "
+                "leave them out",
+                "EPS-R020",
             )

@@ -66,7 +66,8 @@ def claims(text: str) -> Iterator[Claim]:
             if verdict is None:
                 raise UserError(
                     f"under {section!r} the claim {cells[0]!r} has the verdict {cells[-1]!r}; "
-                    f"begin it with one of: {', '.join(_VERDICTS)}"
+                    f"begin it with one of: {', '.join(_VERDICTS)}",
+                    "EPS-R021",
                 )
             error = _error(whole) if verdict in (AGREES, DISAGREES, UNDECIDED) else 0.0
             yield Claim(section, "ours to show" in cells[0] or cells[1] == "not tested", verdict, error)

@@ -39,8 +39,10 @@ def track(audit: pl.DataFrame | str | Path) -> None:
     ]
     if not runs:
         if not any(name in sys.modules or importlib.util.find_spec(name) for name in _TRACKERS):
-            raise UserError("neither MLflow nor Weights & Biases is installed: pip install 'epsilometer[tracking]'")
-        raise UserError("no run is active; begin one: mlflow.start_run() or wandb.init()")
+            raise UserError(
+                "neither MLflow nor Weights & Biases is installed: pip install 'epsilometer[tracking]'", "EPS-R022"
+            )
+        raise UserError("no run is active; begin one: mlflow.start_run() or wandb.init()", "EPS-R023")
     table = audit if isinstance(audit, pl.DataFrame) else read(Path(audit))
     for log in runs:
         log(_metrics(table), table)

@@ -31,7 +31,8 @@ def check(path: Path) -> None:
             raise UserError(
                 f"{file} is missing or damaged: its bytes differ from the checksum in {NAME}; restore it (git checkout "
                 f"-- {file}; for a fetched or built model, delete the folder), or, if it was changed on purpose, run "
-                f"`python -m epsilometer.runtime.checksums {folder}`"
+                f"`python -m epsilometer.runtime.checksums {folder}`",
+                "EPS-C077",
             )
 
 
@@ -62,7 +63,9 @@ def _stated(folder: Path) -> dict[str, str]:
         lines = [line.split(maxsplit=1) for line in (folder / NAME).read_text(encoding="utf-8").splitlines()]
         return {name.removeprefix("*"): expected for expected, name in lines}
     except ValueError:
-        raise UserError(f"{folder / NAME} is damaged; restore it, or delete the folder if it was built here") from None
+        raise UserError(
+            f"{folder / NAME} is damaged; restore it, or delete the folder if it was built here", "EPS-C078"
+        ) from None
 
 
 def _sha256(path: Path) -> str:

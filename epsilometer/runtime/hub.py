@@ -178,13 +178,13 @@ def _listed(repository: Repository) -> tuple[str, dict[str, File]]:
     )
     revision = repository.revision
     if not info.sha or (revision and _COMMIT.fullmatch(revision) and info.sha != revision):
-        raise UserError(f"the hub returned the commit {info.sha} instead of {repository}; try again later")
+        raise UserError(f"the hub returned the commit {info.sha} instead of {repository}; try again later", "EPS-C079")
     files = {}
     for file in info.siblings or []:
         stated = file.lfs.sha256 if file.lfs else file.blob_id
         if file.size is None or not stated:
             raise UserError(
-                f"the hub states neither size nor hash of {file.rfilename} in {repository}; try again later"
+                f"the hub states neither size nor hash of {file.rfilename} in {repository}; try again later", "EPS-C080"
             )
         files[file.rfilename] = File(file.rfilename, file.size, stated)
     return info.sha, files
@@ -199,7 +199,8 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
     blob.parent.mkdir(parents=True, exist_ok=True)
     if not _COMMIT.fullmatch(file.hash[:40]) or not place.resolve().parent.is_relative_to(storage.resolve()):
         raise UserError(
-            f"the hub states an invalid name or hash for {file.name!r} in {repository}; do not use this source"
+            f"the hub states an invalid name or hash for {file.name!r} in {repository}; do not use this source",
+            "EPS-C081",
         )
     with WeakFileLock(blob.with_name(f"{file.hash}.lock")):
         if blob.exists() and not _holds(blob, file):
@@ -211,7 +212,8 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
                 partial.unlink()
                 raise UserError(
                     f"{file.name} of {repository} arrived with a size or hash that differs from its commit's and was "
-                    "deleted; run `epsilometer fetch` again, and if that fails in the same way, do not use this source"
+                    "deleted; run `epsilometer fetch` again, and if that fails in the same way, do not use this source",
+                    "EPS-C082",
                 )
             os.replace(partial, blob)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -261,7 +263,8 @@ def _check_space(repository: Repository, storage: Path, there: State) -> None:
     if missing > free:
         raise UserError(
             f"{repository} needs {amount(missing)} more at {storage.parent}, but {amount(free)} are free; free some "
-            "space, or set the environment variable HF_HOME to a folder on a larger disk"
+            "space, or set the environment variable HF_HOME to a folder on a larger disk",
+            "EPS-C083",
         )
 
 
@@ -278,16 +281,19 @@ def _explained(repository: Repository) -> Iterator[None]:
         page = f"{'datasets/' if repository.kind == 'dataset' else ''}{repository.name}"
         raise UserError(
             f"{repository} is gated; open https://huggingface.co/{page}, accept the terms, wait until access is "
-            "granted, then `hf auth login` (or set HF_TOKEN) and run `epsilometer fetch` again"
+            "granted, then `hf auth login` (or set HF_TOKEN) and run `epsilometer fetch` again",
+            "EPS-C084",
         ) from error
     except RevisionNotFoundError as error:
         raise UserError(
-            f"{repository}: the hub has no such revision; give a commit of https://huggingface.co/{repository.name}"
+            f"{repository}: the hub has no such revision; give a commit of https://huggingface.co/{repository.name}",
+            "EPS-C085",
         ) from error
     except RepositoryNotFoundError as error:
         raise UserError(
             f"{repository}: the hub has no such repository, or shows it only after a login; correct the name, or run "
-            "`hf auth login`"
+            "`hf auth login`",
+            "EPS-C086",
         ) from error
     except (OSError, ValueError, HTTPError) as error:  # no network, a broken connection, a malformed name
         kind, name = str(repository).rsplit(" ", 1)
@@ -295,5 +301,6 @@ def _explained(repository: Repository) -> Iterator[None]:
             f"{kind} {name!r} cannot be downloaded from the Hugging Face hub ({type(error).__name__}); run "
             "`epsilometer fetch` with a network and without HF_HUB_OFFLINE, which resumes the download "
             f"({repository.command} does too, without comparing hashes), or give a local folder or file, or an "
-            "embedded model"
+            "embedded model",
+            "EPS-C087",
         ) from error

@@ -128,7 +128,7 @@ def read_pin(path: str | Path) -> Pin | None:
     try:
         return Pin.model_validate(value[KEY])
     except ValidationError as error:
-        raise UserError(describe(error, f"{path}: {KEY}")) from None
+        raise UserError(describe(error, f"{path}: {KEY}"), "EPS-C088") from None
 
 
 def check_terms(pin: Pin, licence: str | None = None) -> None:
@@ -138,7 +138,8 @@ def check_terms(pin: Pin, licence: str | None = None) -> None:
         if re.search(rf"\b{word}", said) and not pin.accept_licence:
             raise UserError(
                 f"{pin} is under special terms ({terms}) that are not accepted; read them, and put "
-                '"accept_licence": true into its pin if you agree'
+                '"accept_licence": true into its pin if you agree',
+                "EPS-C089",
             )
 
 
@@ -210,7 +211,8 @@ def _check_space(pin: Pin, path: Path, needed: int) -> None:
     if needed > free:
         raise UserError(
             f"{pin} needs {amount(needed)} in {path.parents[2]}, and {amount(free)} are free; free some, or name a "
-            "larger disk by the environment variable XDG_CACHE_HOME"
+            "larger disk by the environment variable XDG_CACHE_HOME",
+            "EPS-C090",
         )
 
 
@@ -222,7 +224,7 @@ def _stored(pin: Pin, path: Path) -> Iterator[None]:
     except OSError as error:
         if (trouble := disk_trouble(error)) is None:
             raise
-        raise UserError(f"{pin} cannot be kept in {path.parents[2]}: {trouble}, then run again") from error
+        raise UserError(f"{pin} cannot be kept in {path.parents[2]}: {trouble}, then run again", "EPS-C091") from error
 
 
 def _download(pin: Pin, folder: Path) -> Path:
@@ -230,7 +232,8 @@ def _download(pin: Pin, folder: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise UserError(
             f"{pin} cannot be downloaded: this Python has no pip; install it (`python -m ensurepip`, or "
-            "`uv pip install pip`), and run again"
+            "`uv pip install pip`), and run again",
+            "EPS-C092",
         )
     say(f"{pin}: downloading its wheel" + (f", {amount(pin.size)}" if pin.size else ""))
     requirement = folder / "requirement.txt"
@@ -259,31 +262,36 @@ def _explained(pin: Pin, said: str) -> UserError:
     if other := _OTHER_HASH.search(said):
         return _other_hash(pin, other[1])
     if (full := disk_trouble(OSError(said))) is not None:
-        return UserError(f"{pin} cannot be downloaded: {full}, then run again")
+        return UserError(f"{pin} cannot be downloaded: {full}, then run again", "EPS-C093")
     if _NOT_REACHED.search(said):
         return UserError(
             f"{pin} cannot be downloaded, as pip does not reach its index; run `epsilometer fetch` where there is a "
             "network, after which none is needed, or name a folder that holds the wheel by PIP_FIND_LINKS, with "
-            "PIP_NO_INDEX=1"
+            "PIP_NO_INDEX=1",
+            "EPS-C094",
         )
     if versions := _VERSIONS.search(said):
         offered = [version for version in versions[1].split(", ") if version != "none"]
         if not offered:
             return UserError(
                 f"{pin} is unknown to the index that pip asks, or has no wheel for this Python; correct the name, or "
-                "name another index by PIP_INDEX_URL, or a folder of wheels by PIP_FIND_LINKS"
+                "name another index by PIP_INDEX_URL, or a folder of wheels by PIP_FIND_LINKS",
+                "EPS-C095",
             )
         latest = ", ".join(offered[: -_SOME - 1 : -1])
-        return UserError(f"{pin} has no such version with a wheel for this Python; give one of {latest}")
+        return UserError(f"{pin} has no such version with a wheel for this Python; give one of {latest}", "EPS-C096")
     lines = [line for line in said.splitlines() if line.startswith("ERROR:")]
     reason = printable(lines[-1].removeprefix("ERROR:").strip()) if lines else "pip gave no reason"
-    return UserError(f"{pin} cannot be downloaded ({reason}); `pip download {pin.name}=={pin.version}` says more")
+    return UserError(
+        f"{pin} cannot be downloaded ({reason}); `pip download {pin.name}=={pin.version}` says more", "EPS-C097"
+    )
 
 
 def _other_hash(pin: Pin, got: str) -> UserError:
     return UserError(
         f"{pin} has another hash than its pin states: expected SHA-256 {pin.sha256}, got {got}. It was not opened; "
-        "find out which is right before you change the pin"
+        "find out which is right before you change the pin",
+        "EPS-C098",
     )
 
 
@@ -304,7 +312,8 @@ def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
         if isinstance(error, OSError) and error.errno is not None:  # of the disk; bz2 raises OSError without a number
             raise
         raise UserError(
-            f"{pin}: its wheel is not a readable zip file ({type(error).__name__}); name another version in its pin"
+            f"{pin}: its wheel is not a readable zip file ({type(error).__name__}); name another version in its pin",
+            "EPS-C099",
         ) from error
     atomic.write_json(asdict(Content(member.file_size, digest.hexdigest(), licence)), _record(path))
 
@@ -317,15 +326,20 @@ def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:
         largest = sorted(files, key=lambda info: (-info.file_size, info.filename))
         shown = ", ".join(printable(info.filename) for info in largest[:_SOME])
         more = f" and {len(files) - _SOME} more" if len(files) > _SOME else ""
-        raise UserError(f"{pin} has no file {pin.file!r}; give one of its {len(files)} files: {shown}{more}")
+        raise UserError(
+            f"{pin} has no file {pin.file!r}; give one of its {len(files)} files: {shown}{more}", "EPS-C100"
+        )
     member, kind = named[0], stat.S_IFMT(named[0].external_attr >> 16)
     if len(named) > 1 or kind not in (0, stat.S_IFREG) or member.flag_bits & 1:
         what = "is there twice" if len(named) > 1 else "is encrypted" if member.flag_bits & 1 else "is a link or device"
-        raise UserError(f"{pin}: {pin.file!r} {what}, and only a plain file is read; name another file in its pin")
+        raise UserError(
+            f"{pin}: {pin.file!r} {what}, and only a plain file is read; name another file in its pin", "EPS-C101"
+        )
     if member.file_size > most:
         raise UserError(
             f"{pin}: {pin.file!r} unpacks to {amount(member.file_size)}, more than {amount(most)}; "
-            f"{limits.UNPACKED_BYTES.remedy}"
+            f"{limits.UNPACKED_BYTES.remedy}",
+            "EPS-C102",
         )
     return member
 

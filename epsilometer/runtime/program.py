@@ -55,12 +55,14 @@ def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
                 f"{name} writes more than {len(lines)} lines for {len(lines)} lines of input; write exactly one line "
                 "per input line, an empty one for an empty rewrite"
                 if out.lines > len(lines)
-                else f"{name} writes more than {largest} bytes; {limits.COMMAND_BYTES.remedy}"
+                else f"{name} writes more than {largest} bytes; {limits.COMMAND_BYTES.remedy}",
+                "EPS-C103",
             )
         if process.poll() is None:
             raise UserError(
                 f"{name} did not end within {seconds} s; let it end when its standard input ends, or, "
-                f"{limits.COMMAND_SECONDS.remedy}"
+                f"{limits.COMMAND_SECONDS.remedy}",
+                "EPS-C104",
             )
         if out.is_alive():
             note(f"{name} left a process running that keeps its output open; the process was ended")

@@ -144,7 +144,9 @@ def _in_processes(
                 lost = [number for number, future in waiting.items() if not _done(future)]
                 failures.update(lost)
                 if failures[due] > _LOCAL_RETRIES:
-                    raise UserError(f"{ended}, {failures[due]} times at the same slices; {pool.remedy}") from None
+                    raise UserError(
+                        f"{ended}, {failures[due]} times at the same slices; {pool.remedy}", "EPS-C105"
+                    ) from None
                 note(f"{ended}; slices in progress run again")
                 for number in lost:
                     del waiting[number]
@@ -259,7 +261,8 @@ def _on_ray(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: E
                     if failures[number] == _TRIES:
                         raise UserError(
                             f"slice {number} of {len(parts)} lost {_TRIES} workers in a row, most likely because it "
-                            "exceeds a worker's memory; set a smaller runtime.block, or fewer workers per node"
+                            "exceeds a worker's memory; set a smaller runtime.block, or fewer workers per node",
+                            "EPS-C106",
                         )
                     again.append(number)
                 else:
@@ -309,7 +312,8 @@ class _Crew:
         elif time.monotonic() - self._alive > _PATIENCE:
             raise UserError(
                 f"no worker started on the Ray cluster within {_PATIENCE:.0f} s: each needs {self._needs}, but nothing "
-                "is free; wait, add nodes, or set fewer runtime.gpus"
+                "is free; wait, add nodes, or set fewer runtime.gpus",
+                "EPS-C107",
             )
         for reference in ready:
             if reference in self._starting:
@@ -330,7 +334,8 @@ class _Crew:
         if problem:
             raise UserError(
                 f"a worker could not start on the Ray cluster: {problem}; give every node this project's folder at the "
-                "same path, and the same versions of Python and packages"
+                "same path, and the same versions of Python and packages",
+                "EPS-C108",
             )
         self._load[actor] = 0
 
@@ -338,7 +343,9 @@ class _Crew:
         try:
             result: NDArray[np.uint8] = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:  # not caught by `_Worker.work`: arguments that fail
-            raise UserError(f"a slice could not be handed to a worker ({type(error.cause).__name__})") from None
+            raise UserError(
+                f"a slice could not be handed to a worker ({type(error.cause).__name__})", "EPS-C109"
+            ) from None
         except self._ray.exceptions.RayError:
             if actor in self._load:  # the first of its slices that is reported lost
                 del self._load[actor]
@@ -420,7 +427,8 @@ def cluster(engine: Engine) -> Iterator[Any]:
     except ImportError:
         raise UserError(
             f"runtime.ray is {engine.ray!r}, but Ray is not installed; run pip install 'epsilometer[ray]', or set "
-            "runtime.ray: null"
+            "runtime.ray: null",
+            "EPS-C110",
         ) from None
     with ExitStack() as ending:
         if not ray.is_initialized():
@@ -450,17 +458,20 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 )
                 raise UserError(
                     f"Ray at {address or 'this machine'} cannot be used ({type(error).__name__}: "
-                    f"{' '.join(str(error).split())[:300]}); {remedy}"
+                    f"{' '.join(str(error).split())[:300]}); {remedy}",
+                    "EPS-C111",
                 ) from error
             if address is None and os.environ.get("RAY_AUTH_MODE") != "token":
                 raise UserError(
                     "this version of Ray starts clusters without a token; install a newer one: pip install "
-                    "'epsilometer[ray]'"
+                    "'epsilometer[ray]'",
+                    "EPS-C112",
                 )
             if address is None and any(node["NodeManagerAddress"] != "127.0.0.1" for node in ray.nodes()):
                 raise UserError(
                     "Ray was imported before epsilometer could restrict it to this machine; set "
-                    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 in the environment"
+                    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 in the environment",
+                    "EPS-C113",
                 )
         _check_room(ray.nodes(), engine.gpus)
         yield ray
@@ -515,7 +526,8 @@ def _reach(address: str) -> None:
     except (OSError, ValueError) as error:
         raise UserError(
             f"no Ray cluster answers at {address} ({error}); start it (ray start --head --port={port}), check "
-            "runtime.ray (auto or HOST:PORT), or set runtime.ray: null"
+            "runtime.ray (auto or HOST:PORT), or set runtime.ray: null",
+            "EPS-C114",
         ) from None
 
 
@@ -526,5 +538,6 @@ def _check_room(nodes: Sequence[dict[str, Any]], gpus: float) -> None:
         has = "; ".join(f"{room.get('CPU', 0):g} CPU, {room.get('GPU', 0):g} GPU" for room in rooms)
         raise UserError(
             f"a worker needs 1 CPU and {gpus:g} GPU (runtime.gpus), more than any node of the Ray cluster has ({has}); "
-            "start larger nodes, or set fewer runtime.gpus"
+            "start larger nodes, or set fewer runtime.gpus",
+            "EPS-C115",
         )

@@ -103,7 +103,7 @@ def withheld() -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and is_interrupt():
             raise
-        raise UserError(in_one_line(error)) from None
+        raise UserError(in_one_line(error), "EPS-C116") from None
     finally:
         if begun:
             report()
@@ -124,7 +124,7 @@ def fingerprint(value: str) -> str:
 def in_one_line(error: BaseException) -> str:
     """The line for an error: a user's own message, a remedy for a missing package or a disk, or its type and place."""
     if isinstance(error, UserError):
-        return f"{error}{text_named(error)}"
+        return f"{error}{text_named(error)}" + (f" [{error.code}]" if error.code else "")
     if isinstance(error, ModuleNotFoundError) and (advice := missing(error)) is not None:
         return str(advice)
     if (trouble := disk_trouble(error)) is not None:

@@ -36,7 +36,8 @@ def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
     if re.match(rb"\x80[\x02-\x05]", head):
         raise UserError(
             f"{path} is a pickle, as written by gensim's save(), which can run code and is not read; load it in gensim "
-            "and write its keyed vectors with save_word2vec_format(path, binary=True)"
+            "and write its keyed vectors with save_word2vec_format(path, binary=True)",
+            "EPS-D055",
         )
     first, _, rest = head.partition(b"\n")
     header = _header(first)
@@ -45,7 +46,8 @@ def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
     if b"\0" in head:
         raise UserError(
             f"{path} is binary, but neither an npz archive nor word2vec's binary format (first line: 'words "
-            "dimensions'); unpack it if it is compressed, or give npz, word2vec or GloVe in UTF-8"
+            "dimensions'); unpack it if it is compressed, or give npz, word2vec or GloVe in UTF-8",
+            "EPS-D056",
         )
     return _read_text(path)
 
@@ -68,7 +70,8 @@ def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
     if max(words.values(), default=0) >= len(matrix):
         raise UserError(
             f"{folder}: the vocabulary has more tokens than the {len(matrix)} rows of {name}; give the weights and the "
-            "tokeniser that they were trained with"
+            "tokeniser that they were trained with",
+            "EPS-D057",
         )
     return list(words), matrix[list(words.values())]
 
@@ -113,14 +116,18 @@ def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
                 numbers.extend(map(float, values))
             except UnicodeDecodeError as error:
                 raise UserError(
-                    f"{path}, line {number}: the word {word[:40]!r} is not UTF-8; convert the file to UTF-8"
+                    f"{path}, line {number}: the word {word[:40]!r} is not UTF-8; convert the file to UTF-8", "EPS-D058"
                 ) from error
             except ValueError as error:
-                raise UserError(f"{path}, line {number}: {error}; fix the line or fetch the file again") from error
+                raise UserError(
+                    f"{path}, line {number}: {error}; fix the line or fetch the file again", "EPS-D059"
+                ) from error
     if count is not None and count != len(words):
-        raise UserError(f"{path}: the first line states {count} words, the file contains {len(words)}; fetch it again")
+        raise UserError(
+            f"{path}: the first line states {count} words, the file contains {len(words)}; fetch it again", "EPS-D060"
+        )
     if not words:
-        raise UserError(f"{path} contains no word vectors; give npz, word2vec or GloVe")
+        raise UserError(f"{path} contains no word vectors; give npz, word2vec or GloVe", "EPS-D061")
     return words, np.frombuffer(numbers, np.float32).reshape(len(words), dimensions)
 
 
@@ -152,7 +159,8 @@ def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], ND
             if (space < 0 and len(buffer) - at < _LONGEST) or end > len(buffer):
                 raise UserError(
                     f"{announced}, but the file ends within word {number}: it is truncated, or these numbers are "
-                    "wrong; fetch it again"
+                    "wrong; fetch it again",
+                    "EPS-D062",
                 )
             word = buffer[at:space].lstrip(b"\n")  # some writers end a vector with a line feed
             try:
@@ -162,12 +170,13 @@ def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], ND
             except ValueError as error:
                 raise UserError(
                     f"{announced}, but word {number} is not UTF-8 followed by a space ({word[:20]!r}: {error}): the "
-                    "numbers are wrong, or the file is damaged; fetch it again, or write it in UTF-8"
+                    "numbers are wrong, or the file is damaged; fetch it again, or write it in UTF-8",
+                    "EPS-D063",
                 ) from error
             matrix[number - 1] = np.frombuffer(buffer, "<f4", dimensions, start)
             at = end
         if (buffer[at:] + file.read(_LONGEST)).strip(b"\n"):
-            raise UserError(f"{announced}, but the file continues after word {count}; fetch it again")
+            raise UserError(f"{announced}, but the file continues after word {count}; fetch it again", "EPS-D064")
     return words, matrix
 
 
@@ -186,7 +195,8 @@ def _tokens(folder: Path) -> tuple[list[tuple[str, int]], str]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{folder} has no vocab.txt and no tokenizer.json with a vocabulary ({error!r}); give a checkpoint's "
-            "folder, with the files written by save_pretrained() of its tokeniser"
+            "folder, with the files written by save_pretrained() of its tokeniser",
+            "EPS-D065",
         ) from error
     if isinstance(vocabulary, dict) and "merges" not in model:  # WordPiece, whose tokens may contain the marks
         return tokens, ""
@@ -216,11 +226,13 @@ def _embeddings(folder: Path) -> tuple[str, NDArray[Any]]:
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"{path} cannot be read ({error!r}); give a checkpoint's folder written by save_pretrained(), with weights "
-            "in safetensors, whole or in shards"
+            "in safetensors, whole or in shards",
+            "EPS-D066",
         ) from error
     raise UserError(
         f"{path} has no input embeddings: no tensor's name ends in one of {', '.join(_EMBEDDINGS)}; "
-        "give the checkpoint of another model"
+        "give the checkpoint of another model",
+        "EPS-D067",
     )
 
 

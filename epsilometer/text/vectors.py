@@ -93,25 +93,31 @@ class WordVectors:
             self.vectors = np.ascontiguousarray(vectors, np.float32)
         except (ValueError, TypeError) as error:
             raise UserError(
-                f"{name}: vectors must be numbers, equally many for each word ({error}); correct them"
+                f"{name}: vectors must be numbers, equally many for each word ({error}); correct them", "EPS-D068"
             ) from error
         if self.vectors.ndim != 2 or self.vectors.shape[0] != len(self.words) or self.vectors.shape[1] == 0:
             raise UserError(
                 f"{name}: vectors must have one row per word, got shape {self.vectors.shape} for {len(self.words)} "
-                "words; give an array [words, dimensions]"
+                "words; give an array [words, dimensions]",
+                "EPS-D069",
             )
         if len(self.words) < 2:
-            raise UserError(f"{name}: a vocabulary needs at least 2 words, got {len(self.words)}; give more words")
+            raise UserError(
+                f"{name}: a vocabulary needs at least 2 words, got {len(self.words)}; give more words", "EPS-D070"
+            )
         word, times = Counter(self.words).most_common(1)[0]
         if times > 1:
-            raise UserError(f"{name}: the word {word!r} occurs {times} times; keep one vector for each word")
+            raise UserError(
+                f"{name}: the word {word!r} occurs {times} times; keep one vector for each word", "EPS-D071"
+            )
         # A row's extremes are finite if the whole row is, and take no memory of the matrix's size.
         finite = np.isfinite(self.vectors.min(axis=1)) & np.isfinite(self.vectors.max(axis=1))
         broken = np.flatnonzero(~finite)
         if len(broken):
             raise UserError(
                 f"{name}: the vector of {self.words[broken[0]]!r} (entry {broken[0] + 1}) contains a value that is not "
-                f"finite; correct or remove such entries ({len(broken)} in all)"
+                f"finite; correct or remove such entries ({len(broken)} in all)",
+                "EPS-D072",
             )
 
     def __len__(self) -> int:
@@ -124,7 +130,7 @@ class WordVectors:
         if path.is_dir():
             return cls.from_transformer(path)
         if not path.is_file():
-            raise UserError(f"file {str(path)!r} not found; give the path of a file of word vectors")
+            raise UserError(f"file {str(path)!r} not found; give the path of a file of word vectors", "EPS-D073")
         with path.open("rb") as file:
             start = file.read(4)
         if start != b"PK\x03\x04":  # the start of a zip archive, and so of an npz archive
@@ -132,7 +138,8 @@ class WordVectors:
         words, vectors = read_arrays(path, "words", "vectors")
         if words.dtype.kind != "U" or words.ndim != 1:
             raise UserError(
-                f"{path}: 'words' must be an array of strings [V], got {words.dtype} {words.shape}; write it again"
+                f"{path}: 'words' must be an array of strings [V], got {words.dtype} {words.shape}; write it again",
+                "EPS-D074",
             )
         return cls(words.tolist(), vectors, str(path))
 
@@ -144,7 +151,8 @@ class WordVectors:
         except AttributeError as error:
             raise UserError(
                 f"a {type(keyed_vectors).__name__} has no index_to_key and vectors; give gensim's KeyedVectors, the "
-                "attribute `wv` of a model"
+                "attribute `wv` of a model",
+                "EPS-D075",
             ) from error
         return cls(words, vectors, "gensim's vectors")
 
@@ -177,7 +185,9 @@ class WordVectors:
         norms = np.linalg.norm(self.vectors.astype(np.float64), axis=1, keepdims=True)
         if not norms.all():
             word = self.words[int(np.argmin(norms))]
-            raise UserError(f"the vector of {word!r} is zero and has no direction; leave it out before normalising")
+            raise UserError(
+                f"the vector of {word!r} is zero and has no direction; leave it out before normalising", "EPS-D076"
+            )
         return WordVectors(self.words, self.vectors / norms)
 
     @cached_property
@@ -351,8 +361,10 @@ def read_arrays(path: Path, *names: str) -> list[NDArray]:
                 raise limits.too_large(path)
             return [archive[name] for name in names]
     except KeyError as error:
-        raise UserError(f"{path} must contain the arrays {', '.join(names)}: {error.args[0]}; make it again") from error
+        raise UserError(
+            f"{path} must contain the arrays {', '.join(names)}: {error.args[0]}; make it again", "EPS-D077"
+        ) from error
     except UserError:
         raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} cannot be read as npz ({error}); make it again") from error
+        raise UserError(f"{path} cannot be read as npz ({error}); make it again", "EPS-D078") from error

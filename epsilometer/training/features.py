@@ -63,7 +63,9 @@ class Frozen(Tokens):
             return np.empty((0, self.width), np.float32)
         states = self._network(self.ids(texts))
         if not np.isfinite(states).all():
-            raise UserError(f"the model in {self.folder} returns states that are not finite; use precision: float32")
+            raise UserError(
+                f"the model in {self.folder} returns states that are not finite; use precision: float32", "EPS-T001"
+            )
         return states
 
 
@@ -114,7 +116,7 @@ def read(folder: Path, split: str) -> NDArray[Any]:
     path = folder / f"{split}.npy"
     if not path.is_file():
         raise UserError(
-            f"{path} does not exist; run the stage `features`, which writes it for each split of a data set"
+            f"{path} does not exist; run the stage `features`, which writes it for each split of a data set", "EPS-T002"
         )
     states: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return states
@@ -223,7 +225,8 @@ def _load(folder: Path, kind: str, precision: str, device: str) -> Any:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise UserError(
-            f"the BERT in {folder} has relative positions, which are not supported; give one with absolute positions"
+            f"the BERT in {folder} has relative positions, which are not supported; give one with absolute positions",
+            "EPS-T003",
         )
     with quiet_loading(folder):
         from transformers import AutoModel
@@ -239,7 +242,9 @@ def _load(folder: Path, kind: str, precision: str, device: str) -> Any:
                 **settings,
             )
         except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise UserError(f"{folder} does not load as a {kind}: {str(error)[:300]}") from error
+            raise UserError(f"{folder} does not load as a {kind}: {str(error)[:300]}", "EPS-T004") from error
     if report["missing_keys"]:
-        raise UserError(f"the {kind} in {folder} lacks {min(report['missing_keys'])}; give a whole checkpoint")
+        raise UserError(
+            f"the {kind} in {folder} lacks {min(report['missing_keys'])}; give a whole checkpoint", "EPS-T005"
+        )
     return network.eval().to(device)

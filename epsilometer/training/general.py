@@ -248,7 +248,9 @@ def network(model: str | Path, classes: int, noise: Noise) -> Module:
     import torch
 
     if classes < 2:
-        raise UserError(f"a classifier needs at least 2 classes, got {classes}; give labels of two classes or more")
+        raise UserError(
+            f"a classifier needs at least 2 classes, got {classes}; give labels of two classes or more", "EPS-T006"
+        )
     folder = locate(model)
     kind_of(folder)
     with quiet_loading(folder), torch.random.fork_rng():
@@ -288,9 +290,9 @@ def trainable(network: Any, length: int, names: Sequence[str] | None = None, mic
                 raise unknown("parameter", name, every)
         chosen = [parameter for parameter in every if parameter.startswith(tuple(names))]
     if not chosen:
-        raise UserError("no parameter is trainable; name parameters, or let some require a gradient")
+        raise UserError("no parameter is trainable; name parameters, or let some require a gradient", "EPS-T007")
     if micro is not None and micro < 1:
-        raise UserError(f"micro must be at least 1 example, got {micro}")
+        raise UserError(f"micro must be at least 1 example, got {micro}", "EPS-T008")
     shapes = {name: tuple(every[name].shape) for name in chosen}
     vector = np.empty(sum(map(math.prod, shapes.values())), np.float32)
     config = network.config

@@ -104,7 +104,8 @@ class Canaries:
         if not 2 <= self.count < self.size:
             raise UserError(
                 f"canaries need one dimension each, and the other texts one more, got {self.count} canaries in "
-                f"{self.size} dimensions; plant fewer canaries"
+                f"{self.size} dimensions; plant fewer canaries",
+                "EPS-T009",
             )
 
 
@@ -116,7 +117,8 @@ def run(canaries: Canaries, noise: TrainingNoise, schedule: Schedule, seed: int 
     if canaries.count > schedule.texts:
         raise UserError(
             f"canaries must be at most the {schedule.texts} texts of the training, got {canaries.count}; plant fewer "
-            "canaries"
+            "canaries",
+            "EPS-T010",
         )
     coins = Noise.named(1, seed, "gradient canaries", "coins").generator(0).random(canaries.count) < 0.5
     signs = np.where(coins, 1.0, -1.0 if canaries.replaced else 0.0)

@@ -249,7 +249,9 @@ class LastLayers:
         or classifier for another number of classes is not used. Raises UserError for fewer than two classes.
         """
         if classes < 2:
-            raise UserError(f"a head needs at least 2 classes, got {classes}; give labels of two classes or more")
+            raise UserError(
+                f"a head needs at least 2 classes, got {classes}; give labels of two classes or more", "EPS-T011"
+            )
         head = _empty(self.kind, self.width, classes, self.settings)
         generator = noise.generator(0)
         for name, tensor in head.parameters.items():
@@ -287,11 +289,15 @@ def last_layers(model: str | Path) -> LastLayers:
                 if name in wanted:
                     tensors[name] = file.get_tensor(stored).float().numpy()
                     if tensors[name].shape[-1] not in (width, tensors[name].size):
-                        raise UserError(f"{path}: {stored} does not fit a width of {width}; give a whole checkpoint")
+                        raise UserError(
+                            f"{path}: {stored} does not fit a width of {width}; give a whole checkpoint", "EPS-T012"
+                        )
     if kind == GPT2:
         missing = [name for name in wanted if "ln_f" in name and name not in tensors]
         if missing:
-            raise UserError(f"model {str(model)!r} has no {missing[0]}, the last norm, which is trained; give a GPT-2")
+            raise UserError(
+                f"model {str(model)!r} has no {missing[0]}, the last norm, which is trained; give a GPT-2", "EPS-T013"
+            )
         settings = {"epsilon": float(config.get("layer_norm_epsilon", 1e-5))}
     else:
         stated = config.get("classifier_dropout")
@@ -307,7 +313,8 @@ def kind_of(folder: Path) -> str:
     if kind not in KINDS:
         raise UserError(
             f"the model in {folder} is {kind or 'of no stated type'}, but heads are implemented for "
-            f"{' and '.join(KINDS)}; give a BERT or a GPT-2"
+            f"{' and '.join(KINDS)}; give a BERT or a GPT-2",
+            "EPS-T014",
         )
     return str(kind)
 
@@ -316,7 +323,7 @@ def load(path: Path) -> Head:
     """Return the head that `Head.save` wrote. Raises UserError for a file without a head."""
     about, tensors = _read(path)
     if "classes" not in about:
-        raise UserError(f"{path} does not contain a trained head; give a file written by a training")
+        raise UserError(f"{path} does not contain a trained head; give a file written by a training", "EPS-T015")
     settings = {str(name): float(about[name]) for name in ("dropout", "epsilon") if name in about}
     leading = tensors["classifier.weight" if about["kind"] == BERT else "score.weight"].shape[:-2]
     head = _empty(about["kind"], about["width"], about["classes"], settings, leading=leading)
@@ -329,7 +336,9 @@ def load_last_layers(path: Path) -> LastLayers:
     """Return the layers that `LastLayers.save` wrote. Raises UserError for a file without layers."""
     about, tensors = _read(path)
     if "deviation" not in about:
-        raise UserError(f"{path} does not contain layers of a checkpoint; give a file written by the stage `features`")
+        raise UserError(
+            f"{path} does not contain layers of a checkpoint; give a file written by the stage `features`", "EPS-T016"
+        )
     return LastLayers(**about, tensors=tensors)
 
 
@@ -384,4 +393,4 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
             about = json.loads((file.metadata() or {}).get(_ABOUT, "{}"))
             return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
-        raise UserError(f"{path} cannot be read ({type(error).__name__}); train the head again") from error
+        raise UserError(f"{path} cannot be read ({type(error).__name__}); train the head again", "EPS-T017") from error

@@ -147,7 +147,8 @@ def _read(
     if model.objective != "classification":
         raise UserError(
             "inner products are implemented for classifiers, whose tensors belong to one layer each, got "
-            f"{model.objective}; set objective: classification"
+            f"{model.objective}; set objective: classification",
+            "EPS-T018",
         )
     with _recorded(model) as calls:
         losses = _losses(model, texts, labels)
@@ -289,7 +290,8 @@ def _of_weight(call: _Call, back: Tensor, target: Tensor) -> tuple[Tensor, Tenso
     elif not isinstance(call.layer, nn.Linear):
         raise UserError(
             f"the layer {call.name} is a {type(call.layer).__name__}, which is not supported; give a BERT or a GPT-2 "
-            "of transformers"
+            "of transformers",
+            "EPS-T019",
         )
     into = _by_tokens(call.into)
     live = back.detach().any(2).any(0)  # after GPT-2's last attention only the last token has a gradient

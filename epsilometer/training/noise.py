@@ -125,7 +125,7 @@ class ScaledNoise:
     def __post_init__(self) -> None:
         for name, value in (("sigma", self.sigma), ("gamma", self.gamma)):
             if not (value >= 0 and math.isfinite(value)):
-                raise UserError(f"{name} must be a finite number >= 0, got {value}")
+                raise UserError(f"{name} must be a finite number >= 0, got {value}", "EPS-T020")
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
@@ -188,4 +188,4 @@ def _noised(
 
 def _check_positive(name: str, value: float, remedy: str) -> None:
     if not (value > 0 and math.isfinite(value)):
-        raise UserError(f"{name} must be a finite number > 0, got {value}; {remedy}")
+        raise UserError(f"{name} must be a finite number > 0, got {value}; {remedy}", "EPS-T021")

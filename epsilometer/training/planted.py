@@ -48,7 +48,8 @@ def mislabelled(texts: States, classes: int, count: int, generator: np.random.Ge
     """
     if count > len(texts.labels):
         raise UserError(
-            f"{count} canaries exceed the {len(texts.labels)} training texts to mislabel; plant fewer canaries"
+            f"{count} canaries exceed the {len(texts.labels)} training texts to mislabel; plant fewer canaries",
+            "EPS-T022",
         )
     rows = generator.choice(len(texts.labels), count, replace=False)
     rest = np.setdiff1d(np.arange(len(texts.labels)), rows)

@@ -154,12 +154,13 @@ class _Run:
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise UserError(
-                f"{path} cannot be read as a checkpoint of a training ({type(error).__name__}); delete it"
+                f"{path} cannot be read as a checkpoint of a training ({type(error).__name__}); delete it", "EPS-T023"
             ) from error
         if of != name:
             raise UserError(
                 f"{path} is the checkpoint of a training with other settings, texts, labels or initial head; delete "
-                "it, or restore those"
+                "it, or restore those",
+                "EPS-T024",
             )
         self.head.vector[...] = tensors.pop("vector")
         for key, array in self._counts().items():
@@ -190,23 +191,27 @@ def _check(
     if not len(states) == len(labels) == schedule.texts:
         raise UserError(
             f"the schedule is for {schedule.texts} texts, got {len(states)} states and {len(labels)} labels, so the "
-            "accountant would describe a different training; give a schedule for these texts"
+            "accountant would describe a different training; give a schedule for these texts",
+            "EPS-T025",
         )
     if states.shape[1:] != (head.width,):
         raise UserError(
-            f"the head takes states of {head.width} numbers, got {states.shape[1:]}; use features of its model"
+            f"the head takes states of {head.width} numbers, got {states.shape[1:]}; use features of its model",
+            "EPS-T026",
         )
     seen = np.unique(labels)
     if len(seen) < 2:
-        raise UserError("all training texts have the same class; give texts of at least 2 classes")
+        raise UserError("all training texts have the same class; give texts of at least 2 classes", "EPS-T027")
     if seen[0] < 0 or seen[-1] >= head.classes:
         raise UserError(
-            f"the head has the classes 0 to {head.classes - 1}, got {seen[0]} to {seen[-1]}; give labels in that range"
+            f"the head has the classes 0 to {head.classes - 1}, got {seen[0]} to {seen[-1]}; give labels in that range",
+            "EPS-T028",
         )
     if not settings.rate > 0:
-        raise UserError(f"rate must be > 0, got {settings.rate}; 0.001 is common for heads")
+        raise UserError(f"rate must be > 0, got {settings.rate}; 0.001 is common for heads", "EPS-T029")
     if checkpoint is not None and settings.seed is None:
         raise UserError(
             "a training with noise from the operating system cannot be resumed to the same bytes; leave out the "
-            "checkpoint, or set a seed (anyone who knows it can compute the noise)"
+            "checkpoint, or set a seed (anyone who knows it can compute the noise)",
+            "EPS-T030",
         )

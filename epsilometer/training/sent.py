@@ -39,9 +39,9 @@ class OnMean:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.scale) and self.scale >= 0):
-            raise UserError(f"the scale of noise must be a finite number >= 0, got {self.scale}")
+            raise UserError(f"the scale of noise must be a finite number >= 0, got {self.scale}", "EPS-T031")
         if self.law not in ("gaussian", "laplace"):
-            raise UserError(f"law must be gaussian or laplace, got {self.law!r}")
+            raise UserError(f"law must be gaussian or laplace, got {self.law!r}", "EPS-T032")
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
@@ -93,11 +93,11 @@ def send(
     for missing labels.
     """
     if not sequences:
-        raise UserError("a batch must hold at least one text, got none")
+        raise UserError("a batch must hold at least one text, got none", "EPS-T033")
     if len(targets) != len(sequences):
-        raise UserError(f"every text needs a label, got {len(targets)} labels for {len(sequences)} texts")
+        raise UserError(f"every text needs a label, got {len(targets)} labels for {len(sequences)} texts", "EPS-T034")
     if model.objective == "classification" and not all(isinstance(target, int) for target in targets):
-        raise UserError("some texts have no label, which their gradient needs; label all texts")
+        raise UserError("some texts have no label, which their gradient needs; label all texts", "EPS-T035")
     gradients = DenseGradients(model.gradients(sequences, targets), model.parts)
     update = noise.update(gradients, len(sequences), generator)
     labels = tuple(int(target) for target in targets if isinstance(target, int))

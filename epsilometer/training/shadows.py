@@ -114,10 +114,12 @@ def _check(head: Head, labels: NDArray[np.integer], chosen: NDArray[np.integer],
     if chosen.shape[1] != settings[0].schedule.texts:
         raise UserError(
             f"the schedule is for {settings[0].schedule.texts} texts, but references have {chosen.shape[1]}; give "
-            "references as many texts as the target"
+            "references as many texts as the target",
+            "EPS-T036",
         )
     for model, rows in enumerate(chosen):
         if len(np.unique(labels[rows])) < 2:
             raise UserError(
-                f"the training texts of reference {model} have a single class; give more texts, or another label"
+                f"the training texts of reference {model} have a single class; give more texts, or another label",
+                "EPS-T037",
             )

@@ -84,7 +84,8 @@ class SharedModel:
         if not self.names or (tensors == "head" and objective != "classification"):
             raise UserError(
                 f"tensors is {tensors!r}, but a model for {objective} in {self.folder} has no such tensors; set "
-                "tensors: all"
+                "tensors: all",
+                "EPS-T038",
             )
         self.shapes = tuple(tuple(parameter.shape) for parameter in self.parameters)
         self.parts = tuple(parameter.numel() for parameter in self.parameters)
@@ -123,7 +124,7 @@ class SharedModel:
         for number, text in enumerate(texts):
             row = self.tokenizer(text, truncation=True, max_length=self.longest, verbose=False)["input_ids"]
             if not self.plain(row):
-                raise UserError(f"text {number} has no token, so it has no gradient; leave it out")
+                raise UserError(f"text {number} has no token, so it has no gradient; leave it out", "EPS-T039")
             ids.append(list(row))
         return ids
 
@@ -196,7 +197,8 @@ def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tupl
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             if config.model_type not in _HEADS:
                 raise UserError(
-                    f"the model in {folder} has the unsupported type {config.model_type}; give a BERT or a GPT-2"
+                    f"the model in {folder} has the unsupported type {config.model_type}; give a BERT or a GPT-2",
+                    "EPS-T040",
                 )
             network = getattr(transformers, _CLASSES[objective]).from_pretrained(
                 folder,
@@ -212,7 +214,8 @@ def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tupl
                 raise
             raise UserError(
                 f"the model in {folder} cannot be loaded for {objective} ({type(error).__name__}: {error}); give a "
-                "folder of a BERT or a GPT-2 with its tokeniser"
+                "folder of a BERT or a GPT-2 with its tokeniser",
+                "EPS-T041",
             ) from error
     if network.config.pad_token_id is None:  # GPT-2 has none, and its classifier requires it
         network.config.pad_token_id = network.config.eos_token_id

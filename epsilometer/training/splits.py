@@ -78,7 +78,8 @@ def disjoint(
             raise UserError(
                 f"{place}: {count} disjoint references of {training} texts, and as many texts to test, need "
                 f"{(count + 1) * size} texts of class {c} outside the training set, got {len(rows)}; train on fewer "
-                "texts, set fewer references (count), or set split: overlapping"
+                "texts, set fewer references (count), or set split: overlapping",
+                "EPS-T042",
             )
         for number, part in enumerate(parts):
             part.append(rows[number * size : (number + 1) * size])
@@ -98,7 +99,8 @@ def _alike(
     if taken.sum() < LEAST:
         raise UserError(
             f"{place}: membership attacks need at least {LEAST} training texts and as many others of the same classes, "
-            f"got {training} and {len(labels) - training}, with {taken.sum()} matching; hold out more texts (resplit)"
+            f"got {training} and {len(labels) - training}, with {taken.sum()} matching; hold out more texts (resplit)",
+            "EPS-T043",
         )
     members, others = [], []
     for c, many in zip(classes, taken.tolist(), strict=True):

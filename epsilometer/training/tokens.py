@@ -38,7 +38,8 @@ class Tokens:
         longest, special = window(self.folder), self.tokenizer.num_special_tokens_to_add(is_pair=False)
         if not special < length <= longest:
             raise UserError(
-                f"length must be {special + 1} to {longest} tokens for the model in {self.folder}, got {length}"
+                f"length must be {special + 1} to {longest} tokens for the model in {self.folder}, got {length}",
+                "EPS-T044",
             )
         self.tokenizer.enable_truncation(length)
 
@@ -68,7 +69,9 @@ class Tokens:
         encodings: list[Any] = self.tokenizer.encode_batch(list(texts))
         for row, encoding in enumerate(encodings, first):
             if len(encoding.ids) == sum(encoding.special_tokens_mask):
-                raise UserError(f"text {row}{place} has no tokens; leave out texts that are empty or only white space")
+                raise UserError(
+                    f"text {row}{place} has no tokens; leave out texts that are empty or only white space", "EPS-T045"
+                )
         return encodings
 
 
@@ -87,7 +90,9 @@ def padding(folder: Path) -> int:
         stated = stated[0] if isinstance(stated, list) else stated
         if stated is not None:
             return int(stated)
-    raise UserError(f"the model in {folder} has neither a padding nor an end token; name one in its config.json")
+    raise UserError(
+        f"the model in {folder} has neither a padding nor an end token; name one in its config.json", "EPS-T046"
+    )
 
 
 def last_place(ids: Sequence[int], pad: int) -> int:
@@ -113,7 +118,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
 
     path = folder / "tokenizer.json"
     if not path.is_file():
-        raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
+        raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser", "EPS-T047")
     with loading(folder):
         tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()

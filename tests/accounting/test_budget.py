@@ -8,9 +8,9 @@ from epsilometer.accounting.budget import directional_for, gaussian_for
 from epsilometer.accounting.releases import Gaussian, VonMisesFisher
 from epsilometer.accounting.schedule import Poisson, Shuffled
 from epsilometer.accounting.statement import account
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Neighbours
 from epsilometer.mechanisms.latents.shared.noise import gaussian_scale
+from tests.support.refusals import refused
 
 
 def test_without_sampling_it_is_the_analytic_gaussian() -> None:
@@ -42,5 +42,5 @@ def test_directional_draws_meet_their_target() -> None:
 
 @pytest.mark.parametrize("target", [0.0, -1.0, float("inf"), float("nan")])
 def test_targets_that_are_none_are_refused(target: float) -> None:
-    with pytest.raises(UserError, match="the target epsilon must be a finite number > 0"):
+    with refused("EPS-L001", "0"):
         gaussian_for(target, Poisson(100, 10, 1))

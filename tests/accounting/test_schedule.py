@@ -9,6 +9,7 @@ import pytest
 from epsilometer.accounting.releases import Gaussian, VonMisesFisher
 from epsilometer.accounting.schedule import Poisson, Shuffled
 from epsilometer.core.errors import UserError
+from tests.support.refusals import refused
 
 
 def test_steps_and_rate_of_a_published_setting() -> None:
@@ -42,7 +43,7 @@ def test_impossible_schedules_are_refused(arguments: tuple) -> None:
 
 def test_noise_that_is_none_is_refused() -> None:
     for sigma in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(UserError, match="sigma must be a finite number > 0"):
+        with refused("EPS-L002", "0"):
             Gaussian(sigma)
     for kappa, dimensions in ((0.0, (10,)), (1.0, (10, 1)), (1.0, ())):
         with pytest.raises(UserError):

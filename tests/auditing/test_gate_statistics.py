@@ -28,7 +28,7 @@ from epsilometer.auditing.gate_statistics import (
     limit_of_increase,
     most_missed,
 )
-from epsilometer.core.errors import UserError
+from tests.support.refusals import refused
 from tests.support.sparing import first
 
 FALSE_ALARM = 1e-9
@@ -245,14 +245,14 @@ def test_an_attack_without_a_limit_is_open_and_no_other_is_beyond_for_it(loss: f
 
 @pytest.mark.parametrize("loss", [math.inf, 800.0])
 def test_a_limit_that_nothing_exceeds_is_refused(loss: float) -> None:
-    with pytest.raises(UserError, match="no success rate exceeds"):
+    with refused("EPS-A116"):
         decide(coins([1.0], 0), limits(loss), 100, 2)
 
 
 def test_bad_errors_and_budgets() -> None:
-    with pytest.raises(UserError, match="alpha"):
+    with refused("EPS-A114"):
         Errors(alpha=0)
-    with pytest.raises(UserError, match="budget"):
+    with refused("EPS-A115"):
         decide(coins([1.0], 0), limits(1.0), 0, 2)
 
 

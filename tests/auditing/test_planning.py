@@ -12,7 +12,7 @@ from epsilometer.auditing.claims.verdicts import p_value
 from epsilometer.auditing.estimation.successes import estimate, success_bound
 from epsilometer.auditing.planning import trials_for_width, trials_to_refute
 from epsilometer.cli import main
-from epsilometer.core.errors import UserError
+from tests.support.refusals import refused
 
 
 def power_of_test(trials: int, claim: float, leak: float, k: int, level: float) -> float:
@@ -43,13 +43,13 @@ def test_the_trials_that_an_interval_needs(loss: float, width: float, k: int) ->
 
 
 def test_what_needs_too_much_or_makes_no_sense_is_refused() -> None:
-    with pytest.raises(UserError, match="leak must be above the claim"):
+    with refused("EPS-A141"):
         trials_to_refute(2, 2, 0.9, 2, 0.01)
-    with pytest.raises(UserError, match=r"power must be in \(0, 1\), got 1"):
+    with refused("EPS-A143", "0", "1"):
         trials_to_refute(2, 3, 1, 2, 0.01)
-    with pytest.raises(UserError, match="width above 0, got 1 and 0"):
+    with refused("EPS-A142", "0", "1", "0"):
         trials_for_width(1, 0, 0.9, 2, 0.01)
-    with pytest.raises(UserError, match="trials are needed; ask for less"):
+    with refused("EPS-A144"):
         trials_to_refute(60, math.inf, 0.9, 2, 0.01)
 
 

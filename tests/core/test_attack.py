@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from epsilometer.core.attack import Context, choose, guess_and_score, margins
-from epsilometer.core.errors import UserError
 from epsilometer.core.likelihood import posteriors
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
+from tests.support.refusals import refused
 
 RNG = np.random.default_rng(0)
 TABLES = {
@@ -52,7 +52,7 @@ def test_a_posterior_is_the_share_of_the_likelihood(table: NDArray[np.float64]) 
 
 
 def test_a_score_that_is_no_number_is_refused() -> None:
-    with pytest.raises(UserError, match="NaN"):
+    with refused("EPS-C006"):
         choose(np.array([[1.0, 0.0], [np.nan, 1.0]]), Noise.named(2, "ties"))
 
 
@@ -83,9 +83,7 @@ class Says:
 )
 def test_guesses_that_are_no_slots_are_refused(slots: Any) -> None:
     context = Context(["a", "b", "c"], None, 1.0, Noise.named(3, "ties"))
-    with pytest.raises(
-        UserError, match=r"Says.guess must return an array of 3 slots, one per rewrite, as whole numbers from 0 to 1"
-    ):
+    with refused("EPS-C005", "3", "0", "1"):
         guess_and_score(Says(slots), [Rewrites(["a", "b", "c"])], CANDIDATES, [context])
 
 

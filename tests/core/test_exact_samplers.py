@@ -17,7 +17,6 @@ from scipy import stats
 from scipy.special import gammainccinv, logsumexp, softmax
 
 from epsilometer.core.component import build, find
-from epsilometer.core.errors import UserError
 from epsilometer.core.exact_samplers import (
     SLACK,
     ExactDraws,
@@ -34,6 +33,7 @@ from epsilometer.mechanisms.words.diffractor import Geometric, Truncated
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.moved import mixture, moved_exactly
 from epsilometer.text.vectors import WordVectors
+from tests.support.refusals import refused
 
 # A test of a distribution fails by chance once in 10^9 seeds; seeds are fixed.
 ALPHA = 1e-9
@@ -234,7 +234,7 @@ def test_published_moves_follow_their_law(moves: Any, epsilon: float) -> None:
 
 
 def test_an_epsilon_below_the_unit_of_a_publication_is_refused() -> None:
-    with pytest.raises(UserError, match=r"at least 2\^-40"):
+    with refused("EPS-M083", "2", "-40"):
         Geometric(9).move_exactly(np.zeros(1, np.int64), 1e-13, ExactDraws())
 
 

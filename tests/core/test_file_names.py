@@ -18,6 +18,7 @@ from epsilometer.core.file_names import absent, listed, names_shown, no_column
 from epsilometer.corpora import files, parts, reading
 from epsilometer.studies.anonymity.released import numbered
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 from tests.support.sparing import first
 from tests.support.waiting import LAST_RESORT
 
@@ -85,14 +86,14 @@ def test_nor_does_that_of_a_text_which_may_not_be_read(tmp_path: Path, monkeypat
 
     (tmp_path / f"{WORD}.txt").write_text("a b")
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with names_shown(False), pytest.raises(UserError, match="file 1 by name cannot be read") as caught:
+    with names_shown(False), refused("EPS-D016", "1") as caught:
         reading.read(tmp_path)
     assert WORD not in str(caught.value)
 
 
 def test_a_text_in_json_is_not_quoted_on_a_terminal_either(tmp_path: Path) -> None:
     path = written(tmp_path, "a.json", json.dumps({"text": f"my {WORD} hurts"}))
-    with pytest.raises(UserError, match="jsonl") as caught:
+    with refused("EPS-D031") as caught:
         reading.read(path)
     assert WORD not in str(caught.value)
 

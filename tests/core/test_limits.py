@@ -7,9 +7,9 @@ import re
 import pytest
 
 from epsilometer.core import limits
-from epsilometer.core.errors import UserError
 from epsilometer.core.limits import Limit
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 LIMITS = [value for value in vars(limits).values() if isinstance(value, Limit)]
 
@@ -25,7 +25,7 @@ def test_the_page_lists_every_bound_with_its_default() -> None:
 @pytest.mark.parametrize("text", ["0", "-1", "1e9", "", "many", "9" * 5000, "\u0663"])
 def test_a_variable_that_is_no_number_is_named(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("EPSILOMETER_YAML_NODES", text)
-    with pytest.raises(UserError, match="EPSILOMETER_YAML_NODES must be a whole number > 0, got"):
+    with refused("EPS-C046", "0"):
         _ = limits.YAML_NODES.value
     monkeypatch.setenv("EPSILOMETER_YAML_NODES", "7")
     assert limits.YAML_NODES.value == 7

@@ -14,6 +14,7 @@ from epsilometer.corpora.reading import read
 from epsilometer.pipeline import params
 from tests.support.commands import call
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 MAKES: dict[str, tuple[str, Callable[[str], object]]] = {
     "an empty word": ("", lambda name: None),
@@ -68,7 +69,7 @@ def test_an_empty_variable_sends_nothing(capsys: pytest.CaptureFixture[str]) -> 
     code, _, err = call(capsys, "audit", "", *words)
     assert code == 2
     assert "argument 1 of audit is empty" in err
-    with pytest.raises(UserError, match="is empty"):
+    with refused("EPS-C057"):
         read("")
 
 
@@ -89,7 +90,7 @@ def test_a_parameter_file_names_files(source: str) -> None:
 
 def test_a_parameter_file_is_a_file() -> None:
     os.mkfifo("params.yaml")
-    with pytest.raises(UserError, match="is a pipe"):
+    with refused("EPS-C062"):
         params.read()
 
 

@@ -14,6 +14,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.yaml_text import check_aliases, load
 from epsilometer.pipeline.dvc_files import parsed
 from epsilometer.pipeline.params import read
+from tests.support.refusals import refused
 
 LISTS = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 20))
 MERGES = "a0: &a0 {x: 1}\n" + "".join(
@@ -29,8 +30,8 @@ BOMBS = {"lists": LISTS, "merges": MERGES, "mappings": MAPPINGS, "one long list"
 def test_aliases_without_measure_are_refused_at_once(tmp_path: Path, bomb: str) -> None:
     path = tmp_path / "params.yaml"
     path.write_text(bomb)
-    for refused in (lambda: read(path), lambda: parsed(bomb.encode()), lambda: check_aliases(bomb)):
-        assert calls_until_refused(refused) < 100 * len(bomb)
+    for reading in (lambda: read(path), lambda: parsed(bomb.encode()), lambda: check_aliases(bomb)):
+        assert calls_until_refused(reading) < 100 * len(bomb)
 
 
 def calls_until_refused(work: Callable[[], object]) -> int:
@@ -56,7 +57,7 @@ def test_a_small_number_is_one_as_dvc_writes_it() -> None:
 
 def test_an_anchor_inside_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text("audit: {seed: 1}\ndatasets: &a {b: *a}\n")
-    with pytest.raises(UserError, match=r"params.yaml: an anchor in line 2 contains an alias of itself"):
+    with refused("EPS-C074", "2"):
         read(tmp_path / "params.yaml")
 
 
@@ -68,9 +69,9 @@ def test_aliases_mean_what_they_meant() -> None:
 
 def test_the_measure_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPSILOMETER_YAML_NODES", "10")
-    with pytest.raises(UserError, match="more than 10 values"):
+    with refused("EPS-C075", "10"):
         load("a: &a [1, 2, 3]\nb: [*a, *a, *a, *a]\n")
     assert load("x: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]")["x"][-1] == 11  # long, and written out
     monkeypatch.setenv("EPSILOMETER_YAML_NODES", "many")
-    with pytest.raises(UserError, match="EPSILOMETER_YAML_NODES must be a whole number > 0, got 'many'"):
+    with refused("EPS-C046", "0", "many"):
         load("a: &a [1]\nb: [*a]\n")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.corpora import conversations
 from epsilometer.corpora.reading import read
+from tests.support.refusals import refused
 
 Message = tuple[str, str, str]
 
@@ -67,7 +67,7 @@ def test_they_are_read_as_any_source(tmp_path: Path) -> None:
     ],
 )
 def test_another_form_is_named_by_its_number_and_not_quoted(content: Any, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="conversation 2 by name is not in the form of chitchat-dataset") as error:
+    with refused("EPS-D009", "2") as error:
         conversations.read(write(tmp_path, content))
     assert "private" not in str(error.value)
 
@@ -75,14 +75,14 @@ def test_another_form_is_named_by_its_number_and_not_quoted(content: Any, tmp_pa
 def test_half_a_character_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     path.write_text(json.dumps({"a": conversation([("2018", "ann", "\ud800")])}))
-    with pytest.raises(UserError, match="conversation 1 by name holds half a character"):
+    with refused("EPS-D008", "1"):
         conversations.read(path)
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, TALK)
     path.write_text(path.read_text()[:-1])
-    with pytest.raises(UserError, match="is damaged"):
+    with refused("EPS-D007"):
         conversations.read(path)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.corpora.hub import Pin, fetch, is_missing, load
 from epsilometer.corpora.reading import read
 from tests.support.hub import COMMIT, Hub, hub
+from tests.support.refusals import refused
 
 CARD = """---
 dataset_info:
@@ -81,8 +81,8 @@ def test_the_first_rows_are_read_as_a_stream(served: Hub) -> None:
 
 def test_a_data_set_that_is_a_program_is_refused(served: Hub) -> None:
     served.files[f"datasets/{NAME}"] = {"judgements.py": b"raise SystemExit"}
-    with pytest.raises(UserError, match=r"contains no data files.*programs are never run"):
+    with refused("EPS-D033"):
         load(NAME, revision=COMMIT)
     served.files[f"datasets/{NAME}"] = {"README.md": CARD.encode(), "other/data.parquet": parquet(3)}
-    with pytest.raises(UserError, match="no data files for the configuration 'cola'"):
+    with refused("EPS-D033", "cola"):
         load(NAME, "cola", COMMIT)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsilometer.core.errors import UserError
 from epsilometer.corpora.parts import GROUP, check_apart, groups, hashed, held_out, places, resplit
 from epsilometer.text.words import words
+from tests.support.refusals import refused
 
 TEXTS = st.lists(st.sampled_from(["Yes.", "yes", " YES!", "no", "No no", "no-no", "perhaps", "?", "…"]), min_size=1)
 
@@ -123,17 +122,15 @@ def test_a_tenth_of_each_class_is_held_out() -> None:
 
 def test_a_group_in_two_parts_is_refused_without_naming_it() -> None:
     table = pl.DataFrame({"text": ["Secret words!", "secret words", "others"], "split": ["train", "test", "test"]})
-    with pytest.raises(
-        UserError, match=r"datasets\.songs: 1 texts, pairs or authors .* parts 'test', 'train'"
-    ) as error:
+    with refused("EPS-D036", "1", "group", "test", "train") as error:
         check_apart(table, groups(table), "datasets.songs")
     assert "ecret" not in str(error.value)
 
 
 def test_too_few_groups_and_unknown_columns_are_refused() -> None:
-    with pytest.raises(UserError, match=r"leaves the split 'test' empty, .* there are 1 groups"):
+    with refused("EPS-D035", "test", "1"):
         resplit(np.zeros(10, np.int64), {"validation": 0.6, "test": 0.2}, 0)
-    with pytest.raises(UserError, match="unknown grouping column 'authors'; did you mean 'author'"):
+    with refused("EPS-C022", "authors", "author"):
         groups(pl.DataFrame({"text": ["a"], "author": ["b"]}), ["authors"])
 
 

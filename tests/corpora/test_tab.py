@@ -12,6 +12,7 @@ import pytest
 from epsilometer.auditing.worth.leakage import identifiers, leakage
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import prepare, read
+from tests.support.refusals import refused
 
 TEXT = "Mr John Smith lives in Leeds. Smith was born on 3 May 1970, and Mr Smith is a teacher."
 
@@ -110,8 +111,8 @@ def test_other_forms_are_refused_without_quoting_the_text(
 
 def test_a_damaged_file_and_a_list_of_something_else(tmp_path: Path) -> None:
     path = write(tmp_path, "Leeds")
-    with pytest.raises(UserError, match="document 1 is not in the form"):
+    with refused("EPS-D004", "1"):
         read(path)
     path.write_text("[{")
-    with pytest.raises(UserError, match="is damaged"):
+    with refused("EPS-D001"):
         read(path)

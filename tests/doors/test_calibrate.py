@@ -29,6 +29,7 @@ from epsilometer.questions.identifiers import Identifiers
 from epsilometer.questions.which_text import WhichText
 from epsilometer.studies.texts.calibrating.losses import Search, calibrate_texts
 from tests.support.commands import call
+from tests.support.refusals import refused
 
 SURE = 1e-4  # alpha of a search
 NAMES = [f"{first} {last}" for first in ("Nora", "Ines", "Omar", "Tove") for last in ("Quill", "Hale", "Ruz", "Berg")]
@@ -233,18 +234,18 @@ def test_looks_are_fresh_and_grow_within_the_budget() -> None:
 
 def test_refusals() -> None:
     halves = type("Lower", (Guessing,), {"gives": frozenset({Gives.LOW})})()
-    with pytest.raises(UserError, match="does not bound its figure from both sides"):
+    with refused("EPS-Q004"):
         calibrate(halves, of(coin), 1.0)
     without = subject(TEXTS, "identity", attacks=["lexical"])
-    with pytest.raises(UserError, match="no privacy budget"):
+    with refused("EPS-Q001"):
         calibrate(Identifiers(), without, 0.5)
-    with pytest.raises(UserError, match="must be in"):
+    with refused("EPS-Q029"):
         calibrate(Identifiers(), of(rises), 1.5)
-    with pytest.raises(UserError, match="reads the column facts"):
+    with refused("EPS-A152"):
         calibrate(question("linking", {"facts": "facts"}), of(rises), 1.0)
-    with pytest.raises(UserError, match="the target loss must be"):
+    with refused("EPS-A036"):
         calibrate(Identifiers(), of(rises), 0.0)
-    with pytest.raises(UserError, match="rewrites where 8 are left"):
+    with refused("EPS-Q031", "8"):
         calibrate(Identifiers(), of(rises), 0.5, Search(budget=100))
     searched = partial(calibrate_on, recorded(), Keeps(share=rises), 0.5)
     for wrong, said in (

@@ -19,12 +19,12 @@ from epsilometer.auditing.question import Gives, Observed, question
 from epsilometer.auditing.results import comparison
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.auditing.trials.design import Design
-from epsilometer.core.errors import UserError
 from epsilometer.doors.compare import compare
 from epsilometer.questions.identifiers import Identifiers
 from epsilometer.questions.linking import Linking
 from epsilometer.questions.which_text import WhichText
 from tests.support.commands import call
+from tests.support.refusals import refused
 
 TEXTS = [f"{who} wants {what} at {when}" for who in "abcd" for what in ("tea", "milk", "rum") for when in "12345"]
 ATTACKS = ["lexical", "length"]
@@ -194,19 +194,19 @@ def test_an_attack_below_chance_shows_no_lesser_leak() -> None:
 
 def test_refusals() -> None:
     first, second = two()
-    with pytest.raises(UserError, match="no outcome for each trial"):
+    with refused("EPS-Q006"):
         compare(question("tail"), first, second)
-    with pytest.raises(UserError, match="other texts or another design"):
+    with refused("EPS-Q007"):
         compare(WhichText(), first, of(keeps, 0.75, TEXTS[1:]))
-    with pytest.raises(UserError, match="other texts or another design"):
+    with refused("EPS-Q007"):
         compare(WhichText(), first, second.seeded(1))
-    with pytest.raises(UserError, match="reads the column facts"):
+    with refused("EPS-A152"):
         compare(Linking(facts="facts"), first, second)
     for trials in ({0.25: "x", 0.75: "y"}, {0.25: "x"}):
         apart = Scripted({0.25: {"a": [0]}, 0.75: {"a": [1]}}, trials=trials)
-        with pytest.raises(UserError, match="the trials of a are not the same"):
+        with refused("EPS-Q008"):
             compare(apart, first, second)
-    with pytest.raises(UserError, match="trials must be >= 1"):
+    with refused("EPS-A178", "1"):
         compare(WhichText(), first, second, 0)
 
 
@@ -222,7 +222,7 @@ def test_from_python_by_name_and_by_object() -> None:
     assert plain.equals(
         epsilometer.compare(pl.DataFrame({"text": TEXTS}), *sides, question=WhichText(), trials=100, design=design)
     )
-    with pytest.raises(UserError, match="no two entries of questions ask identifiers of tem and tem"):
+    with refused("EPS-P013"):
         epsilometer.compare(".", ("tem", 1), ("tem", 2), question="identifiers")
 
 

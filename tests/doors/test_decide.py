@@ -9,12 +9,12 @@ import pytest
 from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.question import question
 from epsilometer.auditing.subject import Subject, subject
-from epsilometer.core.errors import UserError
 from epsilometer.core.flaws import Flaw
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.doors.decide import decide
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from tests.support.refusals import refused
 
 TEXTS = [f"{who} wants {what} at {when}" for who in "abcd" for what in ("tea", "milk", "rum") for when in "12345"]
 LOSS, TAIL = (question("which_text"), 1.0), (question("tail"), 0.01)
@@ -104,7 +104,7 @@ def test_a_missing_answer_is_not_private(limit) -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(UserError, match="nothing is limited"):
+    with refused("EPS-Q009"):
         decide([], of("randomized_response"))
-    with pytest.raises(UserError, match="author"):
+    with refused("EPS-A152"):
         decide([(question("linking", {"author": "author"}), 1.0)], of("randomized_response"))

@@ -10,10 +10,10 @@ import pytest
 from epsilometer.auditing.evidence.status import Change
 from epsilometer.auditing.question import question
 from epsilometer.auditing.subject import Subject, subject
-from epsilometer.core.errors import UserError
 from epsilometer.doors import reaudit as reauditing
 from epsilometer.doors.reaudit import accept, read, reaudit, write
 from epsilometer.reaudit import drift
+from tests.support.refusals import refused
 
 TEXTS = [f"{who} wants {what} at {when}" for who in "abcd" for what in ("tea", "milk", "rum") for when in "12345"]
 TABLE = pl.DataFrame({"text": TEXTS, "author": [text[0] for text in TEXTS]})
@@ -85,12 +85,12 @@ def test_a_clock_that_is_set_back_spends_no_alpha_twice(monkeypatch: pytest.Monk
 
 def test_other_texts_and_questions_without_outcomes_are_refused(tmp_path: Path) -> None:
     baseline = accept({"which_text": question("which_text")}, of(0.2), trials=20)
-    with pytest.raises(UserError, match="other texts"):
+    with refused("EPS-Q017"):
         reaudit(baseline, subject(TEXTS[:-1], Tells(0.2), None, ["lexical"]))
-    with pytest.raises(UserError, match="Tail"):
+    with refused("EPS-Q021"):
         accept({"tail": question("tail")}, of(0.2))
-    with pytest.raises(UserError, match="does not exist"):
+    with refused("EPS-Q018"):
         read(tmp_path / "absent.json")
     (tmp_path / "other.json").write_text('{"schema": "epsilometer/answers/1"}')
-    with pytest.raises(UserError, match="mechanism"):
+    with refused("EPS-Q019"):
         read(tmp_path / "other.json")

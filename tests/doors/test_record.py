@@ -8,10 +8,10 @@ import pytest
 from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.question import question
 from epsilometer.auditing.subject import Subject, subject
-from epsilometer.core.errors import UserError
 from epsilometer.doors.ask import ANSWERS, ask
 from epsilometer.doors.decide import decide, in_sequence
 from epsilometer.doors.record import observed_in, record
+from tests.support.refusals import refused
 
 TEXTS = [f"{who} wants {what} at {when}" for who in "abcd" for what in ("tea", "milk", "rum") for when in "12345"]
 
@@ -75,5 +75,5 @@ def test_a_question_without_outcomes_has_none() -> None:
     assert table["outcomes"].list.len().fill_null(0).sum() == 0
     decided = decide([(tail, 0.01)], response, [8.0], trials=500)
     assert statuses(table) == decided.select("epsilon", "figure", "decision").rows()
-    with pytest.raises(UserError, match="do not give its figure again"):
+    with refused("EPS-Q022"):
         observed_in(table.row(0, named=True) | {"outcomes": [1.0]})

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.models.answers import Completion, Store
+from tests.support.refusals import refused
 
 ANSWERS = {bytes([i]) * 32: Completion(f"answer {i}, {'é' * i}", i, 2 * i, f"model-{i // 40}") for i in range(60)}
 NEWEST = "model-1"
@@ -89,5 +89,5 @@ def test_damage_during_a_run_is_one_clear_error(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "s")) as store:
         with closing(sqlite3.connect(tmp_path / "s")) as other, other:
             other.execute("UPDATE completions SET text = 'another' WHERE prompt_tokens = 7")
-        with pytest.raises(UserError, match="damaged during the run"):
+        with refused("EPS-N001"):
             store.get(bytes([7]) * 32, "model-0")

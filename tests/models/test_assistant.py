@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.assistant import (
     REMINDER,
@@ -22,6 +21,7 @@ from epsilometer.models.assistant import (
 )
 from tests.support import tiny_models
 from tests.support.endpoint import Server
+from tests.support.refusals import refused
 
 QUESTIONS = [Question("say", text) for text in ("a b", "c", "a b", "d e f g h", "h")]
 
@@ -113,7 +113,7 @@ def test_a_local_answer_depends_on_its_question_and_stream_alone(tmp_path: Path,
 
 
 def test_a_model_without_a_chat_template_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no chat template; give an instruction-tuned model"):
+    with refused("EPS-N014"):
         LocalAssistant(tiny_models.save_gpt2(tmp_path / "gpt2"), 0, longest=6)
 
 
@@ -138,7 +138,7 @@ def test_one_without_a_template_continues_instruction_and_text_where_that_is_wan
     ids=["never told", "not public", "public before"],
 )
 def test_texts_that_are_not_public_reach_no_endpoint(server: Server, show: Callable[[AsksModel], object]) -> None:
-    with pytest.raises(UserError, match=r"must not reach an endpoint; set public: true .*, or private_texts: true"):
+    with refused("EPS-N003"):
         show(AsksModel(model="m", endpoint=True))
     assert not server.requests
     assert isinstance(AsksModel(model="m", endpoint=True, private_texts=True).assistant, RemoteAssistant)

@@ -17,6 +17,7 @@ from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds, destination, mea
 from epsilometer.models.locate import REVISIONS, locate, read_pin
 from tests.support import tiny_models
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 FLAN = "google/flan-t5-base"
 TEXTS = ["a b c", "d e f g h", "h a"]
@@ -49,11 +50,11 @@ def test_measure() -> None:
     assert result["mean + 4 standard deviations"] == pytest.approx(logits.mean() + 4 * logits.std(), abs=1e-3)
     assert result["positions"] == 500
     assert result["quantiles"]["smallest logit"]["0.5"] == pytest.approx(np.median(logits.min(1)), abs=1e-4)
-    with pytest.raises(UserError, match="have no token to predict"):
+    with refused("EPS-N008"):
         measure([], "nothing")
-    with pytest.raises(UserError, match="cannot be clipped"):
+    with refused("EPS-N009"):
         measure([np.full((3, 4), np.nan, np.float32)], "broken")
-    with pytest.raises(UserError, match="cannot be clipped"):
+    with refused("EPS-N009"):
         measure([np.zeros((3, 4), np.float32)], "flat")
 
 
@@ -78,7 +79,7 @@ def test_command_on_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> N
     assert measured_by_command(folder, "--text", texts, "--replace") == 0
     # Other weights under the same name are another model.
     tiny_models.save_bart(folder)
-    with pytest.raises(UserError, match=r"weights that differ.*epsilometer bounds .* --replace"):
+    with refused("EPS-N006"):
         bounds(folder)
 
 
@@ -121,19 +122,19 @@ def test_a_pin_of_the_hub_keeps_its_bounds(tmp_path: Path, monkeypatch: pytest.M
     assert read_pin(path) == {"model": "someone/small-t5", "revision": commit, **measured}
     assert bounds(path) == (-1.0, 2.0)
     assert locate(path) == snapshot
-    with pytest.raises(UserError, match="already exists"):
+    with refused("EPS-N011"):
         destination("someone/small-t5")
-    with pytest.raises(UserError, match="no clip bounds"):
+    with refused("EPS-N007"):
         bounds("someone/small-t5")  # bound to the pin, not to the name
     mechanism = DPPrompt(resource="small-t5.json", max_new_tokens=2)
     assert (mechanism.law.low, mechanism.law.high) == (-1.0, 2.0)
     bare = Path("bare.json")
     bare.write_text(json.dumps({"model": "someone/small-t5", "revision": commit}))
-    with pytest.raises(UserError, match=r"epsilometer bounds bare\.json"):
+    with refused("EPS-N007"):
         bounds(bare)
     assert store(bare, measured) == bare  # bounds are added to the pin that is given
     assert bounds(bare) == (-1.0, 2.0)
-    with pytest.raises(UserError, match="already exists"):
+    with refused("EPS-N011"):
         store(bare, measured)
     store(bare, {**measured, "low": -3.0}, replace=True)
     assert bounds(bare) == (-3.0, 2.0)
@@ -152,7 +153,7 @@ def test_a_malformed_pin(tmp_path: Path) -> None:
     path = tmp_path / "pin.json"
     for text in ("{", "[]", '{"model": "x"}', '{"model": "x", "revision": 3}'):
         path.write_text(text)
-        with pytest.raises(UserError, match="not the pin of a model"):
+        with refused("EPS-N046"):
             bounds(path)
 
 

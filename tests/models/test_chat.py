@@ -31,6 +31,7 @@ from epsilometer.models.chat import Chat
 from epsilometer.models.endpoint_client import EndpointClient
 from tests.support.endpoint import FAULTS, KEY, Server, told_when_late
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 from tests.support.waiting import LAST_RESORT, wait_for
 
 
@@ -80,7 +81,7 @@ def test_only_what_is_to_be_kept_is_stored(server: Server, tmp_path: Path) -> No
 @pytest.mark.parametrize("count", [1 << 63, -1, 10**400, 7.5, None])
 def test_a_count_of_tokens_that_is_none_is_no_answer(count: object, server: Server, tmp_path: Path) -> None:
     server.usage = {"prompt_tokens": 7, "completion_tokens": count, "total_tokens": 10}
-    with pytest.raises(UserError, match="a chat completion; check that OPENAI_BASE_URL"):
+    with refused("EPS-N033"):
         Chat("m", tmp_path / "s").complete(ask("a"), 5)
 
 
@@ -170,7 +171,7 @@ def test_an_answer_that_never_ends_is_late(
     monkeypatch.setattr(endpoint, "RETRIES", 1)
     tries = counted(monkeypatch)
     server.fault = lambda message, attempt: fault
-    with pytest.raises(UserError, match=r"did not answer in time, 2 times; .* EPSILOMETER_ENDPOINT_SECONDS"):
+    with refused("EPS-N031", "2"):
         Chat("m", tmp_path / "s", timeout=0.3).complete(ask("a"), 5)
     assert len(tries) == 4  # two for the first question, as for any other, and two once it is known to be late
 
@@ -180,7 +181,7 @@ def test_an_answer_without_end_does_not_fill_the_memory(
 ) -> None:
     monkeypatch.setenv("EPSILOMETER_ENDPOINT_BYTES", "1000000")
     server.fault = lambda message, attempt: "flood"
-    with pytest.raises(UserError, match=r"sent an answer of more than 1000000 bytes; .*EPSILOMETER_ENDPOINT_BYTES"):
+    with refused("EPS-N037", "1000000"):
         Chat("m", tmp_path / "s").complete(ask("a"), 5)
     assert len(server.requests) == 1
 
@@ -188,7 +189,7 @@ def test_an_answer_without_end_does_not_fill_the_memory(
 def test_a_compressed_answer_is_refused(server: Server, tmp_path: Path) -> None:
     """It may be a thousand times as large; the endpoint was asked to send none."""
     server.fault = lambda message, attempt: "gzip"
-    with pytest.raises(UserError, match=r"at 127.0.0.1 compresses its answers"):
+    with refused("EPS-N036", "127.0"):
         Chat("m", tmp_path / "s").complete(ask("a"), 5)
 
 
@@ -259,13 +260,13 @@ def test_a_lasting_error_under_status_200_has_its_status(
     monkeypatch.setattr(endpoint, "RETRIES", 0)
     monkeypatch.setattr(endpoint, "FIRST_RETRIES", 0)
     server.fault = lambda message, attempt: "429 in the body"
-    with pytest.raises(UserError, match=r"refused with status 429; use fewer workers"):
+    with refused("EPS-N031", "429"):
         Chat("m", tmp_path / "s").complete(ask("a"), 5)
 
 
 def test_an_endpoint_with_another_model_is_refused(server: Server, tmp_path: Path) -> None:
     server.model = "gpt-4o-mini"
-    with pytest.raises(UserError, match=r"at 127.0.0.1 answered with the model #[0-9a-f]{8} .* instead of 'gpt-4o'"):
+    with refused("EPS-N015", "127.0", "gpt-4o"):
         Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
     server.model = None
     Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
@@ -303,7 +304,7 @@ def test_a_revision_that_changes_on_the_way_is_named(server: Server, tmp_path: P
         return message
 
     server.model, server.reply = "m-2024-08-06", reply
-    with pytest.raises(UserError, match=r"changed its revision from #[0-9a-f]{8} to #[0-9a-f]{8} .*run again"):
+    with refused("EPS-N032", "00178031"):
         Chat("m", tmp_path / "s", workers=1).complete(ask("a", "b"), 5)
     answers = Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
     assert [answer.revision for answer in answers] == ["m-2025-01-01"] * 2
@@ -335,7 +336,7 @@ def test_an_endpoint_that_nobody_serves_is_named_soon(
         port = free.getsockname()[1]
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://user:{KEY}@127.0.0.1:{port}/secret/path")
     tries = counted(monkeypatch)
-    with pytest.raises(UserError, match=r"at 127\.0\.0\.1 cannot be reached; check OPENAI_BASE_URL") as caught:
+    with refused("EPS-N031", "127.0") as caught:
         Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
     assert len(tries) == 2
     assert not any(hidden in str(caught.value) for hidden in (KEY, "secret", "user", str(port)))
@@ -354,7 +355,7 @@ def test_an_endpoint_that_does_not_accept_is_named_soon(
             filler.connect_ex(deaf.getsockname())
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}/v1")
         tries = counted(monkeypatch)
-        with pytest.raises(UserError, match=r"127\.0\.0\.1 cannot be reached"):
+        with refused("EPS-N031", "127.0"):
             Chat("m", tmp_path / "s").complete(ask("a"), 5)
         assert len(tries) == 2
 
@@ -386,7 +387,7 @@ def test_the_environment_is_checked_and_not_quoted(
 
 def test_a_file_that_is_no_store_is_refused(server: Server, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("something else, long enough to be read as the head of a file" * 20)
-    with pytest.raises(UserError, match=r"answers cannot be cached in .*s \(file is not a database\)"):
+    with refused("EPS-N002"):
         Chat("m", tmp_path / "s").complete(ask("a"), 5)
 
 
@@ -483,7 +484,7 @@ def test_the_judge_behind_an_endpoint(server: Server, cache: Path) -> None:
 
 
 def test_private_texts_do_not_reach_an_endpoint_unless_allowed(server: Server, cache: Path) -> None:
-    with pytest.raises(UserError, match="not public must not reach an endpoint; set public: true"):
+    with refused("EPS-A003"):
         judged(JudgeAttack(model="m", endpoint=True, reading="generate"), public=False)
     assert not server.requests
     judged(JudgeAttack(model="m", endpoint=True, reading="generate", private_texts=True), public=False)
@@ -493,10 +494,10 @@ def test_private_texts_do_not_reach_an_endpoint_unless_allowed(server: Server, c
 def test_an_endpoint_is_checked_before_the_audit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     attack = JudgeAttack(model="m", endpoint=True, reading="generate")
     attack.check(public=True)
-    with pytest.raises(UserError, match="not public"):
+    with refused("EPS-A003"):
         attack.check(public=False)
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(UserError, match="OPENAI_API_KEY is not set"):
+    with refused("EPS-N034"):
         attack.check(public=True)
     JudgeAttack().check(public=False)
 

@@ -22,6 +22,7 @@ from epsilometer.models.classifiers.transformer import Transformer, fine_tune
 from epsilometer.models.logits import GRID
 from epsilometer.models.memory import Memory
 from epsilometer.text.words import words
+from tests.support.refusals import refused
 from tests.support.tiny_models import save_word_bert
 
 STREAM = Noise.named(1, "test")
@@ -95,7 +96,7 @@ def test_the_last_layers_alone_are_trained(tiny: FineTuning, tmp_path: Path) -> 
 
 
 def test_more_layers_than_there_are_cannot_be_trained(tiny: FineTuning) -> None:
-    with pytest.raises(UserError, match="layers must be at most 1, the number in"):
+    with refused("EPS-N021", "1"):
         fine_tune(corpus(40, 0), ["bad", "good"], replace(tiny, layers=2), STREAM)
 
 
@@ -159,7 +160,7 @@ def test_the_best_of_several_epochs_by_validation_loss_is_restored(tiny: FineTun
 @pytest.mark.parametrize("kind", ["transformer", "linear"])
 def test_a_class_that_only_validation_texts_have_is_refused(kind: str, tiny: FineTuning) -> None:
     examples, validation = corpus(40, 0), corpus(6, 1, classes=3)
-    with pytest.raises(UserError, match="the validation texts have class 'plot', but the training texts do not"):
+    with refused("EPS-N019", "plot"):
         train(kind, examples, replace(tiny, epochs=2), STREAM, validation=validation)
 
 
@@ -176,7 +177,7 @@ def test_what_cannot_be_trained_is_refused(kind: str, labels: list[str], complai
 def test_a_folder_without_a_classifier_is_refused(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "classifier.json").write_text(content)
-    with pytest.raises(UserError, match=r"classifier\.json is missing or damaged"):
+    with refused("EPS-N017"):
         load(tmp_path)
 
 

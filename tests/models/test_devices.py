@@ -12,7 +12,6 @@ from epsilometer.attacks.identification.judge import JudgeAttack
 from epsilometer.attacks.identification.shared.judge_model import JudgeModel
 from epsilometer.core.component import EMBEDDED, build
 from epsilometer.core.device import choose
-from epsilometer.core.errors import UserError
 from epsilometer.models import devices
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
@@ -23,6 +22,7 @@ from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages.code import records
 from epsilometer.training.features import Frozen
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 GPU = SimpleNamespace(name="A GPU", major=9, minor=0)
 
@@ -58,7 +58,7 @@ def test_auto_is_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_an_unknown_device_is_refused() -> None:
-    with pytest.raises(UserError, match="one of cpu, cuda, auto, got 'tpu'"):
+    with refused("EPS-N023", "tpu"):
         devices.resolved("tpu")
 
 
@@ -77,7 +77,7 @@ def test_all_that_computes_looks_for_the_chosen_device(
 ) -> None:
     without_gpu(monkeypatch)
     choose("cuda")
-    with pytest.raises(UserError, match=r"'cuda' is not available.*set device: cpu or auto"):
+    with refused("EPS-N024", "cuda", "2.13"):
         built()
 
 
@@ -86,10 +86,10 @@ def test_check_and_the_first_stage_refuse_a_device_that_is_not_there(monkeypatch
     params = read(ROOT / "params.yaml").model_copy(update={"device": "cuda"})
     choose("cuda")
     for work in (check, records):
-        with pytest.raises(UserError, match=r"device 'cuda' is not available"):
+        with refused("EPS-N024", "cuda"):
             work(params)
 
 
 def test_a_device_among_a_components_settings_is_refused() -> None:
-    with pytest.raises(UserError, match=r"attacks\.judge\.device.*set the device of all networks"):
+    with refused("EPS-C013", "device"):
         build(JudgeAttack, {"device": "cuda"}, "attacks.judge")

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from epsilometer.core.errors import UserError
 from epsilometer.models import bert
 from epsilometer.models.encoder import Encoder, _BertEncoder
 from epsilometer.models.locate import locate, would_download
 from epsilometer.studies.texts.stages.embed import on_grid
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 TEXTS = """show me the cheapest flights from boston to denver on monday morning
 what is the arrival time in san francisco for the 755 am flight leaving washington
@@ -120,15 +120,15 @@ print([name for name in ("transformers", "sentence_transformers", "sklearn") if 
 
 @pytest.mark.parametrize("model", ["./no-such-folder", "/no/such/folder", "a/b/c", Path("all-MiniLM")])
 def test_a_path_that_is_not_there_is_refused(model: str | Path) -> None:
-    with pytest.raises(UserError, match=r"not found; give the folder"):
+    with refused("EPS-N052"):
         Encoder(model)
-    with pytest.raises(UserError, match="not found; give the folder"):
+    with refused("EPS-N052"):
         would_download(model)
 
 
 def test_a_model_that_cannot_be_had_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match=r"'nobody/nothing@v1'.*hf download nobody/nothing --revision v1"):
+    with refused("EPS-C087", "nobody/nothing@v1", "epsilometer fetch"):
         locate("nobody/nothing@v1")
     assert would_download("nobody/nothing@v1")
     assert not would_download("all-MiniLM-L6-v2")
@@ -137,12 +137,12 @@ def test_a_model_that_cannot_be_had_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_a_folder_without_safetensors_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")
-    with pytest.raises(UserError, match="not contain a configuration and safetensors"):
+    with refused("EPS-N047"):
         locate(tmp_path)
 
 
 def test_an_unknown_precision_is_refused() -> None:
-    with pytest.raises(UserError, match="precision must be"):
+    with refused("EPS-N004"):
         Encoder("all-MiniLM-L6-v2", precision="float8")
 
 

@@ -17,6 +17,7 @@ from epsilometer.models.generator import Generator
 from epsilometer.models.logits import GRID
 from epsilometer.models.seq2seq import Seq2Seq
 from tests.support import tiny_models
+from tests.support.refusals import refused
 
 LAW = TokenLaw(-3.0, 3.0)
 TEXTS = ["document : a b c", "a b", "e f g h a", "d d d", "h g f", "a b c d e f g", "c", "f f a b c", "b b b"]
@@ -218,17 +219,17 @@ def test_prompts_stay_open(models: dict[str, Generator]) -> None:
     assert models["t5"].tokens(["a b"]) == [[8, 9, 1]]
     assert isinstance(models["qwen"], CausalLM)
     assert models["qwen"].chats
-    with pytest.raises(UserError, match="no chat template"):
+    with refused("EPS-N014"):
         models["gpt2"].chat_tokens(["a"])  # type: ignore[attr-defined]
 
 
 def test_models_of_another_kind_are_refused(models: dict[str, Generator], tmp_path: Path) -> None:
     tiny_models.save_bert(tmp_path)
-    with pytest.raises(UserError, match="is a masked language model; give an encoder-decoder"):
+    with refused("EPS-N038"):
         Seq2Seq(tmp_path)
-    with pytest.raises(UserError, match="is a decoder-only language model; give an encoder-decoder"):
+    with refused("EPS-N038"):
         Seq2Seq(models["gpt2"].folder)
-    with pytest.raises(UserError, match="is an encoder-decoder; give a decoder-only language model"):
+    with refused("EPS-N038"):
         CausalLM(models["bart"].folder)
-    with pytest.raises(UserError, match="not a language model"):
+    with refused("EPS-N045"):
         CausalLM("all-MiniLM-L6-v2")

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import save as packed
 
-from epsilometer.core.errors import UserError
 from epsilometer.models.causal_lm import CausalLM
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import locate, would_download
@@ -18,6 +17,7 @@ from epsilometer.models.masked_lm import MaskedLM
 from epsilometer.models.seq2seq import Seq2Seq
 from tests.support import tiny_models
 from tests.support.hub import COMMIT, Hub, hub
+from tests.support.refusals import refused
 
 NAME = f"nobody/words@{COMMIT}"
 
@@ -61,7 +61,7 @@ def test_published_architectures_load_from_the_hub_and_then_offline(
 
 def test_weights_in_pickles_are_not_fetched(served: Hub, tmp_path: Path) -> None:
     served.files["models/nobody/words"] = {"config.json": b"{}", "dp_bart_pr_plus_ep10.pt": b"pickle" * 1000}
-    with pytest.raises(UserError, match=r"weights are in dp_bart_pr_plus_ep10.pt, not in safetensors.*docs/paper.md"):
+    with refused("EPS-N053"):
         locate(NAME)
     assert served.requests == []
 
@@ -76,7 +76,7 @@ def test_a_model_in_parts_is_there_when_all_of_them_are(served: Hub, tmp_path: P
     }
     served.files["models/nobody/words"] = files
     served.faults[parts["b"]] = "gone"
-    with pytest.raises(UserError, match="resumes the download"):
+    with refused("EPS-C087"):
         locate(NAME)
     assert would_download(NAME)  # though there are weights and a configuration
     served.faults.clear()
@@ -84,5 +84,5 @@ def test_a_model_in_parts_is_there_when_all_of_them_are(served: Hub, tmp_path: P
     assert not would_download(NAME)
     assert sum(name == parts["a"] for name, _ in served.requests) == 1
     (folder / parts["b"]).unlink()
-    with pytest.raises(UserError, match="does not contain a configuration and safetensors weights"):
+    with refused("EPS-N047"):
         locate(folder)

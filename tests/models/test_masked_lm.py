@@ -19,6 +19,7 @@ from epsilometer.models.logits import GRID
 from epsilometer.models.masked_lm import MaskedLM, _BertMaskedLM, assemble
 from tests.support import tiny_models
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 DELTA = ROOT / "data" / "embedded" / "models" / "minilm-mlm"
 TEXTS = [
@@ -214,7 +215,7 @@ def test_bounds_hold_most_logits(model: MaskedLM, logits: np.ndarray) -> None:
 
 
 def test_a_model_without_a_head_is_refused() -> None:
-    with pytest.raises(UserError, match="no masked-language-model head"):
+    with refused("EPS-N005"):
         MaskedLM("all-MiniLM-L6-v2")
 
 
@@ -222,7 +223,7 @@ def test_a_delta_of_another_encoder_is_refused(tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
     save_file({"bert.encoder.layer.99.output.dense.bias": np.zeros(2)}, tmp_path / "delta.safetensors")
-    with pytest.raises(UserError, match=r"was not trained on.*layer\.99"):
+    with refused("EPS-N059"):
         assemble(tmp_path, locate("all-MiniLM-L6-v2"), tmp_path / "out")
 
 
@@ -271,7 +272,7 @@ def test_other_models_go_by_transformers(tmp_path: Path, save: Callable[[Path], 
     assert not {"<s>", "<mask>", "[MASK]", "[CLS]"} & set(model.outputs)
     check_windows(model, " ".join(map(" ".join, TEXTS)).split())
     assert np.isfinite(model.mask_logits([rare_words(40)], np.array([[0, 39], [0, 0]]))).all()
-    with pytest.raises(UserError, match="no clip bounds"):
+    with refused("EPS-N007"):
         bounds(tmp_path)
 
 
@@ -294,7 +295,7 @@ def test_logits_that_are_not_finite_are_refused(tmp_path: Path, save: Callable[[
     name = next(name for name in weights if name.endswith("word_embeddings.weight"))
     weights[name][20] = float("nan")
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(UserError, match="returns logits that are not finite; check its weights"):
+    with refused("EPS-N054"):
         MaskedLM(tmp_path).mask_logits(TEXTS, ROWS[:2])
 
 
@@ -314,5 +315,5 @@ def test_a_tokeniser_without_a_mask_is_refused(tmp_path: Path) -> None:
 
 def test_another_model_without_a_head_is_refused(tmp_path: Path) -> None:
     save_roberta(tmp_path, head=False)
-    with pytest.raises(UserError, match="not a masked language model: its weights lack lm_head"):
+    with refused("EPS-N057"):
         MaskedLM(tmp_path)

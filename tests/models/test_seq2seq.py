@@ -9,7 +9,6 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from epsilometer.core.component import EMBEDDED
-from epsilometer.core.errors import UserError
 from epsilometer.models.beam_search import beam_search
 from epsilometer.models.bounds import bounds
 from epsilometer.models.embedded import seq2seq
@@ -18,6 +17,7 @@ from epsilometer.models.seq2seq import Seq2Seq, assemble
 from epsilometer.models.teaching import save
 from epsilometer.pipeline.stages import model as stage
 from tests.support import tiny_models
+from tests.support.refusals import refused
 
 SOURCE = EMBEDDED / "minilm-seq2seq"
 TEXTS = ["a b c", "d", "e f g h a b c d e f g h", "h h", "", "b a", "c c c c", "g f e", "a h"]
@@ -135,12 +135,12 @@ def test_a_t5_has_the_head_of_its_checkpoint(tmp_path: Path, own_head: bool) -> 
 def test_a_decoder_of_another_encoder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text((SOURCE / "config.json").read_text())
     save_file({"bert.encoder.layer.99.output.dense.bias": np.zeros(2, np.float32)}, tmp_path / "decoder.safetensors")
-    with pytest.raises(UserError, match=r"was not trained on.*layer\.99"):
+    with refused("EPS-N065"):
         assemble(tmp_path, locate("all-MiniLM-L6-v2"), tmp_path / "out")
     weights = load_file(SOURCE / "decoder.safetensors")
     name = "bert.encoder.layer.1.output.dense.bias"
     save_file({key: part for key, part in weights.items() if key != name}, tmp_path / "decoder.safetensors")
-    with pytest.raises(UserError, match=r"was not trained on.*layer\.1"):
+    with refused("EPS-N065"):
         assemble(tmp_path, locate("all-MiniLM-L6-v2"), tmp_path / "out")
 
 
@@ -169,5 +169,5 @@ def test_the_stage_makes_a_folder_with_bounds(tmp_path: Path, monkeypatch: pytes
     assert bounds(target) == (bounds(SOURCE) if kind == "decoder" else (-1.0, 2.0))
     assert len(Seq2Seq(target).tokens(["a"])[0]) >= 2
     monkeypatch.setattr(Params, "models", {"it": str(tmp_path)})
-    with pytest.raises(UserError, match=r"models\.it: .* is neither a folder with a model"):
+    with refused("EPS-P038"):
         stage.main("it")

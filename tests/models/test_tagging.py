@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.models import tagging
 from epsilometer.models.locate import locate
 from epsilometer.models.tagging import Tagged, Tagger, Triple, as_triple, phrase, sentences, words_and_marks
+from tests.support.refusals import refused
 
 # The examples of the heads' README: word, tag, role.
 EXAMPLES = """
@@ -131,12 +131,12 @@ def test_phrases_follow_the_tags() -> None:
 
 
 def test_a_folder_without_heads(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"heads\.safetensors"):
+    with refused("EPS-N076"):
         Tagger(tmp_path)
 
 
 def test_a_tagger_that_is_not_installed() -> None:
-    with pytest.raises(UserError, match="no_such_pipeline"):
+    with refused("EPS-N077"):
         tagging.tagger("no_such_pipeline")
 
 

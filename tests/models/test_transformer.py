@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from epsilometer.auditing.worth.scoring import ClassScores, scores
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Examples, FineTuning
 from epsilometer.models.classifiers.transformer import Transformer, fine_tune
+from tests.support.refusals import refused
 from tests.support.tiny_deberta import PIECES, corpus, save_deberta, save_network
 
 STREAM = Noise.named(1, "test")
@@ -97,10 +97,10 @@ def test_the_files_of_deberta_v3_are_read(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_tokeniser_is_refused(tmp_path: Path) -> None:
     (save_network(tmp_path) / "spm.model").write_bytes(b"no model of pieces")
-    with pytest.raises(UserError, match="cannot be loaded as a classifier"):
+    with refused("EPS-N020"):
         fine_tune(corpus(16), ["negative", "positive"], settings(str(tmp_path)), STREAM)
 
 
 def test_fewer_texts_than_a_batch_are_refused_before_the_model_is_looked_for() -> None:
-    with pytest.raises(UserError, match="7 training texts are fewer than a batch of 8"):
+    with refused("EPS-N022", "7", "8"):
         fine_tune(corpus(7), ["negative", "positive"], settings("no/such-model"), STREAM)

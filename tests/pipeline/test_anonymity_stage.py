@@ -12,7 +12,6 @@ import yaml
 
 from epsilometer.auditing.claims.verdicts import NOT_TESTABLE
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.corpora.parts import GROUP
 from epsilometer.corpora.reading import PREPARED
@@ -29,6 +28,7 @@ from epsilometer.studies.anonymity.tables import ANONYMIZED, anonymity_path, ano
 from epsilometer.studies.texts.calibrating.losses import Search
 from tests.support.marked import ByLetter, texts
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 pytestmark = pytest.mark.usefixtures("_embedded_once")
 
@@ -148,7 +148,7 @@ def test_a_mechanism_that_runs_as_published_is_told_the_true_labels() -> None:
     assert published["text"].to_list() == [f"{table['gender'][row]} {table['rating'][row]}" for row in published["row"]]
     assert {*published["text"]} == labels
     assert {*released["songs-untold"]["text"]} == {"None None"}
-    with pytest.raises(UserError, match="asks no classifiers"):
+    with refused("EPS-S014"):
         anonymize.main("songs-refused")
 
 
@@ -160,7 +160,7 @@ def test_a_text_without_a_label_is_refused_by_those_alone_who_are_told() -> None
         table.with_columns(pl.when(~first).then("rating").alias("rating")), "data/prepared/songs.parquet", PREPARED
     )
     anonymize.main("songs-untold")
-    with pytest.raises(UserError, match="has no rating for texts 1, 241 of 560, and a mechanism that is told"):
+    with refused("EPS-S013", "1", "241", "560"):
         anonymize.main("songs-told")
 
 
@@ -311,7 +311,7 @@ def test_the_epsilon_of_an_attribute_loss_is_found(project: Path) -> None:
     assert 0 < interval["trials"] <= 4_000
     (few,) = calibrate(".", "answers", target=1.0, search=Search(measure="attribute", budget=800)).to_dicts()
     assert "raise `budget` (--budget), 800" in few["reason"]
-    with pytest.raises(UserError, match="of a project's labelled data sets"):
+    with refused("EPS-S063"):
         calibrate(["a text"], "tem", target=1.0, search=search)
 
 
@@ -327,7 +327,7 @@ def test_victims_that_saw_a_test_text_are_refused(project: Path) -> None:
     path = project / "data/classifiers/songs/about.json"
     about = tables.read_json(path)
     tables.write_json(about | {"texts": [*about["texts"], "400"]}, path)
-    with pytest.raises(UserError, match="the victims saw 1 of the 320 test texts"):
+    with refused("EPS-S043", "1", "320"):
         anonymity.main("songs-swaps")
 
 
@@ -336,7 +336,7 @@ def test_a_language_model_behind_an_endpoint_sees_no_private_text(project: Path)
     raw["attackers"] = {"names": ["static"], "llm": {"some model": {"model": "m", "endpoint": True}}}
     (project / "params.yaml").write_text(yaml.safe_dump(raw))
     anonymize.main("songs-swaps")
-    with pytest.raises(UserError, match="not public must not reach an endpoint"):
+    with refused("EPS-N003"):
         anonymity.main("songs-swaps")
 
 

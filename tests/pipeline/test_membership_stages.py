@@ -26,6 +26,7 @@ from epsilometer.studies.training.trainings import FEATURED
 from epsilometer.training.heads import LastLayers
 from tests.support.featured import train
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 from tests.support.tiny_models import save_roberta, save_word_bert
 
 WIDTH, TRAINING, HELD_OUT = 24, 80, 60
@@ -280,7 +281,7 @@ def test_bad_entries_are_refused_before_any_model_is_read(project: Path, changes
 
 def test_disjoint_references_need_texts(project: Path) -> None:
     write_params({("references", "halves", "split"): "disjoint", ("membership",): {}})
-    with pytest.raises(UserError, match=r"references.halves: 20 disjoint references of 80 texts"):
+    with refused("EPS-T042", "20", "80"):
         references.main("halves")
 
 

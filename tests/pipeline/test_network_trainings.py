@@ -20,6 +20,7 @@ from epsilometer.studies.training.stages import features
 from epsilometer.studies.training.tables import features_path, head_path, trained_path
 from epsilometer.training import private
 from tests.support.featured import CELL, runs, train, write_params
+from tests.support.refusals import refused
 from tests.support.tiny_classifiers import SAVE
 
 LORA = {"bert": {"lora": {"rank": 2, "targets": ["query"]}}, "gpt2": {"lora": {"rank": 2, "targets": ["c_attn"]}}}
@@ -155,5 +156,5 @@ def test_attacks_on_heads_refuse_other_cells(project: Path) -> None:
     cell = {**CELL, "noise": "none", "trains": ["classifier"]}
     references = {"songs": {"training": "songs", "features": "songs"}}
     write_params(project, features={"songs": FEATURES}, private_training={"songs": cell}, references=references)
-    with pytest.raises(UserError, match=r"references\.songs\.training must be a cell with trains: head, got 'songs'"):
+    with refused("EPS-P060", "songs"):
         read()

@@ -14,6 +14,7 @@ from epsilometer.pipeline import checking
 from epsilometer.pipeline.params import Params, read
 from epsilometer.project.references import EXAMPLE
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 
 @pytest.fixture
@@ -124,24 +125,24 @@ def test_what_is_varied_is_a_cell(tmp_path: Path, good: dict[str, Any], kind: st
 
 def test_a_cell_is_named_by_its_parts(tmp_path: Path, good: dict[str, Any]) -> None:
     good["cells"]["mine"] = good["cells"].pop("queries-tem")
-    with pytest.raises(UserError, match="must be named queries-tem"):
+    with refused("EPS-P060"):
         read(written(tmp_path, good))
 
 
 def test_files_that_are_not_parameters(tmp_path: Path, good: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match=r"nothing.yaml does not exist; check the path"):
+    with refused("EPS-P055"):
         read(tmp_path / "nothing.yaml")
     del good["audit"]
-    with pytest.raises(UserError, match=r"params.yaml: audit: missing; add it$"):
+    with refused("EPS-P060"):
         read(written(tmp_path, good))
     (tmp_path / "list.yaml").write_text("- 1")
-    with pytest.raises(UserError, match="must hold settings"):
+    with refused("EPS-P057"):
         read(tmp_path / "list.yaml")
     (tmp_path / "twice.yaml").write_text("audit: {seed: 1}\ntrials: {count: 10}\naudit: {seed: 2}\n")
-    with pytest.raises(UserError, match=r"the key 'audit' stands twice in one mapping; leave one out\n.*line 3"):
+    with refused("EPS-P056", "audit", "<unicode string>", "3"):
         read(tmp_path / "twice.yaml")
     (tmp_path / "broken.yaml").write_text("a: [1")
-    with pytest.raises(UserError, match="not readable YAML"):
+    with refused("EPS-P056"):
         read(tmp_path / "broken.yaml")
 
 

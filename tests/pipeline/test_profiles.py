@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from epsilometer.core.errors import UserError
 from epsilometer.pipeline import composing
 from epsilometer.pipeline.dvc_files import outs_for_git, settings
 from epsilometer.pipeline.params import read
@@ -19,6 +18,7 @@ from epsilometer.project.site_cache import keep_private
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 from tests.support.processes import OUTSIDE
+from tests.support.refusals import refused
 from tests.support.warm import Warm
 
 PROFILES = sorted((ROOT / "profiles").glob("*.yaml"))
@@ -149,5 +149,5 @@ def test_what_is_there_already_is_not_touched(tmp_path: Path, monkeypatch: pytes
 
 
 def test_an_unknown_profile_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="unknown profile 'atsi'; did you mean 'atis'"):
+    with refused("EPS-C022", "atsi", "atis"):
         copy(ROOT / "profiles/atsi.yaml", tmp_path / "params.yaml")

@@ -24,6 +24,7 @@ from epsilometer.studies.texts.public_texts import public_texts
 from epsilometer.studies.texts.stages import build, embed, rewrite, trials
 from epsilometer.studies.texts.tables import stated_path
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 PROJECT = """\
 root: .
@@ -165,5 +166,5 @@ def test_a_share_that_leaves_a_part_empty_is_refused(tmp_path: Path, share: floa
 def test_a_split_of_that_name_is_not_overwritten(tmp_path: Path) -> None:
     pl.DataFrame({"text": ["a b", "c d", "e f"], "split": ["train", "public", "train"]}).write_csv(tmp_path / "own.csv")
     (tmp_path / "params.yaml").write_text(GENERATED.sub(f"source: {tmp_path}/own.csv", PROJECT))
-    with pytest.raises(UserError, match="has a split 'public' of its own"):
+    with refused("EPS-P053", "public"):
         corpus(read_params(tmp_path / "params.yaml"), "requests")

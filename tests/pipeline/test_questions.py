@@ -47,6 +47,7 @@ from epsilometer.report.export import read_table
 from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED, Search
 from tests.support.commands import call
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 MINE = """
 from epsilometer.core.component import component
@@ -220,7 +221,7 @@ def test_a_wrong_entry_is_refused_before_anything_runs(project: Path, entry: dic
 def test_a_budget_of_a_mechanism_that_takes_none_is_refused(project: Path) -> None:
     params = changed() | {"mechanisms": {"keeps": {"mechanism": "identity"}}}
     write(project, params)
-    with pytest.raises(UserError, match=r"questions.names.epsilons is 4, but this mechanism takes no"):
+    with refused("EPS-C048", "4"):
         check(read())
 
 
@@ -294,7 +295,7 @@ def test_a_baseline_with_other_outcomes_than_its_trials_is_refused(project: Path
     assert ",authors: linking" in line
     for wrong in (cut, above):
         place.write_text(before.replace(line, f"{line[: line.index('float64:')]}float64:{wrong}"))
-        with pytest.raises(UserError, match=r"damaged \(hits.csv holds other than one outcome"):
+        with refused("EPS-R003"):
             baseline.read()
 
 

@@ -15,7 +15,6 @@ import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM
 from epsilometer.auditing.estimation.successes import estimate
-from epsilometer.core.errors import UserError
 from epsilometer.pipeline import bodies
 from epsilometer.pipeline.reporting import _OF_TEXTS
 from epsilometer.project.code import Reading
@@ -29,6 +28,7 @@ from epsilometer.studies.texts.report.results import TextResults
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, build_page, estimates, frame, settings
 from tests.support.html import CHROMIUM, Elements
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 from tests.support.waiting import LAST_RESORT
 
 
@@ -197,9 +197,9 @@ def test_tables_are_checked_as_they_are_read(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     Path("data").mkdir()
     estimates().drop("ceiling").write_parquet("data/estimates.parquet")
-    with pytest.raises(UserError, match=r"estimates\.parquet has no column 'ceiling'"):
+    with refused("EPS-C063", "ceiling"):
         build_page(TextResults(settings()), tmp_path / "audit.html", tmp_path / "figures")
-    with pytest.raises(UserError, match=r"claims\.parquet does not exist"):
+    with refused("EPS-C001"):
         TextResults(settings()).table("data/claims.parquet", {})
 
 

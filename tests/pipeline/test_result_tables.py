@@ -12,7 +12,6 @@ import yaml
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_TESTABLE
 from epsilometer.auditing.schemas import POSSIBLE
-from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import Params, read
 from epsilometer.pipeline.reporting import studied, write_tables
 from epsilometer.project import times
@@ -23,6 +22,7 @@ from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITIES
 from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame, settings
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 
 @pytest.fixture
@@ -176,6 +176,6 @@ def test_trainings_and_gradients_name_their_data_sets(tmp_path: Path) -> None:
 
 def test_without_a_finished_audit_nothing_is_written(run: Path) -> None:
     page.PAGE.unlink()
-    with pytest.raises(UserError, match="does not exist"):
+    with refused("EPS-R018"):
         write(audit())
     assert not Path("docs").exists()

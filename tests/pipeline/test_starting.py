@@ -19,6 +19,7 @@ from epsilometer.pipeline.composing import compose
 from epsilometer.pipeline.starting import renew, start
 from tests.support.commands import call
 from tests.support.processes import OUTSIDE
+from tests.support.refusals import refused
 
 UPPER = "from loudly import shout\n\ndef rewrite(text, rng):\n    return shout(text)\n"
 
@@ -99,7 +100,7 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path, monkeypatch, 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"exists and is not an empty folder; give the path of a new one"):
+    with refused("EPS-P041"):
         start(tmp_path, None, "text", "tem")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -156,7 +157,7 @@ def test_a_folder_that_another_user_makes_meanwhile_is_refused(tmp_path, monkeyp
 
     real = starting._audited
     monkeypatch.setattr(starting, "_audited", meanwhile)
-    with pytest.raises(UserError, match="another user"):
+    with refused("EPS-C055"):
         start(folder, None, "text", "identity")
     assert not list(folder.iterdir())
 

@@ -31,6 +31,7 @@ from epsilometer.studies.training.trainings import (
 from epsilometer.training import private
 from epsilometer.training.heads import load
 from tests.support.featured import CELL, runs, train, write_features, write_params
+from tests.support.refusals import refused
 from tests.support.tiny_classifiers import save_bert_classifier
 
 HEADS = Path("data/trained/songs")
@@ -196,7 +197,7 @@ def test_labels_of_one_class_or_none_are_refused(project: Path) -> None:
             train()
     odd = pl.when(pl.col("id") == "test3").then(pl.lit("angry")).otherwise("mood")
     tables.write(table.with_columns(mood=odd), featured_path("songs"), FEATURED)
-    with pytest.raises(UserError, match="split 'test' has class 'angry' of 'mood' without training texts"):
+    with refused("EPS-S117", "test", "angry", "mood"):
         train()
 
 

@@ -51,6 +51,7 @@ from epsilometer.pipeline.flows.calibrate import calibrate
 from epsilometer.report import page
 from epsilometer.runtime import progress
 from epsilometer.studies.texts.calibrating.losses import STANDARD_SEARCH, Search
+from tests.support.refusals import refused
 
 # ------------------------------------------------------------------------------------------------------- progress
 
@@ -193,7 +194,7 @@ def test_nothing_is_sent_to_another_users_server() -> None:
     url = {PREFECT_API_URL: f"http://127.0.0.1:{port}/api", PREFECT_API_AUTH_STRING: "epsilometer:planted"}
     with _another_users(port) as heard, temporary_settings(url):
         assert not listening.is_own(port)
-        with pytest.raises(UserError, match=r"is another user's\."):
+        with refused("EPS-P025"):
             epsilometer.pipeline.flows.audit.server()
         assert heard.read_bytes() == b""
 

@@ -13,6 +13,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import read
 from epsilometer.project.corpora import corpus
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 
 def labels(folder: Path, merge: dict[str, Any], *, complete: bool = False) -> list[str | None]:
@@ -76,7 +77,7 @@ def test_a_pair_without_one_of_its_sides_is_refused(answers: list[str | None], m
 
 @pytest.mark.parametrize("text", ["asked", ["asked"], ["asked", "asked"]])
 def test_a_pair_has_two_columns(text: Any, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="text must name two columns, one for each side"):
+    with refused("EPS-P060"):
         pairs(tmp_path, ["yes"], text=text)
 
 

@@ -17,6 +17,7 @@ from epsilometer.pipeline.starting import start
 from epsilometer.project.site_cache import NAME, VARIABLE, keep_private
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 from tests.support.sparing import first
 from tests.support.warm import Warm
 
@@ -149,7 +150,7 @@ def test_a_project_whose_group_shares_it_shares_this_too(tmp_path: Path) -> None
     keep_private(tmp_path)
     (tmp_path / NAME).chmod(0o775)
     tmp_path.chmod(0o755)
-    with pytest.raises(UserError, match="can be written by other users"):
+    with refused("EPS-P069"):
         keep_private(tmp_path)
 
 

@@ -10,13 +10,13 @@ from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.gate_statistics import Errors
 from epsilometer.auditing.question import question
 from epsilometer.auditing.subject import subject
-from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.doors.gate import Rules, gate
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 from epsilometer.questions.attribute import Attribute
 from epsilometer.report.gate import Decision, lines, result
+from tests.support.refusals import refused
 
 WORDS = {"f": ("gown", "purse", "scarf"), "m": ("beard", "razor", "tie")}
 NEUTRAL = ("town", "day", "book", "train", "lunch")
@@ -102,9 +102,9 @@ def test_a_law_shows_it_kept_by_whoever_infers() -> None:
     (data,) = result(Decision.of(of, Errors(), verdict)).attacks
     assert data.source.endswith(", kept by its stated law, which 1,000 rewrites did not refute")
     assert gate(of, Rules(limits, budget=200)).trials == 100, "half of the budget at most"
-    with pytest.raises(UserError, match="texts to test on"):
+    with refused("EPS-Q025"):
         gate(of, Rules(limits, budget=90))  # so few say too little of a law
-    with pytest.raises(UserError, match="texts to test on"):
+    with refused("EPS-Q025"):
         gate(subject(table, "randomized_response", 9.0, ["length"]), Rules(limits, budget=100))
 
 
@@ -140,14 +140,14 @@ def test_a_law_that_rewrites_do_not_bear_out_is_no_pass(mechanism, said: str, ca
 
 def test_bad_input() -> None:
     table = texts(60)
-    with pytest.raises(UserError, match=r"a loss of 0.1 nats of gender takes [\d,]+ texts to test on"):
+    with refused("EPS-Q025", "0.1", "4,560"):
         judged(only(0), table, 0.1)
-    with pytest.raises(UserError, match="no inference exceeds a loss of 50 nats"):
+    with refused("EPS-Q024", "50"):
         judged(only(0), table, 50)
-    with pytest.raises(UserError, match="must be > 0, got 0"):
+    with refused("EPS-Q023", "0", "0"):
         judged(only(0), table, 0)
-    with pytest.raises(UserError, match="'one' has 1 values"):
+    with refused("EPS-Q027", "one", "1"):
         judged(only(0), table.with_columns(one=pl.lit("a")), 1, Attribute(attribute="one"))
-    with pytest.raises(UserError, match="kind of classifier"):
+    with refused("EPS-C015"):
         question("attribute", {"attribute": "gender", "kinds": ["deep"]})
     assert Errors().alpha == 0.001

@@ -16,7 +16,6 @@ from epsilometer.auditing.subject import Subject, subject
 from epsilometer.auditing.text_audit import audit
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.attack import Context
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import FunctionMechanism, Mechanism, Rewrites
 from epsilometer.core.randomness import Noise
@@ -26,6 +25,7 @@ from epsilometer.mechanisms.controls.randomized_response import RandomizedRespon
 from epsilometer.questions.claim import Claim
 from tests.support.broken.noise_reused import OTHER
 from tests.support.broken.rare_words_pass import RareWordsPass
+from tests.support.refusals import refused
 
 TEXTS = [f"{who} wants {what} today" for who in ("anna", "boris", "clara") for what in ("tea", "milk", "rum")]
 YES_NO = ["yes yes yes", "now now now"]  # of one length
@@ -196,10 +196,10 @@ def test_an_audit_and_the_question_refute_the_same() -> None:
 
 
 def test_limits_on_a_claim_that_mean_nothing_are_refused() -> None:
-    with pytest.raises(UserError, match=r"must be 0, got 0.5"):
+    with refused("EPS-Q028", "0", "0.5"):
         Claim().limit(resourced(Sound), 0.5)
     nothing: Mechanism = FunctionMechanism(lambda text, rng: text)
-    with pytest.raises(UserError, match="claims nothing"):
+    with refused("EPS-A153"):
         gate(subject(TEXTS, nothing, attacks=["lexical"]), Rules([(Claim(), 0)]))
     assert Claim().tests(resourced(Sound)) == ["claim: lexical", LAW]
     assert Claim().tests(function(lambda text, epsilon, rng: text)) == ["claim: lexical"]

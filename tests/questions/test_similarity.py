@@ -16,6 +16,7 @@ from epsilometer.doors.ask import ask
 from epsilometer.doors.gate import Rules, gate
 from epsilometer.metrics.jaccard import Jaccard
 from epsilometer.questions.similarity import Similarity
+from tests.support.refusals import refused
 
 TEXTS = [f"{who} wants {what} today" for who in ("anna", "boris", "clara") for what in ("tea", "milk", "rum")]
 
@@ -126,10 +127,10 @@ def test_a_pair_without_a_value_counts_as_the_lowest(monkeypatch: pytest.MonkeyP
 
 def test_a_metric_out_of_range_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, [0.5, 1.5])
-    with pytest.raises(UserError, match=r"values from 0.5 to 1.5; similarity takes a metric from 0 to 1"):
+    with refused("EPS-Q037", "0.5", "1.5", "0", "1"):
         Similarity().observe(NUMBERED, 10)
     stand_in(monkeypatch, [-0.5])
-    with pytest.raises(UserError, match=r"values from -0.5"):
+    with refused("EPS-Q037", "-0.5"):
         Similarity().observe(NUMBERED, 10)
 
 
@@ -159,7 +160,7 @@ def test_limits_on_similarity_that_nothing_could_show_are_refused(metric: str, a
 
 
 def test_a_mean_near_an_end_takes_more_texts() -> None:
-    with pytest.raises(UserError, match=r"takes [\d,]+ rewrites to show, and 300 are left"):
+    with refused("EPS-Q036", "3,670", "300"):
         gate(IDENTITY, Rules([(Similarity(), 0.999)], budget=300))
     assert gate(IDENTITY, Rules([(Similarity(), 0.99)])).status is Status.WITHIN
     assert gate(CONSTANT, Rules([(Similarity(), 0.01)])).status is Status.BEYOND

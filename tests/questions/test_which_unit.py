@@ -18,7 +18,6 @@ from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.external import CommandMechanism
 from epsilometer.auditing.gate_statistics import Errors
 from epsilometer.auditing.subject import Subject, subject
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.core.ragged import Ragged
@@ -29,6 +28,7 @@ from epsilometer.models.chat import Chat
 from epsilometer.questions.which_unit import Coins, WhichUnit, audit_units
 from tests.support.broken.noise_reused import OTHER
 from tests.support.endpoint import Server
+from tests.support.refusals import refused
 
 ANSWERS = [" ".join(row) for row in np.random.default_rng(0).choice(["yes", "no"], (50, 16))]
 REQUESTS = ["show me flights to boston", "play some jazz", "set an alarm for seven", "is it cold in paris"]
@@ -201,11 +201,11 @@ class Inside(LexicalAttack):
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(UserError, match="at least two distinct words, got 1"):
+    with refused("EPS-Q045", "1"):
         audit_units(["yes yes"], respond, [1.0])
-    with pytest.raises(UserError, match="trials must be >= 1, got 0"):
+    with refused("EPS-A178", "1", "0"):
         audit_units(ANSWERS, respond, [1.0], trials=0)
-    with pytest.raises(UserError, match="Inside see no single words"):
+    with refused("EPS-Q046"):
         audit_units(ANSWERS, respond, [1.0], [Inside()])
 
 
@@ -269,14 +269,14 @@ def test_a_gate_on_a_word_decides_on_both_sides_of_epsilon() -> None:
 
 def test_limits_on_a_word_that_nothing_could_show_are_refused() -> None:
     of = asked_of(respond, ANSWERS, 1.0)
-    with pytest.raises(UserError, match="must be > 0, got 0"):
+    with refused("EPS-Q042", "0", "0"):
         WhichUnit().limit(of, 0)
-    with pytest.raises(UserError, match="exceeds a loss of 50 nats"):
+    with refused("EPS-Q043", "50"):
         gate(of, Rules([(WhichUnit(), 50)]))
-    with pytest.raises(UserError, match=r"takes [\d,]+ rewrites to show, and 20 are left"):
+    with refused("EPS-Q044", "46", "20"):
         gate(of, Rules([(WhichUnit(), 0.2)], budget=20))
     limit = WhichUnit().limit(of, 1.0)
     assert WhichUnit().amount(of, limit, 110, 1, errors=Errors()) <= 110
     assert WhichUnit().tests(of) == ["unit: lexical"]
-    with pytest.raises(UserError, match="Inside see no single words"):
+    with refused("EPS-Q046"):
         WhichUnit().tests(subject(ANSWERS, respond, 1.0, [Inside()]))

@@ -16,7 +16,6 @@ from epsilometer.auditing.exact_loss.from_texts import exact_loss
 from epsilometer.auditing.gate_statistics import Errors
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.auditing.trials.design import Design
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import TEXT, Rewrites
 from epsilometer.core.ragged import Ragged
@@ -36,6 +35,7 @@ from epsilometer.questions.worst_pair import (
 )
 from epsilometer.text.words import words
 from tests.support.broken.rare_words_pass import RareWordsPass
+from tests.support.refusals import refused
 from tests.support.spelled import Spelled
 
 TEXTS = [f"please send {a} the {b} now" for a in ("anna", "boris", "clara", "dora") for b in ("mail", "book", "bill")]
@@ -128,9 +128,9 @@ def test_pairs_are_distinct_and_differ_as_said() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(UserError, match="two distinct texts, got 1"):
+    with refused("EPS-Q051", "1"):
         audit_worst(["a"], forgets, [1.0])
-    with pytest.raises(UserError, match="trials must be >= 4"):
+    with refused("EPS-Q052", "4"):
         audit_worst(TEXTS, forgets, [1.0], trials=3)
 
 
@@ -256,13 +256,13 @@ def test_a_law_that_rewrites_do_not_bear_out_bounds_nothing(mechanism: type[Verb
 
 def test_limits_on_the_worst_pair_that_nothing_could_show_are_refused() -> None:
     of = asked_of(forgets, TEXTS, 1.0)
-    with pytest.raises(UserError, match="must be > 0, got 0"):
+    with refused("EPS-Q047", "0", "0"):
         WorstPair().limit(of, 0)
-    with pytest.raises(UserError, match="two distinct texts, got 1"):
+    with refused("EPS-Q048", "1"):
         WorstPair().limit(asked_of(forgets, ["a"], 1.0), 1.0)
-    with pytest.raises(UserError, match="exceeds a loss of 50 nats"):
+    with refused("EPS-Q049", "50"):
         gate(of, Rules([(WorstPair(), 50)]))
-    with pytest.raises(UserError, match=r"takes [\d,]+ rewrites to show, and 1,000 are left"):
+    with refused("EPS-Q050", "5,582", "1,000"):
         gate(of, Rules([(WorstPair(), 6.0)], budget=1000))
     assert WorstPair().tests(of) == ["worst pair"]
     assert WorstPair().amount(of, WorstPair().limit(of, 1.0), 900, 1, errors=Errors()) == 900

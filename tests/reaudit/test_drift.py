@@ -12,7 +12,6 @@ from scipy.stats import binom, binomtest, fisher_exact
 from epsilometer.auditing.claims.verdicts import NOT_TESTABLE
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.results import comparison
-from epsilometer.core.errors import UserError
 from epsilometer.reaudit import drift
 from epsilometer.reaudit.drift import (
     BETTER,
@@ -26,6 +25,7 @@ from epsilometer.reaudit.drift import (
     Row,
     judge,
 )
+from tests.support.refusals import refused
 
 TRIALS = 400
 LEVEL = drift.level(0.01, 0)
@@ -154,7 +154,7 @@ def test_the_message_names_cell_losses_intervals_and_what_changed() -> None:
 
 def test_guesses_among_other_numbers_of_candidates_are_refused() -> None:
     hits = np.ones(TRIALS, bool)
-    with pytest.raises(UserError, match=r"among 2 and among 4 candidates .*epsilometer accept"):
+    with refused("EPS-R005", "2", "4"):
         judge({row(0): measured(hits)}, {row(0): measured(hits, candidates=4)}, LEVEL)
 
 

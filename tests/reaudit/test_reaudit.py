@@ -48,6 +48,7 @@ from epsilometer.project import code
 from epsilometer.reaudit import baseline, drift, history, sources
 from epsilometer.studies.anonymity.tables import ATTACKERS, anonymity_path, anonymized_path
 from epsilometer.studies.texts.sources import current
+from tests.support.refusals import refused
 
 LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
 PARAMS = """\
@@ -624,7 +625,7 @@ def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pyte
     written.with_columns(loss=at_delta, delta=pl.lit(0.1)).write_csv(path)
     assert losses == [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
     written.with_columns(loss=at_delta).write_csv(path)
-    with pytest.raises(UserError, match="is not that of its successes"):
+    with refused("EPS-R003"):
         baseline.read()
     written.write_csv(path)
     shorten(path)
@@ -727,7 +728,7 @@ def test_a_baseline_that_is_half_replaced_is_damaged(
     if whole in (0, 3):
         assert baseline.read().about["sources"] == ({} if whole else first.about["sources"])
     else:
-        with pytest.raises(UserError, match="is damaged"):
+        with refused("EPS-R003"):
             baseline.read()
 
 
@@ -738,7 +739,7 @@ def test_what_could_not_be_read_again_replaces_no_baseline(
     before = {path: path.read_bytes() for path in Path("baseline").iterdir()}
     first = baseline.read()
     about = {"commit": "", "round": 0, "audit": first.about["audit"] | {"alpha": 0.02}}
-    with pytest.raises(UserError, match=r"contradicts itself \(the loss of .* is not that of its successes\); bring"):
+    with refused("EPS-R001", "1"):
         baseline.accept(first.measured, {}, about)
     assert {path: path.read_bytes() for path in Path("baseline").iterdir()} == before
 

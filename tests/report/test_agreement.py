@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.report.agreement import AGREES, DISAGREES, NOT_TESTABLE, UNDECIDED, agreement, interval
+from tests.support.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_number_may_be_off_by_chance(claim: tuple[str, ...], off: float, verdi
 
 def test_a_bare_number_decides_nothing() -> None:
     """Unless it is said to be exact: otherwise any two numbers differ."""
-    with pytest.raises(UserError, match="has no interval; say OF n"):
+    with refused("EPS-R011"):
         agreement("55.60", "ABOVE", "52.00")
     assert agreement("55.60", "ABOVE", "52.00", off=0) == AGREES
 
@@ -87,7 +87,7 @@ def test_a_share_of_few_texts_has_an_interval() -> None:
     low, high = interval("0.5", 40)
     assert (low, high) == (pytest.approx(1 - high), pytest.approx(0.7054, abs=1e-4))
     assert interval("0.5 (0.4 to 0.6)", 40) == (0.4, 0.6), "one that a table gives stays"
-    with pytest.raises(UserError, match="no share of 40 texts"):
+    with refused("EPS-R014", "40"):
         interval("1.5", 40)
 
 

@@ -13,12 +13,12 @@ import pytest
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT, EXACT_CURVES
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.report import export
 from epsilometer.studies.texts.tables import curves_path, exact_path
 from tests.support.audited import HOSTILE, checks, frame
 from tests.support.commands import call
 from tests.support.commands import run as run_command
+from tests.support.refusals import refused
 
 ROWS = (
     ("queries", "mvc", 0.0001, "embedding", 700, 990.0, NOT_REFUTED),
@@ -43,7 +43,7 @@ def test_all_columns_and_the_one_verdict_of_the_claim(tmp_path: Path) -> None:
     at_five = table.filter(pl.col("epsilon") == 5.0)
     assert set(at_five["verdict"]) == {NOT_REFUTED}  # of the test
     assert set(at_five["overall"]) == {VIOLATED}  # of the claim, which the exact check refutes
-    with pytest.raises(UserError, match=r"estimates.parquet does not exist; make it by the stages"):
+    with refused("EPS-C001"):
         export.read(tmp_path / "nowhere")
 
 
@@ -115,7 +115,7 @@ def test_papers_get_bounds_that_stay_true() -> None:
 
 
 def test_other_formats_and_columns_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"must end in .csv, .json, .md, .tex, got 'x.xls'"):
+    with refused("EPS-R017", "x.xls"):
         export.write(frame(*ROWS), tmp_path / "x.xls")
     assert not list(tmp_path.iterdir())
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from epsilometer.core.errors import UserError
 from epsilometer.report.tally import Claim, claims, tallied
+from tests.support.refusals import refused
 
 PAGE = """# Claims
 
@@ -59,5 +57,5 @@ def test_tables_without_verdicts_have_no_claims() -> None:
 
 
 def test_a_word_that_is_no_verdict_is_refused() -> None:
-    with pytest.raises(UserError, match="'It rises' has the verdict 'perhaps'; begin it with one of: agrees, "):
+    with refused("EPS-R021", "It rises", "perhaps"):
         tallied(PAGE.replace("| 1 | disagrees |", "| 1 | perhaps |"))

@@ -13,6 +13,7 @@ import pytest
 import epsilometer
 from epsilometer.core.errors import UserError
 from epsilometer.report import tracking
+from tests.support.refusals import refused
 
 TABLE = pl.DataFrame(
     [
@@ -70,7 +71,7 @@ def test_without_a_run_it_says_what_to_do(monkeypatch, installed: bool, said: st
 
 def test_a_folder_without_an_audit_is_refused(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", Tracker("a run"))  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"estimates.parquet does not exist"):
+    with refused("EPS-C001"):
         epsilometer.track(tmp_path)
 
 

@@ -6,12 +6,11 @@ import math
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from epsilometer.auditing.truth.bench import TRUTH
-from epsilometer.core.errors import UserError
 from epsilometer.report.truth import figure, write
 from tests.support.commands import app
+from tests.support.refusals import refused
 
 
 def row(mechanism: str, estimator: str, **more: float) -> dict[str, object]:
@@ -47,5 +46,5 @@ def test_what_is_infinite_stands_at_the_edge() -> None:
 
 
 def test_a_page_must_be_markdown(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"ends in \.md"):
+    with refused("EPS-U019"):
         app(["bench", "--out", str(tmp_path / "page.html")])

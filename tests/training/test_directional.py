@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy.stats import ks_2samp, kstest, uniform, vonmises_fisher
 
 from epsilometer.core import system
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.core.von_mises_fisher import mean_cosine
 from epsilometer.training.directional import average, average_of_draws, cosines
 from epsilometer.training.factored import Factor, FactoredGradients
 from epsilometer.training.gradients import DenseGradients
 from tests.support.broken import float32_cosines
+from tests.support.refusals import refused
 from tests.support.sparing import first
 
 RARE = 1e-5  # chance of a false alarm of one comparison; there are some 130 in this file
@@ -157,9 +157,9 @@ def test_a_mean_without_a_direction_has_a_uniform_draw(bad: float) -> None:
 
 def test_a_draw_is_refused_without_noise_or_direction() -> None:
     for kappa in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(UserError, match="kappa"):
+        with refused("EPS-C069"):
             draw(np.ones(3), kappa, stream("refused"))
-    with pytest.raises(UserError, match="dimensions"):
+    with refused("EPS-C070"):
         draw(np.ones(1), 1.0, stream("refused"))
 
 

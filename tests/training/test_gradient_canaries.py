@@ -9,10 +9,10 @@ import pytest
 
 from epsilometer.accounting.schedule import Poisson, Shuffled
 from epsilometer.auditing.one_run.scores import FDP, STEINKE, Judging, judged, ordered
-from epsilometer.core.errors import UserError
 from epsilometer.training.gradient_canaries import LENGTH, Axes, Canaries, run
 from epsilometer.training.gradients import DenseGradients
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise
+from tests.support.refusals import refused
 
 
 def test_axes_are_gradients_written_out() -> None:
@@ -87,7 +87,7 @@ def test_runs_repeat_and_differ_by_seed() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(UserError, match="got 9 canaries in 9 dimensions"):
+    with refused("EPS-T009", "9"):
         Canaries(9, 9)
-    with pytest.raises(UserError, match="at most the 5 texts of the training, got 9"):
+    with refused("EPS-T010", "5", "9"):
         run(Canaries(9, 10), GaussianNoise(1.0), Poisson(5, 5, 1))

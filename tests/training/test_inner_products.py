@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from epsilometer.core.errors import UserError
 from epsilometer.training.inner_products import mean_products, products, products_beside, summed
 from epsilometer.training.shared_model import SharedModel, Tensors
+from tests.support.refusals import refused
 from tests.support.tiny_models import save_gpt2, save_word_bert
 
 WORDS = ["good", "bad", "food", "service", "the", "was"]
@@ -70,7 +70,7 @@ def test_they_are_differentiated_by_the_embeddings(folders: dict[str, Path], kin
 
 def test_language_models_are_refused(folders: dict[str, Path]) -> None:
     model = SharedModel(folders["gpt2"], objective="causal")
-    with pytest.raises(UserError, match=r"for classifiers, .* got causal"):
+    with refused("EPS-T018"):
         products(model, texts(model), LABELS, model.parameters)
 
 

@@ -22,6 +22,7 @@ from epsilometer.training.heads import BertHead, Head
 from epsilometer.training.optimisers import BETAS, DECAY, EPSILON
 from epsilometer.training.private import train
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 from tests.support.small_training import TEXTS, WIDTH, Recorded, head, settings, texts
 from tests.support.waiting import finished
 
@@ -173,7 +174,7 @@ def test_a_checkpoint_of_other_settings_is_refused(
     changes: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped(tmp_path / "checkpoint", monkeypatch)
-    with pytest.raises(UserError, match="other settings, texts, labels or initial head; delete it"):
+    with refused("EPS-T024"):
         train(head(), *texts(), settings(**changes), tmp_path / "checkpoint")  # type: ignore[arg-type]
 
 
@@ -184,10 +185,10 @@ def test_a_checkpoint_of_other_texts_labels_or_head_is_refused(tmp_path: Path, m
     moved[-1, -1] += 1
     turned[-1] = 1 - turned[-1]
     for first, of, by in ((head(), moved, labels), (head(), states, turned), (head(0.2), states, labels)):
-        with pytest.raises(UserError, match="other settings, texts, labels or initial head; delete it"):
+        with refused("EPS-T024"):
             train(first, of, by, settings(), tmp_path / "checkpoint")
     (tmp_path / "checkpoint").write_bytes(b"half a file")
-    with pytest.raises(UserError, match="cannot be read as a checkpoint of a training"):
+    with refused("EPS-T023"):
         train(head(), states, labels, settings(), tmp_path / "checkpoint")
 
 
@@ -210,7 +211,7 @@ def test_what_cannot_be_trained_is_refused(
 
 
 def test_states_of_another_model_are_refused() -> None:
-    with pytest.raises(UserError, match=r"takes states of 6 numbers, got \(7,\)"):
+    with refused("EPS-T026", "6", "7"):
         train(head(), np.zeros((TEXTS, 7), np.float32), np.resize([0, 1], TEXTS), settings())
 
 

@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from epsilometer.accounting.schedule import Poisson, Schedule, Shuffled
-from epsilometer.core.errors import UserError
 from epsilometer.training.heads import BertHead, GptHead, Head
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, TrainingNoise
 from epsilometer.training.private import Settings, train
 from epsilometer.training.shadows import answers, train_together
+from tests.support.refusals import refused
 
 TEXTS, WIDTH, MODELS = 40, 6, 3
 
@@ -78,9 +78,9 @@ def test_a_model_does_not_depend_on_its_block() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     states, labels = data()
     settings = [Settings(Poisson(TEXTS, 8, 1), NoNoise(None), 0.01, seed=seed) for seed in range(MODELS)]
-    with pytest.raises(UserError, match="the schedule is for 40 texts, but references have 39"):
+    with refused("EPS-T036", "40", "39"):
         train_together(heads("bert"), states, labels, np.zeros((MODELS, TEXTS - 1), np.int64), settings)
-    with pytest.raises(UserError, match="reference 0 have a single class"):
+    with refused("EPS-T037", "0"):
         train_together(heads("bert"), states, labels, np.zeros((MODELS, TEXTS), np.int64), settings)
     unlike = [*settings[:2], replace(settings[2], rate=1.0)]
     with pytest.raises(ValueError, match="equal settings except for the seed"):

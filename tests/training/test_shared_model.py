@@ -12,6 +12,7 @@ import torch
 from epsilometer.core.errors import UserError
 from epsilometer.training.sent import OnMean, send
 from epsilometer.training.shared_model import SharedModel
+from tests.support.refusals import refused
 from tests.support.tiny_models import save_gpt2, save_qwen, save_word_bert
 
 WORDS = ["good", "bad", "food", "service", "the", "was"]
@@ -85,7 +86,7 @@ def test_other_parameters_leave_the_model_as_it_was(bert: Path) -> None:
     other = model.with_parameters({name: torch.zeros_like(before)})
     assert not other.parameters[0].any()
     assert torch.equal(model.parameters[0], before)
-    with pytest.raises(UserError, match=r"unknown parameter 'bert.pooler.dense.wait'; did you mean"):
+    with refused("EPS-C022", "bert.pooler.dense.wait"):
         model.with_parameters({"bert.pooler.dense.wait": before})
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.training.splits import Split, disjoint, overlapping
+from tests.support.refusals import refused
 
 TRAINING = 60
 
@@ -58,10 +57,10 @@ def test_disjoint_references_share_no_text() -> None:
 
 def test_too_few_texts_are_refused_before_any_work() -> None:
     few = texts({0: (40, 1), 1: (20, 9)})
-    with pytest.raises(UserError, match=r"references.r: membership attacks need at least 4 .*got 60 and 10, with 1"):
+    with refused("EPS-T043", "4", "60", "10", "1"):
         overlapping(few, TRAINING, 6, np.random.default_rng(0), "references.r")
     labels = texts({0: (40, 205), 1: (20, 80)})
-    with pytest.raises(UserError, match=r"need 100 texts of class 1 outside the training set, got 80"):
+    with refused("EPS-T042", "100", "1", "80"):
         disjoint(labels, TRAINING, 4, np.random.default_rng(0), "references.r")
 
 

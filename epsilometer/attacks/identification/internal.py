@@ -38,7 +38,8 @@ class InternalAttack(ByScore):
         if not isinstance(mechanism, HasLatents):
             raise UserError(
                 "the internal attack needs latents, which this mechanism does not have; use a mechanism such as adept "
-                "or dp_bart"
+                "or dp_bart",
+                "EPS-A001",
             )
         latents = mechanism.encode(contexts[0].texts)
         afters = [latents_after(output, latents.shape[1]) for output in rewrites]

@@ -84,7 +84,9 @@ class JudgeAttack:
     def _local(self) -> JudgeModel:
         embedded = EMBEDDED / "judge"
         if self.model is None and not embedded.is_dir():
-            raise UserError(f"the embedded judge was not found at {embedded}; set `model` to a causal language model")
+            raise UserError(
+                f"the embedded judge was not found at {embedded}; set `model` to a causal language model", "EPS-A002"
+            )
         return JudgeModel(self.model or embedded, self.precision)
 
     @cached_property
@@ -112,7 +114,8 @@ class JudgeAttack:
         if not (public or self.private_texts):
             raise UserError(
                 "texts of a data set that is not public must not reach an endpoint; set public: true for the data "
-                "set, or private_texts: true for the judge if the endpoint may see them"
+                "set, or private_texts: true for the judge if the endpoint may see them",
+                "EPS-A003",
             )
         check_environment()
 

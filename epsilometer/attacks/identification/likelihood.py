@@ -61,6 +61,7 @@ def _checked(tables: Sequence[Table], epsilons: Sequence[float]) -> Sequence[Tab
         if len(table) and np.isneginf(table.rows if isinstance(table, ByCase) else table).all():
             raise LawError(
                 f"all {len(table)} rewrites{at_budget(epsilon)} have probability 0 under the stated output "
-                "distribution, for each of their candidates; make the law that of `rewrite`"
+                "distribution, for each of their candidates; make the law that of `rewrite`",
+                "EPS-A004",
             )
     return tables

@@ -39,7 +39,8 @@ class LiRA:
         if self.online and int(members.sum(axis=0).min()) < 2:
             raise UserError(
                 "lira needs 2 references trained on each example, but an example has fewer; train more references "
-                "(count), or set online: false"
+                "(count), or set online: false",
+                "EPS-A012",
             )
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:

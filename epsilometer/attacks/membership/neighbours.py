@@ -84,7 +84,8 @@ class NeighbouringTexts:
             return
         if not self._model.whole.any():
             raise UserError(
-                "the model's vocabulary has no token that starts a word; give a masked language model of words"
+                "the model's vocabulary has no token that starts a word; give a masked language model of words",
+                "EPS-A013",
             )
 
     @cached_property

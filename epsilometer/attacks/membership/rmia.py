@@ -52,7 +52,8 @@ class RMIA:
         if len(questioned) < 2:
             raise UserError(
                 f"rmia compares examples with each other and needs at least 2, got {len(questioned)}; give more "
-                "examples"
+                "examples",
+                "EPS-A014",
             )
         self.check_references(trained[:, questioned])
         log_p = -losses(answers, evidence.labels)
@@ -105,7 +106,8 @@ def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
         areas.append([_area(log_p[model, covered] - expected(outside, a), inside) for a in CHOICES])
     if not areas:
         raise UserError(
-            "rmia needs references with different training sets to choose a; train more references, or set a"
+            "rmia needs references with different training sets to choose a; train more references, or set a",
+            "EPS-A015",
         )
     means = np.mean(areas, axis=0)
     return CHOICES[int(np.flatnonzero(means >= means.max() - 1e-12)[-1])]

@@ -59,7 +59,8 @@ class Shadow:
             missing = "in" if len(kinds[1]) else "out of"
             raise UserError(
                 f"shadow cannot learn class {c}: no reference has an example of it {missing} its training set; give "
-                "references on overlapping halves"
+                "references on overlapping halves",
+                "EPS-A016",
             )
         return np.sort(np.concatenate([rng.choice(kind, count, replace=False) for kind in kinds]))
 

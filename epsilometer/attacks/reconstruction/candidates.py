@@ -68,7 +68,7 @@ class GradientPool:
         Raises UserError if an inner product is not finite.
         """
         if not np.isfinite(gram).all():
-            raise UserError("the gradient of a text is not finite; check the model")
+            raise UserError("the gradient of a text is not finite; check the model", "EPS-A019")
         lengths = np.sqrt(gram.diagonal())
         over = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         values, vectors = np.linalg.eigh(gram * np.outer(over, over))
@@ -177,7 +177,8 @@ def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
         return lengths, noise.scale
     raise UserError(
         f"the likelihood under {type(noise).__name__} does not depend on inner products of gradients alone; leave "
-        "`candidates` out, or use gaussian, scaled or directional noise"
+        "`candidates` out, or use gaussian, scaled or directional noise",
+        "EPS-A020",
     )
 
 

@@ -45,7 +45,7 @@ class Decepticons:
 
     def __post_init__(self) -> None:
         if self.batch < 1:
-            raise UserError(f"batch must be at least 1 text, got {self.batch}")
+            raise UserError(f"batch must be at least 1 text, got {self.batch}", "EPS-A021")
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
         """Returns the attack with its malicious model.

@@ -75,7 +75,8 @@ class Lamp:
         """
         if model.objective != "classification":
             raise UserError(
-                f"lamp attacks classifiers, but the objective is {model.objective}; set objective: classification"
+                f"lamp attacks classifiers, but the objective is {model.objective}; set objective: classification",
+                "EPS-A022",
             )
         language = None
         if self.language is not None:

@@ -63,7 +63,9 @@ class LikelihoodAscent:
         """
         if model.objective != "classification":
             raise UserError(
-                f"likelihood attacks classifiers, but the objective is {model.objective}; set objective: classification"
+                f"likelihood attacks classifiers, but the objective is {model.objective}; set objective: "
+                "classification",
+                "EPS-A023",
             )
         prior = None
         if self.prior is not None:

@@ -177,13 +177,15 @@ class Goal:
             check_number(getattr(self, name), name)
         check_whole(self.budget, "budget")
         if not (self.target > 0 and math.isfinite(self.target)):
-            raise UserError(f"the target loss must be a finite number > 0, got {self.target}")
+            raise UserError(f"the target loss must be a finite number > 0, got {self.target}", "EPS-A036")
         if not 0 < self.low < self.high < math.inf:
-            raise UserError(f"the range of epsilon must be 0 < low < high, got {self.low:g} to {self.high:g}")
+            raise UserError(
+                f"the range of epsilon must be 0 < low < high, got {self.low:g} to {self.high:g}", "EPS-A037"
+            )
         if not self.width > 1:
-            raise UserError(f"width, the ratio of the interval's ends, must be > 1, got {self.width}")
+            raise UserError(f"width, the ratio of the interval's ends, must be > 1, got {self.width}", "EPS-A038")
         if self.budget < 1:
-            raise UserError(f"budget, the most that may be spent, must be >= 1, got {self.budget}")
+            raise UserError(f"budget, the most that may be spent, must be >= 1, got {self.budget}", "EPS-A039")
 
 
 def calibrate(
@@ -252,7 +254,8 @@ def _check_shown(target: float, candidates: int) -> None:
     """Refuse a loss that no success rate shows."""
     if not success_bound(target, candidates) < 1:
         raise UserError(
-            f"no success rate shows a loss of {target:g} nats with {candidates} candidates; set a lower target"
+            f"no success rate shows a loss of {target:g} nats with {candidates} candidates; set a lower target",
+            "EPS-A040",
         )
 
 

@@ -85,7 +85,7 @@ def _check(losses: Sequence[float]) -> None:
     for loss in losses:
         check_number(loss, "each of the losses")
     if wrong := [loss for loss in losses if not loss >= 0]:
-        raise UserError(f"losses must be numbers >= 0, got {wrong[0]}")
+        raise UserError(f"losses must be numbers >= 0, got {wrong[0]}", "EPS-A041")
 
 
 def _rows(
@@ -115,14 +115,17 @@ def _numbered(texts: Sequence[str], distinct: Sequence[str], pairs: Any) -> NDAr
     numbers = np.asarray(pairs)
     if numbers.ndim != 2 or numbers.shape[1] != 2 or not len(numbers) or numbers.dtype.kind not in "iu":
         raise UserError(
-            f"pairs must be an array [n, 2] of text numbers with at least one row, got the shape {numbers.shape}"
+            f"pairs must be an array [n, 2] of text numbers with at least one row, got the shape {numbers.shape}",
+            "EPS-A042",
         )
     if numbers.min() < 0 or numbers.max() >= len(texts):
-        raise UserError(f"pairs must contain numbers of the {len(texts)} texts, 0 to {len(texts) - 1}; correct them")
+        raise UserError(
+            f"pairs must contain numbers of the {len(texts)} texts, 0 to {len(texts) - 1}; correct them", "EPS-A043"
+        )
     place = {text: number for number, text in enumerate(distinct)}
     numbered = np.array([place[text] for text in texts], np.int64)[numbers]
     if equal := int((numbered[:, 0] == numbered[:, 1]).sum()):
-        raise UserError(f"{equal} of {len(numbers)} pairs consist of the same text twice; leave them out")
+        raise UserError(f"{equal} of {len(numbers)} pairs consist of the same text twice; leave them out", "EPS-A044")
     return numbered
 
 

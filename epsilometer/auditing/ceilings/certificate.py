@@ -39,10 +39,11 @@ def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alph
     """
     if len(frontiers) < 2 * _LEAST:
         raise UserError(
-            f"a loss bound by worth needs at least {2 * _LEAST} sets of texts, got {len(frontiers)}; draw more sets"
+            f"a loss bound by worth needs at least {2 * _LEAST} sets of texts, got {len(frontiers)}; draw more sets",
+            "EPS-A045",
         )
     if len(beyond := worths[np.abs(worths) > 1 + _ROUNDED]):
-        raise UserError(f"worth must be in [-1, 1], as a cosine is, got {beyond[0]:g}; scale it")
+        raise UserError(f"worth must be in [-1, 1], as a cosine is, got {beyond[0]:g}; scale it", "EPS-A046")
     bounded = np.clip(np.nan_to_num(worths, nan=-1.0), -1, 1)
     half = len(frontiers) // 2
     slope = max(_SLOPES, key=lambda slope: _success(frontiers[:half], bounded[:half], slope, alpha))

@@ -67,13 +67,15 @@ class TextSet:
     def __post_init__(self) -> None:
         if not 2 <= len(self.vectors) <= LARGEST_SET:
             raise UserError(
-                f"a ceiling needs sets of 2 to {LARGEST_SET} texts, got {len(self.vectors)}; draw smaller sets"
+                f"a ceiling needs sets of 2 to {LARGEST_SET} texts, got {len(self.vectors)}; draw smaller sets",
+                "EPS-A047",
             )
         longest = np.linalg.norm(self.vectors, axis=1).max()
         if not longest <= 1 + _ROUNDED:
             raise UserError(
                 "a ceiling needs bounded worth, such as cosines of embeddings of length 1, got a length of "
-                f"{longest:g}; scale the embeddings"
+                f"{longest:g}; scale the embeddings",
+                "EPS-A048",
             )
 
     @classmethod

@@ -31,14 +31,15 @@ def draw_sets(
     check_size(size)
     check_whole(count, "sets")
     if count < 1:
-        raise UserError(f"sets must be at least 1, got {count}")
+        raise UserError(f"sets must be at least 1, got {count}", "EPS-A049")
     lengths = np.array([len(words(text)) if equal_length else 0 for text in texts], np.int64)
     groups = {int(length): np.flatnonzero(lengths == length) for length in np.unique(lengths)}
     usable = np.concatenate([np.empty(0, np.int64), *(group for group in groups.values() if len(group) >= size)])
     if not len(usable):
         equal = " with equally many words" if equal_length else ""
         raise UserError(
-            f"a set of {size} texts{equal} cannot be drawn from {len(texts)} texts; give more texts, or a smaller size"
+            f"a set of {size} texts{equal} cannot be drawn from {len(texts)} texts; give more texts, or a smaller size",
+            "EPS-A050",
         )
     generator = Noise.named(1, seed, "ceiling", size).generator(0)
     around = generator.choice(usable, count)
@@ -87,4 +88,4 @@ def check_size(size: int) -> None:
     """Raise UserError for a size of sets for which no ceiling is computed."""
     check_whole(size, "size")
     if not 2 <= size <= LARGEST_SET:
-        raise UserError(f"a ceiling needs sets of 2 to {LARGEST_SET} texts, got a size of {size}")
+        raise UserError(f"a ceiling needs sets of 2 to {LARGEST_SET} texts, got a size of {size}", "EPS-A051")

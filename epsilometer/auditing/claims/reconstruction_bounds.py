@@ -54,7 +54,7 @@ def exact_match(release: Release, blind: float) -> float:
     Raises UserError for a blind guess outside (0, 1], and for draws by parts, for which no such bound is known here.
     """
     if not 0 < blind <= 1:
-        raise UserError(f"the success rate of a blind guess must be in (0, 1], got {blind}")
+        raise UserError(f"the success rate of a blind guess must be in (0, 1], got {blind}", "EPS-A052")
     if blind == 1:
         return 1.0
     if isinstance(release, Gaussian):
@@ -88,7 +88,8 @@ def pair_success(release: Release, distances: ArrayLike) -> NDArray[np.float64]:
 def _whole(release: VonMisesFisher) -> int:
     if release.parts > 1:
         raise UserError(
-            "the bound is known for one draw about the whole gradient, not for draws by parts; set parts: false"
+            "the bound is known for one draw about the whole gradient, not for draws by parts; set parts: false",
+            "EPS-A053",
         )
     return release.dimensions[0]
 

@@ -87,7 +87,8 @@ def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
     if shared := count_public(mechanism, texts):
         raise UserError(
             f"{shared} of the {len(texts)} texts are also among the mechanism's public texts (up to case, white space "
-            "and punctuation), so its claim does not cover them; give public texts that were collected separately"
+            "and punctuation), so its claim does not cover them; give public texts that were collected separately",
+            "EPS-A054",
         )
 
 
@@ -131,14 +132,16 @@ def pair_claims(
         if whole and guarantee.neighbours is Neighbours.SAME_LENGTH:
             raise UserError(
                 f"{type(mechanism).__name__} has a claim for texts of equal length, but no method that compares "
-                "lengths; add `distance(texts, pairs, epsilon)` that is 1 for equal lengths and infinite otherwise"
+                "lengths; add `distance(texts, pairs, epsilon)` that is 1 for equal lengths and infinite otherwise",
+                "EPS-A055",
             )
         return np.full(len(pairs), guarantee.epsilon if whole else np.inf, np.float64)
     distance = _distances(mechanism, epsilon, texts, pairs)
     if len(wrong := np.flatnonzero(~(distance >= 0))):
         raise UserError(
             f"distance returns {distance[wrong[0]]} for the inputs {pairs[wrong[0]].tolist()} (counted from 0)"
-            f"{at_budget(epsilon)}; it must be a number >= 0, infinite where the claim does not cover the pair"
+            f"{at_budget(epsilon)}; it must be a number >= 0, infinite where the claim does not cover the pair",
+            "EPS-A056",
         )
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(distance), np.inf, guarantee.epsilon * distance)
@@ -170,7 +173,8 @@ def _distances(
         shown = f"an array of shape {distances.shape}"
     raise UserError(
         f"distance of {type(mechanism).__name__} returns {shown}; return an array of {len(pairs)} distances, one per "
-        "pair of texts"
+        "pair of texts",
+        "EPS-A057",
     )
 
 

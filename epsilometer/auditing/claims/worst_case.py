@@ -314,7 +314,7 @@ def one_law_each(laws: Laws) -> tuple[NDArray[np.integer], int]:
     units = int(laws.rows.lengths[0])
     own = laws.rows.values[:: max(1, units)]
     if not units or (laws.rows.lengths != units).any() or (laws.rows.values != np.repeat(own, units)).any():
-        raise UserError("an exact check takes texts of one unit each, or of equally many that share a law")
+        raise UserError("an exact check takes texts of one unit each, or of equally many that share a law", "EPS-A058")
     return own, units
 
 

@@ -36,12 +36,14 @@ class Limits:
             if not (value > 0 and math.isfinite(value)):
                 raise UserError(
                     f"decide.{name}, in nats, must be a finite number > 0, got {value:g}: that nothing at all is lost "
-                    "no number of trials could show; 0.1 takes some thousand"
+                    "no number of trials could show; 0.1 takes some thousand",
+                    "EPS-A059",
                 )
         for name in (DELTA, IDENTIFIERS):
             value = getattr(self, name)
             if not 0 < value < 1:
                 raise UserError(
                     f"decide.{name}, a share, must be in (0, 1), got {value:g}: that it never happens no number of "
-                    f"texts could show; 0.01 takes some {530 if name == IDENTIFIERS else 830}, 0.001 ten times as many"
+                    f"texts could show; 0.01 takes some {530 if name == IDENTIFIERS else 830}, 0.001 ten times as many",
+                    "EPS-A060",
                 )

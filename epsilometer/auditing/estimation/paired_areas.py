@@ -61,7 +61,8 @@ def areas(levels: Sequence[Array], members: NDArray[np.bool_]) -> Areas:
     if min(n, m) < 2:
         raise UserError(
             f"areas are compared on 2 members and 2 others at least, got {n} and {m} that the attack looks at on every "
-            "model; ask about more texts"
+            "model; ask about more texts",
+            "EPS-A065",
         )
     placed = [[placements(scores[inside], scores[outside]) for scores in level] for level in levels]
     above, below = (

@@ -58,10 +58,11 @@ class MembershipScores:
         if not (len(self.inside) and len(self.outside)):
             raise UserError(
                 f"an attack is measured on members and others, got {len(self.inside)} and {len(self.outside)}; give "
-                "scores of both"
+                "scores of both",
+                "EPS-A066",
             )
         if np.isnan(self.inside).any() or np.isnan(self.outside).any():
-            raise UserError("a score is not a number; leave out examples that the attack does not look at")
+            raise UserError("a score is not a number; leave out examples that the attack does not look at", "EPS-A067")
 
     @classmethod
     def of(cls, scores: NDArray[np.float64], members: NDArray[np.bool_]) -> MembershipScores:
@@ -80,7 +81,8 @@ def halves(scores: MembershipScores, rng: np.random.Generator) -> tuple[Membersh
         if len(values) < 2:
             raise UserError(
                 f"thresholds are set on some examples and measured on others, got {len(scores.inside)} members and "
-                f"{len(scores.outside)} others; give two or more of each"
+                f"{len(scores.outside)} others; give two or more of each",
+                "EPS-A068",
             )
         order = rng.permutation(len(values))
         parts.append((values[order[: len(values) // 2]], values[order[len(values) // 2 :]]))

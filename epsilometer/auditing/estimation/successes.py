@@ -124,15 +124,15 @@ def estimate(
     10,000 at k = 2 and alpha = 0.01 give 7.543. Raises UserError for values outside their range.
     """
     if trials < 1:
-        raise UserError(f"trials must be >= 1, got {trials}")
+        raise UserError(f"trials must be >= 1, got {trials}", "EPS-A069")
     if not 0 <= successes <= trials:
-        raise UserError(f"successes must be between 0 and trials ({trials}), got {successes}")
+        raise UserError(f"successes must be between 0 and trials ({trials}), got {successes}", "EPS-A070")
     if candidates < 2:
-        raise UserError(f"candidates must be >= 2, got {candidates}")
+        raise UserError(f"candidates must be >= 2, got {candidates}", "EPS-A071")
     if not 0 < alpha < 1:
-        raise UserError(f"alpha must be in (0, 1), got {alpha}")
+        raise UserError(f"alpha must be in (0, 1), got {alpha}", "EPS-A072")
     if not 0 <= delta < 1:
-        raise UserError(f"delta must be in [0, 1), got {delta}")
+        raise UserError(f"delta must be in [0, 1), got {delta}", "EPS-A073")
     low, high = clopper_pearson(successes, trials, alpha)
     best, _ = clopper_pearson(trials, trials, alpha)
     return Estimate(

@@ -62,7 +62,8 @@ def combine(pieces: Sequence[Evidence], *, below: float, above: float) -> Combin
         if by == of and _above(value, end):
             raise LawError(
                 f"{pieces[0].of} is at least {value:.6g} and at most {end:.6g}, both by {by}; check that the "
-                "mechanism's laws and claim are right, and else report this"
+                "mechanism's laws and claim are right, and else report this",
+                "EPS-A074",
             )
     low_bound = lows[-1] if lows else None
     crossed = [high for high in highs if low_bound is not None and _above(low_bound[0], high[0])]

@@ -142,7 +142,8 @@ def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[fl
     if len(rows) ** 2 * laws.outputs > _ENTRIES:
         raise UserError(
             f"{len(rows):,} laws of units over {laws.outputs:,} outputs are too many to compare all pairs; give fewer "
-            "texts, or use exact_loss, which compares chosen pairs"
+            "texts, or use exact_loss, which compares chosen pairs",
+            "EPS-A075",
         )
     for units in unit_laws(laws, rows, epsilons):
         turned = _summed(laws, rows, units.largest.T)

@@ -90,7 +90,7 @@ def drawn_pairs(classes: Sequence[str | None], seed: int) -> tuple[NDArray[np.in
     named = np.array(["" if name is None else name for name in classes], dtype=object)
     there = sorted({name for name in classes if name is not None})
     if len(there) < 2:
-        raise UserError(f"an attribute needs at least 2 classes, got {len(there)}; name another label")
+        raise UserError(f"an attribute needs at least 2 classes, got {len(there)}; name another label", "EPS-A076")
     of_class = [np.flatnonzero([name == each for name in named]) for each in there]
     both = np.array(list(combinations(range(len(there)), 2)))
     uniforms = Noise.named(PAIRS, seed, "pairs of an attribute").uniforms(3)

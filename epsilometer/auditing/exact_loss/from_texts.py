@@ -85,12 +85,14 @@ def exact_pairs(
     if not isinstance(built, HasLaws):
         raise UserError(
             "the mechanism states no output distribution, by which pairs are compared; add `laws` "
-            "(docs/your-own-mechanism.md)"
+            "(docs/your-own-mechanism.md)",
+            "EPS-A077",
         )
     if shows_more(cast(Mechanism, built)):
         raise UserError(
             "the released text may reveal more of its source than the compared units (`write`), so no bound on a "
-            "pair's loss holds; use exact_loss, which reports this, or a layout that reveals no more"
+            "pair's loss holds; use exact_loss, which reports this, or a layout that reveals no more",
+            "EPS-A078",
         )
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
     check_guarantees(built, at)
@@ -121,7 +123,8 @@ def measured(
     if not applies(built):
         raise UserError(
             "the mechanism states no output distribution, which the exact loss needs; add `laws` or `log_likelihoods` "
-            "(docs/your-own-mechanism.md), or run an audit"
+            "(docs/your-own-mechanism.md), or run an audit",
+            "EPS-A079",
         )
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
     check_guarantees(built, at)
@@ -139,7 +142,7 @@ def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pair
     """Return the pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
     check_trials(trials)
     if len(texts) < 2:
-        raise UserError("an exact loss compares at least 2 texts, got 1; give more texts")
+        raise UserError("an exact loss compares at least 2 texts, got 1; give more texts", "EPS-A080")
     vectors = embed(texts).vectors if design.temperature and len(texts) > 2 else np.zeros((len(texts), 1), np.float32)
     return sampled_pairs(texts, vectors, trials, design)
 

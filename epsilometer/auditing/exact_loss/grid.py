@@ -103,7 +103,8 @@ def _split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDA
     if step > _LONGEST:
         raise UserError(
             f"losses of units of up to {np.abs(losses).max():.3g} nats exceed the size of a grid; choose a smaller "
-            "epsilon"
+            "epsilon",
+            "EPS-A081",
         )
     below = np.floor(losses / step)
     half_way = float(np.abs(losses - (below + 0.5) * step).min())

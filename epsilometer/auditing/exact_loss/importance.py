@@ -63,11 +63,11 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not self.width > 0:
-            raise UserError(f"width, in nats, must be > 0, got {self.width}")
+            raise UserError(f"width, in nats, must be > 0, got {self.width}", "EPS-A082")
         if not 1 <= self.first <= self.draws:
-            raise UserError(f"first must be between 1 and draws ({self.draws}), got {self.first}")
+            raise UserError(f"first must be between 1 and draws ({self.draws}), got {self.first}", "EPS-A083")
         if not 0 < self.alpha < 1:
-            raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
+            raise UserError(f"alpha must be in (0, 1), got {self.alpha}", "EPS-A084")
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,8 @@ def of_own_rewrites(
     if len(impossible):
         raise LawError(
             f"log_likelihoods gives a rewrite of one of the inputs {candidates[impossible[0]].tolist()} (counted from "
-            f"0){at_budget(epsilon)} probability 0 under each of them; make it the likelihood of `rewrite`"
+            f"0){at_budget(epsilon)} probability 0 under each of them; make it the likelihood of `rewrite`",
+            "EPS-A085",
         )
     return log_p
 
@@ -223,7 +224,8 @@ def _checked(between: Between, pairs: NDArray[np.integer], epsilon: float) -> Be
         raise LawError(
             f"draws_between of the inputs {pairs[row].tolist()} (counted from 0){at_budget(epsilon)} returns log_rho "
             f"{between.log_rho[row]:g} and a loss of {between.loss[row]:g}, which exceed its log_bound of "
-            f"{between.log_bound[row]:g} or are not numbers; correct it"
+            f"{between.log_bound[row]:g} or are not numbers; correct it",
+            "EPS-A086",
         )
     return between
 

@@ -43,7 +43,8 @@ def losses(request: Request) -> list[PairLosses]:
     encoded, pairs = mechanism.encode([request.texts[i] for i in used]), at.reshape(-1, 2)
     if len(wrong := np.flatnonzero(~np.isfinite(encoded).all(axis=1))):
         raise LawError(
-            f"encode returns values that are not finite for input {used[wrong[0]]} (counted from 0); correct it"
+            f"encode returns values that are not finite for input {used[wrong[0]]} (counted from 0); correct it",
+            "EPS-A087",
         )
     results = []
     for epsilon, claims in zip(request.epsilons, request.claims, strict=True):
@@ -52,10 +53,13 @@ def losses(request: Request) -> list[PairLosses]:
             name = type(noise).__name__
             raise UserError(
                 f"law must return a Gaussian or a Laplace of mechanisms.latents.shared.noise, got {name}; leave `law` "
-                "out for other noise"
+                "out for other noise",
+                "EPS-A088",
             )
         if not 0 < noise.scale < math.inf:
-            raise LawError(f"the scale of law must be a finite number > 0, got {noise.scale}{at_budget(epsilon)}")
+            raise LawError(
+                f"the scale of law must be a finite number > 0, got {noise.scale}{at_budget(epsilon)}", "EPS-A089"
+            )
         if isinstance(noise, Gaussian):
             distances = [np.linalg.norm(part, axis=1) for part in _differences(encoded, pairs)]
             results.append(gaussian(np.concatenate(distances) / noise.scale, claims))

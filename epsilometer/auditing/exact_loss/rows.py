@@ -135,7 +135,8 @@ def curve_rows(
             f"the curve of delta of {type(group.request.mechanism).__name__} at epsilon {group.epsilon:g} contradicts "
             f"its average loss: delta at level 0 is {delta.low[0]:.6g} to {delta.high[0]:.6g}, but the average implies "
             f"{1 - 2 * error.high:.6g} to {1 - 2 * error.low:.6g}; check that its laws sum to one, and if they do, "
-            "report this as a bug"
+            "report this as a bug",
+            "EPS-A091",
         )
     of = {"epsilon": stored(group.epsilon), "pairs": group.name}
     worst = [None] * len(LEVELS) if worst_high is None else worst_high.tolist()

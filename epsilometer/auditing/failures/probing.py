@@ -85,7 +85,7 @@ class Pace:
 
     def __post_init__(self) -> None:
         if self.requests < 1 or not 0 < self.rate <= 1000:
-            raise UserError(f"requests must be >= 1, rate in (0, 1000], got {self.requests}, {self.rate}")
+            raise UserError(f"requests must be >= 1, rate in (0, 1000], got {self.requests}, {self.rate}", "EPS-A106")
 
 
 def probe_failures(
@@ -109,10 +109,11 @@ def probe_failures(
     if host != address.host:
         raise UserError(
             f"planted texts, some of them long or malformed, would be sent to {address.host}; confirm its name to "
-            f"allow the test (--confirm-host {address.host})" + (f", got {host!r}" if host else "")
+            f"allow the test (--confirm-host {address.host})" + (f", got {host!r}" if host else ""),
+            "EPS-A107",
         )
     if not 0 < alpha < 1:
-        raise UserError(f"alpha must be in (0, 1), got {alpha}")
+        raise UserError(f"alpha must be in (0, 1), got {alpha}", "EPS-A108")
     probes = _probes(kinds, pace.requests, seed, streams=service.resource is None)
     planted = PlantedValues(value for probe in probes for value in probe.values.values())
     send = _Sender(service, address, planted)
@@ -127,7 +128,7 @@ def probe_failures(
 
 def _probes(kinds: Sequence[str], count: int, seed: int, *, streams: bool) -> list[Probe]:
     if not kinds or len({*kinds}) < len(kinds):
-        raise UserError(f"kinds of identifiers must be named, each once, got {', '.join(kinds) or 'none'}")
+        raise UserError(f"kinds of identifiers must be named, each once, got {', '.join(kinds) or 'none'}", "EPS-A109")
     planted = {kind: plant(_CARRIERS, kind, count, seed) for kind in kinds}
     probes = []
     for i in range(count):
@@ -167,11 +168,12 @@ class _Sender:
         """Send the first probe. Raises UserError for a service that cannot be tested at all."""
         reply = self(probe)
         if reply.status is None:
-            raise UserError(f"the service at {self._host} does not answer; check its URL, and that it runs")
+            raise UserError(f"the service at {self._host} does not answer; check its URL, and that it runs", "EPS-A110")
         if 300 <= reply.status < 400 or reply.status in (401, 403, 404):
             raise UserError(
                 f"the service at {self._host} answers with status {reply.status}; correct the URL or the key "
-                "(redirects are not followed)"
+                "(redirects are not followed)",
+                "EPS-A111",
             )
         return reply
 

@@ -103,11 +103,13 @@ def listening(place: str | None) -> Iterator[Sink | None]:
         return
     host, _, port = place.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise UserError(f"the sink must be a PORT or HOST:PORT to listen at, got {place!r}")
+        raise UserError(f"the sink must be a PORT or HOST:PORT to listen at, got {place!r}", "EPS-A112")
     try:
         sink = Sink((host or "127.0.0.1", int(port)))
     except OSError as error:
-        raise UserError(f"the sink cannot listen at {place} ({error.strerror}); choose another port") from None
+        raise UserError(
+            f"the sink cannot listen at {place} ({error.strerror}); choose another port", "EPS-A113"
+        ) from None
     with sink:
         threading.Thread(target=sink.serve_forever, args=(0.05,), name="sink", daemon=True).start()
         try:

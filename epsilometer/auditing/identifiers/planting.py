@@ -162,7 +162,9 @@ def _new(draw: Callable[[], str], taken: set[str], text: str) -> str:
         if (tries >= _FRESH or value.casefold() not in taken) and not survives(value, text):
             taken.add(value.casefold())
             return value
-    raise UserError("a text already holds every identifier that could be planted in it; leave this text out")
+    raise UserError(
+        "a text already holds every identifier that could be planted in it; leave this text out", "EPS-A117"
+    )
 
 
 def _pieces(carrier: str, values: Sequence[str], shape: str, rng: np.random.Generator) -> list[str]:

@@ -96,7 +96,9 @@ class Identified:
         all_texts, record = distinct(table["text"].to_list()), recorded(table)
         for number, (text, some) in enumerate(zip(all_texts, record, strict=True), 1):
             if not all(each.survives(text) for each in some):
-                raise UserError(f"text {number} does not hold an identifier that is recorded of it; correct the record")
+                raise UserError(
+                    f"text {number} does not hold an identifier that is recorded of it; correct the record", "EPS-A118"
+                )
         return cls(all_texts, record if any(record) else None)
 
     def say_language(self) -> None:
@@ -118,7 +120,7 @@ class Identified:
             if kind not in there:
                 raise unknown("kind of identifier", kind, there)
         if kinds is not None and len({*kinds}) < len(kinds):
-            raise UserError(f"a kind of identifier is named twice: {', '.join(kinds)}; name each once")
+            raise UserError(f"a kind of identifier is named twice: {', '.join(kinds)}; name each once", "EPS-A119")
         return list(kinds or there)
 
     def groups(self, kinds: Sequence[str] | None) -> list[Group]:

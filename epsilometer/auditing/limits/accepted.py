@@ -70,7 +70,8 @@ class Accepted(BaseModel):
             if extra is not None and not installed(extra):
                 raise UserError(
                     f"{path} was accepted with {what}, which needs the extra {extra!r}: pip install "
-                    f"'epsilometer[{extra}]', in a workflow `extras: {extra}`"
+                    f"'epsilometer[{extra}]', in a workflow `extras: {extra}`",
+                    "EPS-A120",
                 )
 
     def estimates(self, of: Subject, path: str) -> dict[str, Estimate]:
@@ -88,16 +89,19 @@ class Accepted(BaseModel):
         for what, (then, now) in same.items():
             if then != now:
                 raise UserError(
-                    f"{path} was accepted with other {what} ({then}, now {now}); accept what is measured now (--accept)"
+                    f"{path} was accepted with other {what} ({then}, now {now}); accept what is measured now "
+                    "(--accept)",
+                    "EPS-A121",
                 )
         if self.temperature != of.design.temperature:
             raise UserError(
                 f"{path} was accepted at temperature {self.temperature:g}, not {of.design.temperature:g}; leave out "
-                "--temperature, which a baseline gives"
+                "--temperature, which a baseline gives",
+                "EPS-A122",
             )
         for name, count in self.attacks.items():
             if name in of.attacks and self.version != _FIRST and count.settings != chosen_settings(of.attacks[name]):
-                raise UserError(f"{path} was accepted with other settings of the attack {name}; give those")
+                raise UserError(f"{path} was accepted with other settings of the attack {name}; give those", "EPS-A123")
         return {
             name: estimate(count.successes, count.trials, self.candidates, self.alpha)
             for name, count in self.attacks.items()
@@ -114,13 +118,15 @@ def read(path: Path) -> Accepted:
     try:
         return Accepted.model_validate(json_text.load(path.read_bytes()))
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; accept what is measured now (--accept), then compare") from None
+        raise UserError(
+            f"{path} does not exist; accept what is measured now (--accept), then compare", "EPS-A124"
+        ) from None
     except ValidationError as error:
-        raise UserError(f"{path}: {describe(error, '')}; accept what is measured now (--accept)") from error
+        raise UserError(f"{path}: {describe(error, '')}; accept what is measured now (--accept)", "EPS-A125") from error
     except (OSError, ValueError) as error:
         wrong = error.strerror if isinstance(error, OSError) else error
         raise UserError(
-            f"{path} is not readable JSON ({wrong}); restore it, or accept what is measured now (--accept)"
+            f"{path} is not readable JSON ({wrong}); restore it, or accept what is measured now (--accept)", "EPS-A126"
         ) from error
 
 

@@ -64,7 +64,7 @@ class LinkingDesign:
         check_number(self.alpha, "alpha")
         check_trials(self.sets)
         if not 0 < self.alpha < 1:
-            raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
+            raise UserError(f"alpha must be in (0, 1), got {self.alpha}", "EPS-A127")
 
 
 STANDARD = LinkingDesign()
@@ -168,7 +168,8 @@ def recorded_linking_loss(
         if not count:
             raise UserError(
                 f"rewrites of {len(once)} people with facts are recorded{at_budget(epsilon)}, and a set takes "
-                f"{design.among}; give rewrites of more of the texts, or a smaller number among which one is linked"
+                f"{design.among}; give rewrites of more of the texts, or a smaller number among which one is linked",
+                "EPS-A128",
             )
         of_sets.append((epsilon, once[: count * design.among]))
     tables = []

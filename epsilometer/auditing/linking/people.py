@@ -58,7 +58,8 @@ class People:
         if not 2 <= among <= self.count:
             raise UserError(
                 "the rewrites among which one is linked (among) must be at least 2 and at most the people with facts, "
-                f"{self.count}, got {among}; give facts of more people, or a smaller number"
+                f"{self.count}, got {among}; give facts of more people, or a smaller number",
+                "EPS-A129",
             )
 
 

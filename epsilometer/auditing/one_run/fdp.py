@@ -57,12 +57,14 @@ class Profile:
         if not len(self.epsilons) or len(self.epsilons) != len(self.deltas):
             raise UserError(
                 f"a profile needs equally many deltas and epsilons, at least one of each, got {len(self.deltas)} and "
-                f"{len(self.epsilons)}"
+                f"{len(self.epsilons)}",
+                "EPS-A132",
             )
         for epsilon, delta in zip(self.epsilons, self.deltas, strict=True):
             if not (0 <= epsilon < math.inf and 0 <= delta <= 1):
                 raise UserError(
-                    f"a profile needs finite epsilons >= 0 with deltas in [0, 1], got epsilon {epsilon}, delta {delta}"
+                    f"a profile needs finite epsilons >= 0 with deltas in [0, 1], got epsilon {epsilon}, delta {delta}",
+                    "EPS-A133",
                 )
 
     @cached_property

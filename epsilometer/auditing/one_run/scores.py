@@ -73,9 +73,9 @@ class Judging:
 
     def __post_init__(self) -> None:
         if not 0 <= self.delta < 1:
-            raise UserError(f"delta must be in [0, 1), got {self.delta}")
+            raise UserError(f"delta must be in [0, 1), got {self.delta}", "EPS-A134")
         if not 0 < self.alpha < 1:
-            raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
+            raise UserError(f"alpha must be in (0, 1), got {self.alpha}", "EPS-A135")
 
     def sizes(self, canaries: int) -> list[int]:
         """Return the numbers of guesses to try."""
@@ -114,10 +114,11 @@ def one_run(
     if len(right) > 1 and len(np.unique(np.concatenate([included, excluded]))) == 1:
         raise UserError(
             "all canaries have the same score, which does not depend on inclusion; pass a score of each canary under "
-            "the trained model, such as minus its loss"
+            "the trained model, such as minus its loss",
+            "EPS-A136",
         )
     if guesses is not None and not 1 <= guesses <= len(right):
-        raise UserError(f"guesses must be from 1 to the number of canaries, {len(right)}, got {guesses}")
+        raise UserError(f"guesses must be from 1 to the number of canaries, {len(right)}, got {guesses}", "EPS-A137")
     judging = Judging(delta, alpha, guesses)
     if delta and delta >= (level := alpha / 2 / len(judging.sizes(len(right)))):
         note(
@@ -135,12 +136,13 @@ def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[
     """
     of = [_checked(included, "included"), _checked(excluded, "excluded")]
     if not len(of[0]) + len(of[1]):
-        raise UserError("no canaries were given; pass the scores of included and of excluded canaries")
+        raise UserError("no canaries were given; pass the scores of included and of excluded canaries", "EPS-A138")
     share = binomtest(len(of[0]), len(of[0]) + len(of[1])).pvalue
     if share < _UNFAIR:
         raise UserError(
             f"{len(of[0])} canaries were included and {len(of[1])} excluded, which is very unlikely for fair coins; "
-            "include each with probability 1/2, and pass the scores of all"
+            "include each with probability 1/2, and pass the scores of all",
+            "EPS-A139",
         )
     scores, coins = np.concatenate(of), np.repeat([True, False], [len(of[0]), len(of[1])])
     ties = Noise.named(1, seed, "one run", "ties").generator(0).permutation(len(scores))
@@ -159,7 +161,7 @@ def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[
 def _checked(scores: ArrayLike, name: str) -> NDArray[np.float64]:
     numbers = np.asarray(scores, np.float64)
     if numbers.ndim != 1 or np.isnan(numbers).any():
-        raise UserError(f"{name} must be a list of numbers without NaN, one per canary")
+        raise UserError(f"{name} must be a list of numbers without NaN, one per canary", "EPS-A140")
     return numbers
 
 

@@ -41,36 +41,41 @@ class Design:
 
     def __post_init__(self) -> None:
         if isinstance(self.candidates, str) and self.candidates != "all":
-            raise UserError(f'candidates (k) must be a number or "all", got {self.candidates!r}')
+            raise UserError(f'candidates (k) must be a number or "all", got {self.candidates!r}', "EPS-A169")
         if self.candidates != "all":
             check_whole(self.candidates, "candidates (k)")
         if self.candidates != "all" and self.candidates < 2:
-            raise UserError(f"candidates (k) must be between 2 and the number of texts, got {self.candidates}")
+            raise UserError(
+                f"candidates (k) must be between 2 and the number of texts, got {self.candidates}", "EPS-A170"
+            )
         check_whole(self.seed, "seed")
         for name in ("temperature", "alpha", "fpr"):
             check_number(getattr(self, name), name)
         if self.prior is not None:
             check_list(self.prior, "prior")
         if not math.isfinite(self.temperature):
-            raise UserError(f"temperature must be a finite number, such as -10000, got {self.temperature}")
+            raise UserError(f"temperature must be a finite number, such as -10000, got {self.temperature}", "EPS-A171")
         if self.prior is not None and not (
             len(self.prior) == self.candidates and min(self.prior) > 0 and abs(sum(self.prior) - 1) <= 1e-9
         ):
             raise UserError(
-                f"prior must be {self.candidates} positive numbers, one per candidate, that sum to 1, got {self.prior}"
+                f"prior must be {self.candidates} positive numbers, one per candidate, that sum to 1, got {self.prior}",
+                "EPS-A172",
             )
         if not 0 <= self.fpr < 1:
-            raise UserError(f"fpr must be in [0, 1), got {self.fpr}")
+            raise UserError(f"fpr must be in [0, 1), got {self.fpr}", "EPS-A173")
         if not 0 < self.alpha < 1:
-            raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
+            raise UserError(f"alpha must be in (0, 1), got {self.alpha}", "EPS-A174")
 
     @property
     def k(self) -> int:
         """The number of candidates, for callers that need one number and no prior; UserError for "all" or a prior."""
         if self.prior is not None:
-            raise UserError("a prior applies only to audits that make the rewrites; leave it out")
+            raise UserError("a prior applies only to audits that make the rewrites; leave it out", "EPS-A175")
         if self.candidates == "all":
-            raise UserError('candidates "all" applies only to audits that make the rewrites; set a number (k)')
+            raise UserError(
+                'candidates "all" applies only to audits that make the rewrites; set a number (k)', "EPS-A176"
+            )
         return self.candidates
 
 
@@ -81,18 +86,20 @@ def check_trials(trials: int) -> None:
     """Raise UserError for an invalid number of trials."""
     value: object = trials
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise UserError(f"trials must be a whole number, got {value!r}; the default is 2,000")
+        raise UserError(f"trials must be a whole number, got {value!r}; the default is 2,000", "EPS-A177")
     if trials < 1:
-        raise UserError(f"trials must be >= 1, got {trials}")
+        raise UserError(f"trials must be >= 1, got {trials}", "EPS-A178")
     if trials > MOST_TRIALS:
-        raise UserError(f"trials must be at most {MOST_TRIALS:,}, got {trials:,}; the default is 2,000")
+        raise UserError(f"trials must be at most {MOST_TRIALS:,}, got {trials:,}; the default is 2,000", "EPS-A179")
 
 
 def check_design(design: Design) -> None:
     """Raise UserError for an invalid design."""
     value: object = design
     if not isinstance(value, Design):
-        raise UserError(f"design must be a Design, got {described(value)}; pass epsilometer.Design(temperature=0)")
+        raise UserError(
+            f"design must be a Design, got {described(value)}; pass epsilometer.Design(temperature=0)", "EPS-A180"
+        )
 
 
 def as_installed(design: Design) -> Design:

@@ -183,24 +183,28 @@ def _check(rewrites: Rewrites, private: Repeated) -> None:
     if not isinstance(rewrites, Rewrites):
         raise UserError(
             f"a mechanism's rewrite(texts, epsilon, noise) must return epsilometer.core.mechanism.Rewrites(texts), got "
-            f"{type(rewrites).__name__}"
+            f"{type(rewrites).__name__}",
+            "EPS-A181",
         )
     if len(rewrites.texts) != expected:
         raise UserError(
-            f"the mechanism returned {len(rewrites.texts)} texts for {expected}; return exactly one text for each input"
+            f"the mechanism returned {len(rewrites.texts)} texts for {expected}; return exactly one "
+            "text for each input",
+            "EPS-A182",
         )
     texts = rewrites.texts.texts if isinstance(rewrites.texts, Repeated) else rewrites.texts
     wrong = next((kind for kind in dict.fromkeys(map(type, texts)) if not issubclass(kind, str)), None)
     if wrong is not None:
         refused = [type(text) is wrong for text in rewrites.texts]
         at, remedy = _text(private, refused), _remedy(rewrites.texts[refused.index(True)])
-        raise UserError(f"the mechanism returned {wrong.__name__} for {at} instead of a string; {remedy}")
+        raise UserError(f"the mechanism returned {wrong.__name__} for {at} instead of a string; {remedy}", "EPS-A183")
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
         at = _text(private, [not _encodes(text) for text in rewrites.texts])
         raise UserError(
-            f"the mechanism returned a lone surrogate for {at}, which is not valid UTF-8; return whole characters"
+            f"the mechanism returned a lone surrogate for {at}, which is not valid UTF-8; return whole characters",
+            "EPS-A184",
         ) from None
 
 
@@ -227,14 +231,16 @@ def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Repeated)
     """Raise UserError if there is not one outcome for each text, or if an unchanged text is reported as changed."""
     if len(outcomes) != len(texts):
         raise UserError(
-            f"the mechanism returned {len(outcomes)} outcomes for {len(texts)} texts; return exactly one per text"
+            f"the mechanism returned {len(outcomes)} outcomes for {len(texts)} texts; return exactly one per text",
+            "EPS-A185",
         )
     same = {i for i, (text, source) in enumerate(zip(texts, private, strict=True)) if text == source}
     wrong = [i in same and bool(outcomes.status[i] == FOUND or outcomes.changed[i]) for i in range(len(texts))]
     if any(wrong):
         raise UserError(
             f"the mechanism released {_text(private, wrong)} unchanged and calls it {FOUND!r}, or reports changed "
-            "words for it; give such texts another status, and 0 changed words"
+            "words for it; give such texts another status, and 0 changed words",
+            "EPS-A186",
         )
 
 

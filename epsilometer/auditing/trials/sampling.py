@@ -78,13 +78,13 @@ def is_shared(candidates: NDArray[np.integer]) -> bool:
 def _check(texts: int, count: int, candidates: int) -> None:
     check_trials(count)
     if candidates > np.iinfo(np.int16).max:
-        raise UserError(f"candidates (k) must be at most {np.iinfo(np.int16).max:,}, got {candidates}")
+        raise UserError(f"candidates (k) must be at most {np.iinfo(np.int16).max:,}, got {candidates}", "EPS-A187")
     if texts < 2:
         many = "1 distinct text" if texts else "no text"
-        raise UserError(f"trials need at least 2 distinct texts, got {many}; give more texts")
+        raise UserError(f"trials need at least 2 distinct texts, got {many}; give more texts", "EPS-A188")
     if not 2 <= candidates <= texts:
         raise UserError(
-            f"candidates (k) must be between 2 and the number of distinct texts ({texts}), got {candidates}"
+            f"candidates (k) must be between 2 and the number of distinct texts ({texts}), got {candidates}", "EPS-A189"
         )
 
 
@@ -111,7 +111,9 @@ def sample(
     members = [np.arange(total)] if groups is None else [np.flatnonzero(groups == g) for g in np.unique(groups)]
     members = [m for m in members if len(m) >= candidates]
     if not members:
-        raise UserError(f"no group has the {candidates} texts that a candidate set needs; use a smaller k or no match")
+        raise UserError(
+            f"no group has the {candidates} texts that a candidate set needs; use a smaller k or no match", "EPS-A190"
+        )
     vectors = np.asarray(embeddings, np.float32)
     pools = [vectors if groups is None else vectors[texts] for texts in members]
     noise = Noise.named(count, seed, "trials")

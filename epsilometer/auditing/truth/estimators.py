@@ -77,6 +77,6 @@ def own(file: Path) -> Estimator:
     """
     if not file.is_file():
         raise UserError(
-            f"file {str(file)!r} not found; give a Python file with a function bound(samples, error, delta)"
+            f"file {str(file)!r} not found; give a Python file with a function bound(samples, error, delta)", "EPS-A191"
         )
     return Estimator(file.stem, find("estimators", str(file), "bound"))

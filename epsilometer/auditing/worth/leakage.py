@@ -122,7 +122,8 @@ def recorded(table: pl.DataFrame) -> list[list[Identifier]]:
         if not len(texts) == len(kinds) == len(entities):
             raise UserError(
                 "every text needs as many identifier_kinds as identifiers, and as many identifier_entities; fix the "
-                "corpus"
+                "corpus",
+                "EPS-A192",
             )
         record = zip(kinds, texts, entities, strict=True)
         some = [Identifier(kind, text, True, entity=entity, source=source) for kind, text, entity in record]

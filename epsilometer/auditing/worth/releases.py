@@ -64,5 +64,6 @@ def check_released(mechanism: HasPublicReleases, rewrites: Iterable[str]) -> Non
     if strange := len({*rewrites} - {*mechanism.public_releases}):
         raise UserError(
             f"{strange} rewrites are not among the `public_releases` of {type(mechanism).__name__}; list all that it "
-            "can release there, or leave it out"
+            "can release there, or leave it out",
+            "EPS-A193",
         )

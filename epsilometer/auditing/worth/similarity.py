@@ -89,10 +89,12 @@ def measure(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[
     """
     for name, side in (("originals", originals), ("rewrites", rewrites)):
         if isinstance(side, str) or not all(isinstance(text, str) for text in side):
-            raise UserError(f"{name} must be a list of strings; an empty rewrite is the empty string")
+            raise UserError(f"{name} must be a list of strings; an empty rewrite is the empty string", "EPS-A194")
     if len(originals) != len(rewrites):
         raise UserError(
-            f"originals and rewrites must be as many, got {len(originals)} and {len(rewrites)}; give the pairs in order"
+            f"originals and rewrites must be as many, got {len(originals)} and {len(rewrites)}; give "
+            "the pairs in order",
+            "EPS-A195",
         )
     pairs = [(a[:LONGEST], b[:LONGEST]) for a, b in zip(originals, rewrites, strict=True)]
     number = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
@@ -102,6 +104,8 @@ def measure(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[
     for name, metric in metrics.items():
         values = np.asarray(metric.measure(left, right), np.float64) if number else np.empty(0)
         if values.shape != (len(number),):
-            raise UserError(f"metric {name!r} returned an array of shape {values.shape}, {(len(number),)} is due")
+            raise UserError(
+                f"metric {name!r} returned an array of shape {values.shape}, {(len(number),)} is due", "EPS-A196"
+            )
         columns[name] = pl.Series(name, values[rows], dtype=pl.Float64).fill_nan(None)
     return pl.DataFrame(columns)

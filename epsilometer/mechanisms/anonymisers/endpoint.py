@@ -84,16 +84,18 @@ class Endpoint(Spends, OneOfGrid):
             if self.model is not None or self.prompt != TEXT or self.stream or self.temperature is not None:
                 raise UserError(
                     "model, prompt, stream and temperature are settings of a chat endpoint; with a template, write "
-                    "them into the template"
+                    "them into the template",
+                    "EPS-M001",
                 )
             _ = self._template
         elif self.model is None:
             raise UserError(
                 "the endpoint has neither model nor resource; name the model of a chat (model), or the template of "
-                "another service (resource)"
+                "another service (resource)",
+                "EPS-M002",
             )
         if TEXT not in self.prompt:
-            raise UserError(f"prompt must contain {TEXT}, which is replaced by the text")
+            raise UserError(f"prompt must contain {TEXT}, which is replaced by the text", "EPS-M003")
         return self
 
     @property
@@ -111,7 +113,8 @@ class Endpoint(Spends, OneOfGrid):
         if not (public or self.private_texts):
             raise UserError(
                 "texts that are not public must not reach an endpoint; set private_texts (--private-texts) if "
-                f"{Address.of(self.url).host} may see them, or public: true for a project's data set"
+                f"{Address.of(self.url).host} may see them, or public: true for a project's data set",
+                "EPS-M004",
             )
         if self._template is None:
             api_key()

@@ -185,17 +185,20 @@ class IDT(WithTruths):
         kinds = auxiliaries.kinds if self.kinds is None else self.kinds
         if self.aim == "random" and len(hidden) != 1:
             raise UserError(
-                f"aim: random draws the class of one attribute, got {len(hidden)}; name one under attributes"
+                f"aim: random draws the class of one attribute, got {len(hidden)}; name one under attributes",
+                "EPS-M005",
             )
         if self.aim == "hide" and self.margin == 0:
             raise UserError(
                 "aim: hide needs a margin above 0, in nats; the margin is how far log-probabilities of the "
-                "auxiliaries may stay from those of the class shares"
+                "auxiliaries may stay from those of the class shares",
+                "EPS-M006",
             )
         if self.enough is not None and self.enough > len(kinds):
             raise UserError(
                 f"enough is {self.enough}, but there are only {len(kinds)} kinds of classifier; name more kinds, or "
-                "lower enough"
+                "lower enough",
+                "EPS-M007",
             )
         auxiliaries.check(hidden, self.tasks or (), kinds)
         by_relations = [("antonyms", self.antonyms, "refused"), ("candidates", self.candidates, "counter_fitted")]
@@ -203,7 +206,8 @@ class IDT(WithTruths):
             if value == needs and not auxiliaries.related:
                 raise UserError(
                     f"{setting}: {value} needs word relations, but {self.resource} has none; name a file of relations "
-                    "as `relations` in the entry under `auxiliaries`"
+                    "as `relations` in the entry under `auxiliaries`",
+                    "EPS-M008",
                 )
 
     @property

@@ -214,6 +214,7 @@ def _spacy_engine(name: str) -> Any:
     except (ImportError, OSError, ValueError) as error:
         raise UserError(
             f"pipeline {name!r} is not an installed spaCy pipeline; install it (python -m spacy download {name}), or "
-            "leave `pipeline` out"
+            "leave `pipeline` out",
+            "EPS-M009",
         ) from error
     return engine

@@ -114,7 +114,8 @@ class ADePT(LatentMechanism):
         lengths = np.linalg.norm(encoded, axis=1, keepdims=True)
         if not np.isfinite(lengths).all():
             raise UserError(
-                f"the autoencoder {str(self.resource)!r} returns vectors that are not finite; train it again"
+                f"the autoencoder {str(self.resource)!r} returns vectors that are not finite; train it again",
+                "EPS-M033",
             )
         # Slightly less than C, so that rounding to float32 never leaves the ball.
         return (encoded * np.minimum(1, self.norm * (1 - 2.0**-20) / np.maximum(lengths, 1e-300))).astype(np.float32)

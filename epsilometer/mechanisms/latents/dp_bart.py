@@ -84,7 +84,9 @@ class DPBART(LatentMechanism):
         model = Seq2Seq(self.resource, self.precision)
         if self.length > model.window:
             raise UserError(
-                f"length must be at most the window of {str(self.resource)!r}, {model.window} tokens, got {self.length}"
+                f"length must be at most the window of {str(self.resource)!r}, {model.window} tokens, got "
+                f"{self.length}",
+                "EPS-M034",
             )
         return model
 
@@ -98,19 +100,22 @@ class DPBART(LatentMechanism):
             if record is not None:
                 raise UserError(
                     f"{str(self.resource)!r} was trained with pruned dimensions; use variant: {record.variant}, or the "
-                    "model that it was trained from"
+                    "model that it was trained from",
+                    "EPS-M035",
                 )
             return np.arange(self._model.width)
         if record is None or record.variant != self.variant:
             there = f"one for {record.variant}" if record else "none"
             raise UserError(
                 f"variant {self.variant} needs a model with a pruning.json for it, but {str(self.resource)!r} has "
-                f"{there}; train the model (epsilometer stage build noise_aware-NAME), or use variant: clv"
+                f"{there}; train the model (epsilometer stage build noise_aware-NAME), or use variant: clv",
+                "EPS-M036",
             )
         if record.width != self._model.width:
             raise UserError(
                 f"the pruning.json in {str(self.resource)!r} is for {record.width} dimensions, but the model has "
-                f"{self._model.width}; train the model again"
+                f"{self._model.width}; train the model again",
+                "EPS-M037",
             )
         return record.remaining()
 
@@ -148,7 +153,9 @@ class DPBART(LatentMechanism):
         used = self.dimensions
         states = self._model.states(*self._model.padded(texts, self.length)).numpy()
         if not np.isfinite(states).all():
-            raise UserError(f"the encoder of {str(self.resource)!r} returns values that are not finite; use float32")
+            raise UserError(
+                f"the encoder of {str(self.resource)!r} returns values that are not finite; use float32", "EPS-M038"
+            )
         return states[:, :, used].clip(-self.bound, self.bound).reshape(len(texts), self.length * len(used))
 
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:

@@ -96,7 +96,8 @@ class DPST(OneOfGrid):
         size = self.clusters or sizes[0]
         if size not in sizes:
             raise UserError(
-                f"clusters must be one of {', '.join(map(str, sizes))}, the numbers in {self.resource}, got {size}"
+                f"clusters must be one of {', '.join(map(str, sizes))}, the numbers in {self.resource}, got {size}",
+                "EPS-M052",
             )
         return _Clusters.of(self._corpus.vectors, self._corpus.centroids[size], self._corpus.members[size])
 

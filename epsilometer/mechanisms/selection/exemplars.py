@@ -120,7 +120,8 @@ class Exemplars(OneOfGrid):
         if self.split is not None and (isinstance(self.resource, tuple) or self.resource.is_dir()):
             raise UserError(
                 f"split {self.split!r} needs a resource with a column `split`; leave split out, or give a file of "
-                "texts with that column"
+                "texts with that column",
+                "EPS-M053",
             )
         if not isinstance(self.resource, tuple) and self.resource.is_dir():
             return self._stored(self.resource)
@@ -132,7 +133,9 @@ class Exemplars(OneOfGrid):
             search = best_number(public, self._make, self.target, encoder=self.encoder, seed=self.seed, least=least)
             m = int(search["m"])
         if self.size is not None and self.size >= m:
-            raise UserError(f"size must be below the number of exemplars, {m}, got {self.size}; give a smaller size")
+            raise UserError(
+                f"size must be below the number of exemplars, {m}, got {self.size}; give a smaller size", "EPS-M054"
+            )
         return choose(public, m, self.encoder, self.seed, source=self.source, search=search)
 
     def _public(self) -> Sequence[str]:
@@ -140,7 +143,9 @@ class Exemplars(OneOfGrid):
             return self.resource
         table = read(self.resource)
         if "text" not in table.columns:
-            raise UserError(f"{self.resource} has no column `text`; rename the column of public texts to `text`")
+            raise UserError(
+                f"{self.resource} has no column `text`; rename the column of public texts to `text`", "EPS-M055"
+            )
         if self.split is not None:
             table = self._of_split(table)
         texts: list[str] = table["text"].drop_nulls().to_list()
@@ -149,7 +154,8 @@ class Exemplars(OneOfGrid):
     def _of_split(self, table: pl.DataFrame) -> pl.DataFrame:
         if "split" not in table.columns or self.split not in table["split"]:
             raise UserError(
-                f"{self.resource} has no text in the split {self.split!r}; leave split out, or name another split"
+                f"{self.resource} has no text in the split {self.split!r}; leave split out, or name another split",
+                "EPS-M056",
             )
         return table.filter(split=self.split)
 
@@ -157,14 +163,19 @@ class Exemplars(OneOfGrid):
         stored = Chosen.load(folder)
         count = len(stored.texts)
         if count < 2:
-            raise UserError(f"{folder} contains a single exemplar, which is the same for every text; choose at least 2")
+            raise UserError(
+                f"{folder} contains a single exemplar, which is the same for every text; choose at least 2", "EPS-M057"
+            )
         if self.m not in (None, count):
             raise UserError(
                 f"m is {self.m}, but {folder} contains {count} exemplars; leave m out, or give the public texts as "
-                "resource"
+                "resource",
+                "EPS-M058",
             )
         if self.size is not None and self.size >= count:
-            raise UserError(f"size must be below the number of exemplars in {folder}, {count}, got {self.size}")
+            raise UserError(
+                f"size must be below the number of exemplars in {folder}, {count}, got {self.size}", "EPS-M059"
+            )
         return stored
 
     @property

@@ -59,11 +59,14 @@ class DPPrompt(GenerativeMechanism):
         if kind == "masked":
             raise UserError(
                 f"dp_prompt needs a model that writes text, but {self.resource} is {KINDS[kind]}; give another model, "
-                "or use dp_mlm"
+                "or use dp_mlm",
+                "EPS-M075",
             )
         if kind == "seq2seq":
             if self.chat:
-                raise UserError(f"{self.resource} is {KINDS[kind]} and has no chat template; leave chat out")
+                raise UserError(
+                    f"{self.resource} is {KINDS[kind]} and has no chat template; leave chat out", "EPS-M076"
+                )
             return Seq2Seq(self.resource, self.precision)
         model = CausalLM(self.resource, self.precision)
         if self.chat:

@@ -100,7 +100,7 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
         index = {word: number for number, word in enumerate(everything.words)}
         numbers = [index[word] for word in self._listed if word in index]
         if len(numbers) < 2:
-            raise UserError(f"{self.file} names {len(numbers)} words of {self.resource}; name at least two")
+            raise UserError(f"{self.file} names {len(numbers)} words of {self.resource}; name at least two", "EPS-M079")
         return WordVectors([everything.words[i] for i in numbers], everything.vectors[numbers])
 
     @cached_property
@@ -108,17 +108,21 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
         """The words that the file lists, and the number of each one's cluster."""
         assert self.file is not None
         if not self.file.is_file():
-            raise UserError(f"there is no file {str(self.file)!r}; give a JSON file of lists of words by name")
+            raise UserError(
+                f"there is no file {str(self.file)!r}; give a JSON file of lists of words by name", "EPS-M080"
+            )
         try:
             lists = json.loads(self.file.read_text("utf-8"))
             named = [(word.lower(), number) for number, words in enumerate(lists.values()) for word in words]
         except (ValueError, AttributeError, TypeError) as error:
             raise UserError(
-                f"{self.file} is no JSON object of lists of words; write one, such as {{'a': ['b']}}"
+                f"{self.file} is no JSON object of lists of words; write one, such as {{'a': ['b']}}", "EPS-M081"
             ) from error
         listed = dict(named)
         if len(listed) < len(named):
-            raise UserError(f"{self.file} lists {len(named) - len(listed)} words twice; a word has one cluster")
+            raise UserError(
+                f"{self.file} lists {len(named) - len(listed)} words twice; a word has one cluster", "EPS-M082"
+            )
         return listed
 
     @cached_property

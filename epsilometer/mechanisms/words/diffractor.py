@@ -90,7 +90,8 @@ class Geometric(NamedTuple):
         if len(rate) and not 1 <= rate.min() <= rate.max() < 2.0**63:
             raise UserError(
                 f"epsilon of a publication must be at least 2^-40 and below 2^23, got {epsilon:g}; choose another "
-                "epsilon"
+                "epsilon",
+                "EPS-M083",
             )
         moved = places + exact.laplace(rate.astype(np.uint64), np.full(places.shape, _UNIT, np.uint64))
         return np.clip(moved, 0, self.size - 1)

@@ -50,11 +50,15 @@ class SanTextPlus(KernelMechanism):
         if self.sensitive is None:
             return np.arange(size // 2, size)
         if not self.sensitive.is_file():
-            raise UserError(f"file {str(self.sensitive)!r} not found; give a file of sensitive words, one per line")
+            raise UserError(
+                f"file {str(self.sensitive)!r} not found; give a file of sensitive words, one per line", "EPS-M084"
+            )
         named = {word for line in self.sensitive.read_text("utf-8").splitlines() for word in words_of(line)}
         numbers = np.array([i for i, word in enumerate(self.vocabulary.words) if word in named], np.int64)
         if not len(numbers):
-            raise UserError(f"{self.sensitive} contains no word of the vocabulary; give words of {self.resource}")
+            raise UserError(
+                f"{self.sensitive} contains no word of the vocabulary; give words of {self.resource}", "EPS-M085"
+            )
         return numbers
 
     @cached_property

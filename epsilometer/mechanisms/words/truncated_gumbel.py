@@ -60,7 +60,7 @@ class TruncatedGumbel(WordVectorMechanism):
         survey = self.vectors.survey(max(2, min(len(self._competitors), len(self.vectors))))
         if not survey[3]:
             raise UserError(
-                "all words of the vocabulary have the same vector, so no noise is drawn; give other vectors"
+                "all words of the vocabulary have the same vector, so no noise is drawn; give other vectors", "EPS-M092"
             )
         return survey
 
@@ -83,7 +83,9 @@ class TruncatedGumbel(WordVectorMechanism):
         """Returns [K]: P(k <= 1), P(k <= 2), ...; no uniform of 53 bits reaches beyond K."""
         size = len(self.vocabulary)
         if size < 3:
-            raise UserError(f"truncated_gumbel needs a vocabulary of at least 3 words, got {size}; give a larger one")
+            raise UserError(
+                f"truncated_gumbel needs a vocabulary of at least 3 words, got {size}; give a larger one", "EPS-M093"
+            )
         law = poisson(math.log(size - 1))
         below, total = law.cdf(0), law.cdf(size) - law.cdf(0)
         reached = (law.cdf(np.arange(1, min(size, 256) + 1)) - below) / total

@@ -82,7 +82,8 @@ class Vickrey(MovedWords):
         if len(self.vectors) < 3:
             raise UserError(
                 f"as_published: true needs at least 3 words, but {self.resource} has {len(self.vectors)}; give more "
-                "words"
+                "words",
+                "EPS-M094",
             )
         words, far = self.vectors.neighbours(points, 3)
         places = np.arange(2) + (words[:, :1] == private[:, None])

@@ -25,12 +25,14 @@ def train(
     if len(classes) < 2:
         raise UserError(
             f"a classifier needs examples of at least 2 classes, got {listed(classes, 'class')}; leave "
-            "this label out, or give texts of another class"
+            "this label out, or give texts of another class",
+            "EPS-N018",
         )
     if validation is not None and (strange := sorted({*validation.labels} - {*classes})):
         raise UserError(
             f"the validation texts have {listed(strange, 'class')}, but the training texts do not; give training texts "
-            "of every class"
+            "of every class",
+            "EPS-N019",
         )
     if kind == TRANSFORMER:
         from epsilometer.models.classifiers.transformer import fine_tune

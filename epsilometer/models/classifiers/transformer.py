@@ -70,7 +70,8 @@ class Transformer:
             except (OSError, ValueError) as error:
                 raise UserError(
                     f"model {settings.model!r} cannot be loaded as a classifier ({type(error).__name__}: {error}); "
-                    "give a model with a tokeniser that transformers' AutoModelForSequenceClassification knows"
+                    "give a model with a tokeniser that transformers' AutoModelForSequenceClassification knows",
+                    "EPS-N020",
                 ) from error
         limits = (self.tokenizer.model_max_length, getattr(self.network.config, "max_position_embeddings", None))
         self.longest = min(settings.longest, *(int(limit) for limit in limits if limit))
@@ -151,7 +152,9 @@ class Transformer:
         body = self.network.base_model
         layers = max((part for part in body.modules() if isinstance(part, ModuleList)), key=len)
         if last > len(layers):
-            raise UserError(f"layers must be at most {len(layers)}, the number in {self.settings.model!r}, got {last}")
+            raise UserError(
+                f"layers must be at most {len(layers)}, the number in {self.settings.model!r}, got {last}", "EPS-N021"
+            )
         body.requires_grad_(False)
         for part in (*layers[-last:], getattr(body, "pooler", None)):
             if part is not None:
@@ -241,7 +244,8 @@ def fine_tune(
     if len(examples) < settings.batch:
         raise UserError(
             f"{len(examples)} training texts are fewer than a batch of {settings.batch}; give more texts, or a smaller "
-            "batch"
+            "batch",
+            "EPS-N022",
         )
     generator = noise.generator(0)
     folder = locate(settings.model)

@@ -161,7 +161,8 @@ def server() -> subprocess.Popen[bytes] | None:
     raise UserError(
         f"Prefect's server at {url.geturl()} does not answer, or is another user's. `make ui` starts this project's; "
         "`make ui-stop` forgets it, and the flow then brings one of its own (as it does without PREFECT_API_URL "
-        "in the environment); `make audit` needs none"
+        "in the environment); `make audit` needs none",
+        "EPS-P025",
     )
 
 

@@ -29,7 +29,8 @@ def held(port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise UserError(
-            f"port {port} is taken, and not by this project ({error.strerror}); try `make ui PORT={port + 10}`"
+            f"port {port} is taken, and not by this project ({error.strerror}); try `make ui PORT={port + 10}`",
+            "EPS-P026",
         ) from None
     return listening
 

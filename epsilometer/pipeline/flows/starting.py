@@ -31,11 +31,12 @@ def wait(process: psutil.Process, part: str, is_up: Callable[[], bool], log: Pat
     while not is_up():
         if not is_alive(process):
             end = f"; its log, {log}, ends with\n{log.read_text()[-2000:]}" if log else ", and said why above"
-            raise UserError(f"the {part} ended before it was up{end}")
+            raise UserError(f"the {part} ended before it was up{end}", "EPS-P027")
         if time.monotonic() > until:
             advice = f"look into its log, {log}, or run" if log else "run"
             raise UserError(
                 f"the {part} was not up after {seconds} s; {advice} again with more time, "
-                f"{PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.name}={2 * seconds or 600}"
+                f"{PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.name}={2 * seconds or 600}",
+                "EPS-P028",
             )
         time.sleep(0.2)

@@ -80,7 +80,7 @@ def start(port: int) -> str:
             deploy = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
             done = subprocess.run(deploy, cwd=ROOT, env=environment, capture_output=True, text=True)
             if done.returncode:
-                raise UserError(f"`prefect deploy --all` failed:\n{done.stdout}{done.stderr}")
+                raise UserError(f"`prefect deploy --all` failed:\n{done.stdout}{done.stderr}", "EPS-P029")
             worker = running["worker"]
             wait(worker, "worker", lambda: _polls(client, since=worker.create_time()), _log("worker"))
     return url
@@ -152,7 +152,9 @@ def _recorded() -> dict[str, Any]:
     try:
         return dict(json.loads(_file().read_text())) if _file().is_file() else {}
     except ValueError:
-        raise UserError(f"{_file()} is damaged; delete it, and end what `make ui` had started yourself") from None
+        raise UserError(
+            f"{_file()} is damaged; delete it, and end what `make ui` had started yourself", "EPS-P030"
+        ) from None
 
 
 def _record(changes: dict[str, Any]) -> None:

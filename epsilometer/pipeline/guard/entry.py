@@ -50,14 +50,14 @@ def _check_entry(name: str, arguments: Sequence[str]) -> None:
     if not Path("dvc.yaml").is_file():
         from epsilometer.project.params import NO_PROJECT
 
-        raise UserError(f"there is no dvc.yaml here; {NO_PROJECT}")
+        raise UserError(f"there is no dvc.yaml here; {NO_PROJECT}", "EPS-P031")
     if name not in (here := stages()):
         raise unknown("stage in dvc.yaml", name, here)
     if (keys := entries(here[name], settings())) is None:
         if arguments:
-            raise UserError(f"stage {name} has no entries, got {' '.join(arguments)!r}; leave it out")
+            raise UserError(f"stage {name} has no entries, got {' '.join(arguments)!r}; leave it out", "EPS-P032")
     elif not arguments:
-        raise UserError(f"stage {name} has several entries; name one of them: {', '.join(keys)}")
+        raise UserError(f"stage {name} has several entries; name one of them: {', '.join(keys)}", "EPS-P033")
     elif arguments[0] not in keys:
         raise unknown(f"entry of stage {name}", arguments[0], keys)
 

@@ -62,7 +62,8 @@ def guarded() -> Iterator[None]:
         if any(_overlap(path, dep) for dep in deps) and Path(path).exists() and digest(path) != md5:
             raise UserError(
                 f"{path} is damaged: its bytes are not those that dvc.lock records for it; `make audit` (or "
-                "`epsilometer repro`) finds all such files and makes them anew"
+                "`epsilometer repro`) finds all such files and makes them anew",
+                "EPS-P034",
             )
     for dep in deps:
         checksums.check(Path(dep))
@@ -86,7 +87,8 @@ def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]
     if changed:
         raise UserError(
             f"edited while this stage was running: {', '.join(changed[:_NAMED])}; what it made may be of the old or of "
-            "the new, so it is not kept: run again"
+            "the new, so it is not kept: run again",
+            "EPS-P035",
         )
 
 

@@ -40,6 +40,7 @@ def main(name: str) -> None:
     else:
         raise UserError(
             f"models.{name}: {source} is neither a folder with a model, delta.safetensors or decoder.safetensors, nor "
-            "a .json pin of a model"
+            "a .json pin of a model",
+            "EPS-P038",
         )
     checksums.write(out)

@@ -51,12 +51,15 @@ def auxiliaries(
     """
     labels = plan.labels
     if folder.exists() and not folder.is_dir():
-        raise UserError(f"--auxiliaries must be a folder, which is made where there is none, got the file {folder}")
+        raise UserError(
+            f"--auxiliaries must be a folder, which is made where there is none, got the file {folder}", "EPS-S001"
+        )
     if (folder / "about.json").is_file():
         if vectors is not None:
             raise UserError(
                 f"--vectors is for auxiliaries that are trained, and {folder} holds some with vectors of their own; "
-                "leave it out, or name another folder as --auxiliaries"
+                "leave it out, or name another folder as --auxiliaries",
+                "EPS-S002",
             )
         there = Auxiliaries(folder)
         there.check(plan.attributes, plan.tasks, plan.kinds)
@@ -64,7 +67,8 @@ def auxiliaries(
     if labelled is None:
         raise UserError(
             "--labelled must be given, a table of texts with the labels, to train auxiliaries on; or name a folder "
-            "that holds some as --auxiliaries"
+            "that holds some as --auxiliaries",
+            "EPS-S003",
         )
     own_folder(folder)
     table = prepare(read(labelled, text=columns, labels=labels, split=None), labels).table
@@ -95,15 +99,20 @@ def with_truths(mechanism: Mechanism, texts: Sequence[str], labels: Mapping[str,
     if not isinstance(mechanism, TakesTruths):
         raise UserError(
             "this mechanism asks no classifiers of an attribute, so that true labels do not change what it does; leave "
-            "them out, or take idt, textfooler, textbugger, bae or llm_rewrite"
+            "them out, or take idt, textfooler, textbugger, bae or llm_rewrite",
+            "EPS-S004",
         )
     truths: dict[str, dict[str, str]] = {}
     for label, classes in labels.items():
         for i, (text, name) in enumerate(zip(texts, classes, strict=True), 1):
             if not name:
-                raise UserError(f"row {i} has no {label}; give every text its true label, or leave the labels out")
+                raise UserError(
+                    f"row {i} has no {label}; give every text its true label, or leave the labels out", "EPS-S005"
+                )
             if truths.setdefault(text, {}).setdefault(label, name) != name:
-                raise UserError(f"row {i} has another {label} than an equal text before; anonymise them one by one")
+                raise UserError(
+                    f"row {i} has another {label} than an equal text before; anonymise them one by one", "EPS-S006"
+                )
     return mechanism.with_truths(truths)
 
 

@@ -235,7 +235,8 @@ def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
         raise UserError(
             f"attackers learn {listed(sorted(of_rewrites), 'class')} from rewrites, and "
             f"{listed(sorted(of_clean), 'class')} from clean texts; both must have the same classes: give more "
-            "rewrites to learn from, or leave out or merge rare classes"
+            "rewrites to learn from, or leave out or merge rare classes",
+            "EPS-S007",
         )
 
 
@@ -249,7 +250,8 @@ def check_retrained(retrained: Learned, static: Learned, training: Released) -> 
     if texts and np.array_equal(retrained.classifier.probabilities(texts), static.classifier.probabilities(texts)):
         raise UserError(
             f"the attacker that was to be trained on rewrites gives {len(texts)} texts the very probabilities of the "
-            "one that never saw a rewrite; it was not trained again"
+            "one that never saw a rewrite; it was not trained again",
+            "EPS-S008",
         )
 
 

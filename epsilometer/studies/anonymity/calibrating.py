@@ -45,7 +45,9 @@ def row(
     say, label = now_and_then(), f"{cell.mechanism} on {cell.dataset}"
     try:
         if cell.epsilons is None:
-            raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
+            raise UserError(
+                f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S009"
+            )
         wanted = goal(min(cell.epsilons), max(cell.epsilons))
         looks = Looks(AttributeLoss(params, cell, wanted), wanted.target, wanted.budget, params.audit.alpha)
         met = meet(
@@ -80,7 +82,8 @@ class AttributeLoss:
             raise UserError(
                 f"at each epsilon {len(self._rows)} texts are rewritten, so that both ends take "
                 f"{2 * len(self._rows)} rewrites; raise `budget` (--budget), {goal.budget}, or lower "
-                "classification.texts"
+                "classification.texts",
+                "EPS-S010",
             )
 
     def __call__(self, epsilon: float, turn: Turn) -> Look | None:

@@ -42,7 +42,7 @@ def check_auxiliaries(params: AnonymityParams, cell: Cell, built: Mechanism, pla
     try:
         built.check_auxiliaries(Auxiliaries(Path(cell.resource), planned))
     except UserError as error:
-        raise UserError(f"{place}: {error}") from error
+        raise error.at(place) from error
 
 
 def check_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> None:

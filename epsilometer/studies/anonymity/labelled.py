@@ -45,13 +45,15 @@ def numbered(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
     if wrong := [name for name, ok in zip(chosen[label], read.is_finite().fill_null(False), strict=True) if not ok]:
         raise UserError(
             f"label {label!r} is to be a number, and {len(wrong)} of {len(chosen)} chosen texts have another, such as "
-            f"{wrong[0]!r}; correct them, or name the label under `tasks`"
+            f"{wrong[0]!r}; correct them, or name the label under `tasks`",
+            "EPS-S011",
         )
     for split in (TRAIN, TEST):
         if read.filter(chosen["split"] == split).n_unique() < 2:
             raise UserError(
                 f"label {label!r} is the same number for all chosen texts of the split {split!r}, so no correlation "
-                "with it is defined; take more texts (classification.texts)"
+                "with it is defined; take more texts (classification.texts)",
+                "EPS-S012",
             )
     return chosen
 
@@ -96,7 +98,8 @@ def truths(rows: pl.DataFrame, labels: Sequence[str], dataset: str) -> Truths:
             raise UserError(
                 f"{dataset} has no {label} for {by_number('text', missing)} of {len(rows):,}, and a mechanism that is "
                 f"told the true labels must be told those of every text; set datasets.{dataset}.complete: true, which "
-                "leaves out texts that lack a label, or true_labels: false in the cell"
+                "leaves out texts that lack a label, or true_labels: false in the cell",
+                "EPS-S013",
             )
     return {row["text"]: {label: row[label] for label in labels} for row in rows.to_dicts()}
 
@@ -112,7 +115,8 @@ def takes_truths(mechanism: Mechanism, wanted: bool | None = None) -> bool:
     if wanted:
         raise UserError(
             "true_labels: this mechanism asks no classifiers of an attribute, so that true labels do not change what "
-            "it does; leave the setting out, or take idt, textfooler, textbugger, bae or llm_rewrite"
+            "it does; leave the setting out, or take idt, textfooler, textbugger, bae or llm_rewrite",
+            "EPS-S014",
         )
     return False
 
@@ -146,10 +150,13 @@ def _check_enough(rows: pl.DataFrame, label: str, least: int) -> None:
     if len(train) < least:
         raise UserError(
             f"label {label!r} has {len(train)} training texts, fewer than a batch of {least}; give more texts (split "
-            f"{TRAIN!r} of the data set, classification.texts) or a smaller classification.training.batch"
+            f"{TRAIN!r} of the data set, classification.texts) or a smaller classification.training.batch",
+            "EPS-S015",
         )
     if test.is_empty():
-        raise UserError(f"label {label!r} has no text in the split {TEST!r}, which classifiers are tested on; add one")
+        raise UserError(
+            f"label {label!r} has no text in the split {TEST!r}, which classifiers are tested on; add one", "EPS-S016"
+        )
 
 
 def _check(rows: pl.DataFrame, label: str, least: int) -> None:
@@ -158,12 +165,14 @@ def _check(rows: pl.DataFrame, label: str, least: int) -> None:
     if len(trained) < 2:
         raise UserError(
             f"label {label!r} must have at least 2 classes among the training texts, got "
-            f"{listed(sorted(trained), 'class')}; leave the label out of classification.labels"
+            f"{listed(sorted(trained), 'class')}; leave the label out of classification.labels",
+            "EPS-S017",
         )
     for missing, split, other in ((trained - tested, TEST, TRAIN), (tested - trained, TRAIN, TEST)):
         if missing:
             raise UserError(
                 f"label {label!r}: the chosen {split} texts have none of {listed(sorted(missing), 'class')}, which the "
                 f"{other} texts have, so F1 is not defined for it; take more texts (classification.texts), or leave "
-                "out or merge rare classes"
+                "out or merge rare classes",
+                "EPS-S018",
             )

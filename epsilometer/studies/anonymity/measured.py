@@ -38,7 +38,9 @@ def attribute_losses(params: AnonymityParams, name: str, folder: Path) -> dict[R
     audit: dict[Row, Measured] = {}
     attackers = tables.read(folder / anonymity_path(name, "attackers"), ATTACKERS)
     if set(attackers["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
-        raise UserError(f"the attackers of {name} are not those of params.yaml; bring them up to date (dvc repro)")
+        raise UserError(
+            f"the attackers of {name} are not those of params.yaml; bring them up to date (dvc repro)", "EPS-S019"
+        )
     chosen = [params.audit.seed, params.classification.texts.model_dump()]
     texts = short_hash(folder / f"data/prepared/{cell.dataset}.parquet", json.dumps(chosen))
     for attacker_row in attackers.filter(~pl.col("attacker").is_in([CLEAN, STRONGEST])).iter_rows(named=True):

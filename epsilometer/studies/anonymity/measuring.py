@@ -53,7 +53,9 @@ class Attacking:
             if name not in (*LEARNERS, DETECTOR):
                 raise unknown("attacker", name, (*LEARNERS, DETECTOR))
         if not all(size >= 1 for size in self.authors):
-            raise UserError(f"authors must be numbers of texts of one author, 1 or more, got {list(self.authors)}")
+            raise UserError(
+                f"authors must be numbers of texts of one author, 1 or more, got {list(self.authors)}", "EPS-S020"
+            )
 
     def noise(self, *name: str) -> Noise:
         """One stream whose name does not contain the mechanism, so all are attacked on the same trials."""

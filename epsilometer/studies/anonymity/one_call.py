@@ -113,19 +113,23 @@ def _checked(
     """The texts with the requested labels as strings. Raises UserError for anything missing."""
     wanted = [*names] if group is None else [*names, group]
     if len(set(names)) < len(names):
-        raise UserError(f"label {names[0]!r} cannot be both the attribute to hide and the one to keep; name another")
+        raise UserError(
+            f"label {names[0]!r} cannot be both the attribute to hide and the one to keep; name another", "EPS-S021"
+        )
     for name in wanted:
         if name not in labels:
             raise unknown("label", name, labels)
     for what, side in (("originals", originals), ("rewrites", rewrites)):
         if isinstance(side, str) or not all(isinstance(text, str) for text in side):
-            raise UserError(f"{what} must be a list of strings; an empty rewrite is the empty string")
+            raise UserError(f"{what} must be a list of strings; an empty rewrite is the empty string", "EPS-S022")
     sizes = {"rewrites": len(rewrites), **{f"label {name!r}": len(labels[name]) for name in wanted}}
     for what, size in sizes.items():
         if size != len(originals):
-            raise UserError(f"{what} must be as many as the originals, {len(originals)}, got {size}")
+            raise UserError(f"{what} must be as many as the originals, {len(originals)}, got {size}", "EPS-S023")
     if not len(originals):
-        raise UserError("originals must hold at least one text, got none; give the texts and their rewrites")
+        raise UserError(
+            "originals must hold at least one text, got none; give the texts and their rewrites", "EPS-S024"
+        )
     values = {name: [None if value is None else str(value) for value in labels[name]] for name in wanted}
     groups = None if group is None else lone_apart(values.pop(group), "test")
     return Released(list(originals), list(rewrites), values, groups=groups)

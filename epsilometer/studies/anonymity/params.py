@@ -199,7 +199,8 @@ class AnonymityParams(ProjectParams):
             if cell.dataset not in self.classification.labels:
                 raise UserError(
                     f"{kind}.{name}: say which labels of {cell.dataset} are tasks and which are attributes, under "
-                    f"classification.labels.{cell.dataset}"
+                    f"classification.labels.{cell.dataset}",
+                    "EPS-S025",
                 )
         for dataset, labels in self.classification.labels.items():
             self._check_labels(dataset, labels, f"classification.labels.{dataset}")
@@ -218,7 +219,8 @@ class AnonymityParams(ProjectParams):
             if classified.numbers and {*self.classification.kinds} <= {TRANSFORMER}:
                 raise UserError(
                     f"classification.labels.{dataset}.numbers: a transformer learns classes alone here; name `linear` "
-                    "or `encoder` under classification.kinds"
+                    "or `encoder` under classification.kinds",
+                    "EPS-S026",
                 )
 
     @property
@@ -233,12 +235,14 @@ class AnonymityParams(ProjectParams):
         if self.datasets[cell.dataset].pair:
             raise UserError(
                 f"{place}: {cell.dataset} is of pairs, which `downstream` alone takes; leave datasets.{cell.dataset}."
-                "pair out to have both columns read as one text"
+                "pair out to have both columns read as one text",
+                "EPS-S027",
             )
         if not labels.attributes:
             raise UserError(
                 f"{place}: {cell.dataset} has no attribute, which is what is hidden; name one under "
-                f"classification.labels.{cell.dataset}.attributes"
+                f"classification.labels.{cell.dataset}.attributes",
+                "EPS-S028",
             )
         resource = PurePath(cell.resource or "")
         if resource.parent != PurePath("data/auxiliaries"):
@@ -252,7 +256,8 @@ class AnonymityParams(ProjectParams):
                 raise UserError(
                     f"{place}.resource: the auxiliaries {name!r} were made for {role} that {cell.dataset} does not "
                     f"have as such ({', '.join(strange)}); name them under classification.labels.{cell.dataset}.{role},"
-                    " or give auxiliaries of this data set's labels"
+                    " or give auxiliaries of this data set's labels",
+                    "EPS-S029",
                 )
 
     def _check_rewriter(self, entry: RewriterEntry, place: str) -> None:
@@ -262,12 +267,15 @@ class AnonymityParams(ProjectParams):
         if not any(auxiliaries.dataset == entry.dataset for auxiliaries in self.auxiliaries.values()):
             raise UserError(
                 f"{place}: a rewriter learns from the auxiliaries' texts of {entry.dataset}, and there are none; give "
-                "an entry of this data set under `auxiliaries`"
+                "an entry of this data set under `auxiliaries`",
+                "EPS-S030",
             )
         check_entry(entry.round_trip, f"{place}.round_trip")
         for setting, path in (("model", entry.model), ("round_trip.resource", entry.round_trip.resource)):
             if path is not None and PurePath(path).parent != PurePath("data/models"):
-                raise UserError(f"{place}.{setting} must be data/models/NAME, with NAME under `models`, got {path!r}")
+                raise UserError(
+                    f"{place}.{setting} must be data/models/NAME, with NAME under `models`, got {path!r}", "EPS-S031"
+                )
 
     def _check_labels(self, dataset: str, labels: Labels, setting: str) -> None:
         if dataset not in self.datasets:
@@ -276,11 +284,13 @@ class AnonymityParams(ProjectParams):
         for label in (every := (*labels.tasks, *labels.attributes, *numbers)):
             check_label(self.datasets, dataset, label, setting)
             if every.count(label) > 1:
-                raise UserError(f"{setting}: {label!r} is named twice; a label is a task or an attribute")
+                raise UserError(f"{setting}: {label!r} is named twice; a label is a task or an attribute", "EPS-S032")
             if label.startswith(".") or {*label} & {*"/\\\0"}:
-                raise UserError(f"{setting}: {label!r} cannot name a folder of classifiers; rename the column")
+                raise UserError(
+                    f"{setting}: {label!r} cannot name a folder of classifiers; rename the column", "EPS-S033"
+                )
         if not every:
-            raise UserError(f"{setting} must name at least one label under tasks, attributes or numbers")
+            raise UserError(f"{setting} must name at least one label under tasks, attributes or numbers", "EPS-S034")
 
     def data_paths(self) -> Iterator[tuple[str, str]]:
         """As `ProjectParams.data_paths`; also fine-tuned models and word relations."""

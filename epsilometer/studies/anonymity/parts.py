@@ -88,7 +88,8 @@ def check_classes(
                 raise UserError(
                     f"datasets.{dataset}: the part {part!r} has no text of {listed(missing, 'class')} of label "
                     f"{label!r}, which another part has; leave out or merge rare "
-                    "classes, or draw the parts anew (resplit)"
+                    "classes, or draw the parts anew (resplit)",
+                    "EPS-S035",
                 )
 
 

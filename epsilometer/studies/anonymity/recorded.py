@@ -42,13 +42,15 @@ def paired(table: pl.DataFrame, path: str | Path = "the table of rewrites") -> p
     if missing := (gaps.arg_true() + 1).to_list():
         raise UserError(
             f"{path}: an original or a rewrite is missing in {by_number('row', missing)} of {len(recorded):,}; leave "
-            "such rows out: an empty rewrite in the place of a missing one would count as perfectly hidden"
+            "such rows out: an empty rewrite in the place of a missing one would count as perfectly hidden",
+            "EPS-S036",
         )
     again = ~recorded.select(pl.struct("key", "epsilon").is_first_distinct()).to_series()
     if twice := (again.arg_true() + 1).to_list():
         raise UserError(
             f"{path}: the original of {by_number('row', twice)} has another rewrite already; keep one a text and "
-            "epsilon"
+            "epsilon",
+            "EPS-S037",
         )
     return recorded
 
@@ -90,7 +92,8 @@ def _by_epsilon(
         if missing := (test[REWRITE].is_null().arg_true() + 1).to_list():
             raise UserError(
                 f"no rewrite is recorded of {by_number('text', missing)} of {len(test):,}; record one of each, be it "
-                "the text itself"
+                "the text itself",
+                "EPS-S038",
             )
         number = None if epsilon is None else float(str(epsilon))
         yield number, test, None if training is None else _with_rewrites(training, some)

@@ -79,7 +79,8 @@ def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]
     if missing := sorted({*labels} - {*number_of}):
         raise UserError(
             f"{listed(missing, 'class')} of the test texts: none of those trained on, "
-            f"{listed(number_of, 'class')}; every class must stand in every part of the data"
+            f"{listed(number_of, 'class')}; every class must stand in every part of the data",
+            "EPS-S039",
         )
     return np.array([number_of[label] for label in labels], np.int64)
 
@@ -90,13 +91,15 @@ def check_classes(test: Released, label: str, classes: Sequence[str]) -> None:
     if unlabelled := [i for i, name in enumerate(test.classes_of(label), 1) if not name.strip()]:
         raise UserError(
             f"label {label!r} is empty for {by_number('text', unlabelled)} of {len(test):,} test texts; name their "
-            "class, or leave them out"
+            "class, or leave them out",
+            "EPS-S040",
         )
     numbered(sorted(present), classes)
     if missing := sorted({*classes} - present):
         raise UserError(
             f"label {label!r}: the test texts have none of {listed(missing, 'class')}; every class must stand "
-            "in every part of the data"
+            "in every part of the data",
+            "EPS-S041",
         )
 
 
@@ -109,7 +112,8 @@ def check_apart(training: Released, test: Released) -> None:
         if shared := len({*own} & {*other}):
             raise UserError(
                 f"{shared} {what} of the test part are among those that attackers learn from; what is learned from "
-                "them says nothing of other texts: leave them out of one part"
+                "them says nothing of other texts: leave them out of one part",
+                "EPS-S042",
             )
 
 
@@ -118,7 +122,8 @@ def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None
     if shared := len({*test_ids} & {*seen}):
         raise UserError(
             f"{who} saw {shared} of the {len({*test_ids})} test texts; train it on another part of the data, or its "
-            "figures say nothing of texts that it has not seen"
+            "figures say nothing of texts that it has not seen",
+            "EPS-S043",
         )
 
 

@@ -99,7 +99,9 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
     victims read no text right in all labels.
     """
     if task in attributes:
-        raise UserError(f"label {task!r} cannot be both the attribute to hide and the task to keep; name another")
+        raise UserError(
+            f"label {task!r} cannot be both the attribute to hide and the task to keep; name another", "EPS-S045"
+        )
     labels = attributes if task is None else (*attributes, task)
     test = test.with_labels(*labels)
     readings = []
@@ -115,7 +117,8 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
         raise UserError(
             f"there is no test text of which the victim reads {' and '.join(labels)} right: it reads "
             f"{' and '.join(map(_accuracy, labels, readings))}; train it on more texts, or choose labels that can be "
-            "learned"
+            "learned",
+            "EPS-S046",
         )
     return every
 
@@ -131,7 +134,8 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
     if same := (np.flatnonzero(succeeded & test.unchanged) + 1).tolist():
         raise UserError(
             f"{by_number('text', same)} of {len(test):,} with the status {FOUND!r} are released as they were; a text "
-            "that is not rewritten must say so by its status"
+            "that is not rewritten must say so by its status",
+            "EPS-S047",
         )
     asks = test.outcomes.asked.any() or test.outcomes.asked_victim.any()
     return succeeded if asks else ~test.unchanged

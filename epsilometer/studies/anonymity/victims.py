@@ -115,7 +115,8 @@ def divided(params: AnonymityParams, label: str, examples: Examples) -> tuple[Ex
         raise UserError(
             f"classification.training.epochs is {training.epochs}, and the best is chosen by a tenth of the texts, in "
             f"whole groups; of {len(examples)} texts with the label {label!r} this leaves {len(learned)} to train on "
-            f"in batches of {training.batch}, and {len(chosen_by)} to choose by: give more texts, or train for 1 epoch"
+            f"in batches of {training.batch}, and {len(chosen_by)} to choose by: give more texts, or train for 1 epoch",
+            "EPS-S048",
         )
     return learned, chosen_by
 

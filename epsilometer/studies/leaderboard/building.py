@@ -17,7 +17,9 @@ def build(params: LeaderboardParams, name: str) -> Mechanism:
     place = f"leaderboard.mechanisms.{cell.mechanism}"
     built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, f"{place}.settings")
     if not has_budget(built):
-        raise UserError(f"{place} takes no privacy budget, so no budget can be set to {cell.loss:g} nats; leave it out")
+        raise UserError(
+            f"{place} takes no privacy budget, so no budget can be set to {cell.loss:g} nats; leave it out", "EPS-S049"
+        )
     if isinstance(built, Checked):
         built.check(params.datasets[cell.dataset].public)
     return built

@@ -109,7 +109,8 @@ class LeaderboardParams(ProjectParams):
             if self.datasets[dataset].public_part is None:
                 raise UserError(
                     f"{place}: mechanisms and learners need the same public texts; set a public part of the data set "
-                    f"(datasets.{dataset}.public_part)"
+                    f"(datasets.{dataset}.public_part)",
+                    "EPS-S050",
                 )
             check_label(self.datasets, dataset, entry.task, f"{place}.task")
             if entry.attribute is not None:
@@ -118,7 +119,9 @@ class LeaderboardParams(ProjectParams):
             low, high = mechanism.epsilons
             place = f"leaderboard.mechanisms.{name}"
             if not low < high:
-                raise UserError(f"{place}.epsilons must be the lower and the higher end of a search, got {low}, {high}")
+                raise UserError(
+                    f"{place}.epsilons must be the lower and the higher end of a search, got {low}, {high}", "EPS-S051"
+                )
             check_entry(MechanismEntry(mechanism=name, file=mechanism.file, epsilons=mechanism.epsilons), place)
 
     def parts(self, dataset: str) -> dict[str, int]:

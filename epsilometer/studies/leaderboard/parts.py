@@ -35,7 +35,8 @@ def divided(
     if (needed := sum(counts.values())) > len(rest):
         raise UserError(
             f"the leaderboard needs {needed:,} texts of {name} with the label {task!r} that are not public, got "
-            f"{len(rest):,}; lower texts or tested under leaderboard.datasets.{name}"
+            f"{len(rest):,}; lower texts or tested under leaderboard.datasets.{name}",
+            "EPS-S052",
         )
     parts: list[tuple[str, int | None]] = [(PUBLIC, None)] * len(public)
     parts += [(part, i // (count // SPLITS)) for part, count in counts.items() for i in range(count)]

@@ -54,7 +54,9 @@ def compare_cells(
             if at_epsilon.is_empty():
                 epsilons = ", ".join(map(budget_name, guesses["epsilon"].unique().sort()))
                 at = at_budget(epsilon) or " without an epsilon"
-                raise UserError(f"{name} was not audited{at} on {dataset}; give one of its epsilons there ({epsilons})")
+                raise UserError(
+                    f"{name} was not audited{at} on {dataset}; give one of its epsilons there ({epsilons})", "EPS-S067"
+                )
             by_attack = {a: _scored(p.sort("trial"), target) for (a,), p in at_epsilon.group_by("attack")}
             of_side = tables.at_epsilon(estimates, epsilon).filter(dataset=dataset, mechanism=name)
             released = of_side.filter("released")["attack"]
@@ -62,7 +64,7 @@ def compare_cells(
         rows += _paired(dataset, guessed, params.trials.candidates, alpha)
         alone += _alone(dataset, guessed, names, params.trials.candidates, alpha=alpha)
     if not rows + alone:
-        raise UserError(f"no data set has both {first[0]} and {second[0]}; see cells in params.yaml")
+        raise UserError(f"no data set has both {first[0]} and {second[0]}; see cells in params.yaml", "EPS-S068")
     return judged(rows, *names, alpha) + alone
 
 
@@ -91,7 +93,9 @@ def compare_texts(
 def budgeted(mechanism: Mechanism, name: str, epsilon: float | None) -> tuple[Mechanism, float]:
     """A mechanism and its budget. name: of the mechanism, as the user gave it."""
     if epsilon is None and has_budget(mechanism):
-        raise UserError(f'{name} needs an epsilon; write {name}=EPSILON, or in Python a pair, ("{name}", EPSILON)')
+        raise UserError(
+            f'{name} needs an epsilon; write {name}=EPSILON, or in Python a pair, ("{name}", EPSILON)', "EPS-S069"
+        )
     (at,) = budgets(mechanism, None if epsilon is None else [epsilon], f"the epsilon of {name}")
     check_guarantees(mechanism, [at])
     return mechanism, float(at)

@@ -28,11 +28,11 @@ def subject_of_cell(params: TextsParams, name: str, epsilon: float | None) -> Su
     budgets = [stored(budget) for budget in cell.budgets]
     if epsilon not in budgets:
         budgets_named = ", ".join("none" if budget is None else f"{budget:g}" for budget in budgets)
-        raise UserError(f"epsilon must be one of those of {name} ({budgets_named}), got {epsilon}")
+        raise UserError(f"epsilon must be one of those of {name} ({budgets_named}), got {epsilon}", "EPS-S070")
     table, built = audited(params, cell.dataset), mechanism(params, name)
     embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
     if not embeddings.is_file():
-        raise UserError(f"{embeddings} does not exist; `epsilometer repro` makes it")
+        raise UserError(f"{embeddings} does not exist; `epsilometer repro` makes it", "EPS-S071")
     groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
     pool = text_audit.Pool(
         table["text"].to_list(),
@@ -59,11 +59,12 @@ def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[st
         if row[:3] == ours and row.attack in params.attacks
     }
     if not rows:
-        raise UserError(f"{file} has no row of {of.name} on {dataset} at this epsilon; accept one that has")
+        raise UserError(f"{file} has no row of {of.name} on {dataset} at this epsilon; accept one that has", "EPS-S072")
     trials, _ = trial_set(params, dataset)
     if any(measured.trial_set != trials for measured in rows.values()):
         raise UserError(
             f"{file} is about other texts or trials of {dataset}; audit, then accept what is measured now "
-            "(epsilometer accept)"
+            "(epsilometer accept)",
+            "EPS-S073",
         )
     return {attack: measured.estimate for attack, measured in rows.items()}

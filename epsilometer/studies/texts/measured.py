@@ -55,7 +55,9 @@ def measure(params: TextsParams, folder: Path = Path(".")) -> dict[Row, Measured
     for name, cell in params.cells.items():
         trials, target = draws[cell.dataset]
         guesses = tables.read(folder / f"data/guesses/{name}.parquet", GUESSES)
-        stale = UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
+        stale = UserError(
+            f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)", "EPS-S074"
+        )
         if set(guesses["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
             raise stale
         for (epsilon, attack), part in guesses.group_by("epsilon", "attack", maintain_order=True):

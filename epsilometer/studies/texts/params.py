@@ -317,16 +317,20 @@ class TextsParams(ProjectParams):
         if sets and self.trials.candidates != 2:
             raise UserError(
                 f"trials.candidates must be 2 where trials are of sets (datasets.{sets[0]}.sets), got "
-                f"{self.trials.candidates}: ceilings are known for pairs"
+                f"{self.trials.candidates}: ceilings are known for pairs",
+                "EPS-S075",
             )
         if not self.attacks:
-            raise UserError("attacks must not be empty: name at least one, as in `attacks: {embedding: {}}`")
+            raise UserError(
+                "attacks must not be empty: name at least one, as in `attacks: {embedding: {}}`", "EPS-S076"
+            )
         least = math.log(2 / self.audit.alpha) / math.log(self.trials.candidates)
         if self.trials.count <= least:
             raise UserError(
                 f"trials.count must be at least {math.floor(least) + 1}, got {self.trials.count}: with fewer even an "
                 f"adversary who is always right proves nothing (k = {self.trials.candidates}, alpha = "
-                f"{self.audit.alpha:g})"
+                f"{self.audit.alpha:g})",
+                "EPS-S077",
             )
 
     def _check_decide(self) -> None:
@@ -375,11 +379,12 @@ class TextsParams(ProjectParams):
         dataset = self.datasets[corpus.dataset]
         if dataset.public_part is None:
             raise UserError(
-                f"{place}.dataset: {corpus.dataset} has no public part; give it one, as in public_part: 0.2"
+                f"{place}.dataset: {corpus.dataset} has no public part; give it one, as in public_part: 0.2", "EPS-S078"
             )
         if corpus.source != dataset.source:
             raise UserError(
-                f"{place}.source must be that of datasets.{corpus.dataset}, {dataset.source!r}, got {corpus.source!r}"
+                f"{place}.source must be that of datasets.{corpus.dataset}, {dataset.source!r}, got {corpus.source!r}",
+                "EPS-S079",
             )
 
     def _check_varied(self, entry: Cell, kind: str, name: str) -> None:
@@ -387,13 +392,16 @@ class TextsParams(ProjectParams):
         if name not in self.cells:
             raise unknown(f"cell in {kind}", name, self.cells)
         if self.cells[name].epsilons is None:
-            raise UserError(f"{kind}.{name} varies a cell at one epsilon, but its mechanism has none; leave it out")
+            raise UserError(
+                f"{kind}.{name} varies a cell at one epsilon, but its mechanism has none; leave it out", "EPS-S080"
+            )
         for field in Cell.model_fields:
             here, there = getattr(entry, field), getattr(self.cells[name], field)
             if here != there:
                 raise UserError(
                     f"{kind}.{name}.{field} must be that of cells.{name}, {there!r}, got {here!r}; an entry begins as "
-                    "its cell's line does, with the same data set and `<<`"
+                    "its cell's line does, with the same data set and `<<`",
+                    "EPS-S081",
                 )
 
     def data_paths(self) -> Iterator[tuple[str, str]]:

@@ -81,12 +81,15 @@ class NoiseTarget:
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
-            raise UserError(f"with --training measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
+            raise UserError(
+                f"with --training measure must be one of {', '.join(MEASURES)}, got {self.measure!r}", "EPS-S083"
+            )
         if self.measure == ROUGE_L and not 0 < self.target < 1:
-            raise UserError(f"the target must be a mean ROUGE-L between 0 and 1, got {self.target}")
+            raise UserError(f"the target must be a mean ROUGE-L between 0 and 1, got {self.target}", "EPS-S084")
         if self.measure != ROUGE_L and not success_bound(self.goal((0.1, 1)).target, 2) < 1:
             raise UserError(
-                f"no success rate with 2 candidates shows a loss of {self.target:g} nats; set a lower target"
+                f"no success rate with 2 candidates shows a loss of {self.target:g} nats; set a lower target",
+                "EPS-S085",
             )
 
     def goal(self, ends: tuple[float, float]) -> Goal:
@@ -140,7 +143,8 @@ def _check_provable(aim: NoiseTarget, alpha: float) -> None:
     if needed > aim.budget:
         raise UserError(
             f"{aim.budget:,} trials cannot show a loss of {aim.target:g} nats at alpha {alpha:g}, even if every guess "
-            f"is right; set a lower target, a budget of {needed:,} or more, or --measure {AVERAGE}"
+            f"is right; set a lower target, a budget of {needed:,} or more, or --measure {AVERAGE}",
+            "EPS-S086",
         )
 
 
@@ -188,7 +192,8 @@ def _by_law(of: Gradients, kind: str, goal: Goal) -> Met:
         right_guesses = pair_law(pools, left, right, noise=noise)
         if right_guesses is None:
             raise UserError(
-                "the law of draws by parts, or about zero gradients, is not implemented; set --measure sampled"
+                "the law of draws by parts, or about zero gradients, is not implemented; set --measure sampled",
+                "EPS-S087",
             )
         loss = loss_at(float(right_guesses.mean()), 2)
         return loss, loss
@@ -231,14 +236,18 @@ def _sent(params: TrainingParams, name: str) -> Gradients:
     if not entry.pool:
         raise UserError(
             f"--training {name} compares texts of a pool, but sent.{name} has none; set sent.{name}.pool, for example "
-            "to 1024"
+            "to 1024",
+            "EPS-S088",
         )
     if not (folder / "about.json").is_file():
-        raise UserError(f"--training {name} needs the gradients of stage sent; run dvc repro sent@{name} first")
+        raise UserError(
+            f"--training {name} needs the gradients of stage sent; run dvc repro sent@{name} first", "EPS-S089"
+        )
     about = tables.read_json(folder / "about.json")
     if about["of"] != entry.texts_and_model:
         raise UserError(
-            f"--training {name}: sent.{name} was edited since its stage ran; run dvc repro sent@{name} first"
+            f"--training {name}: sent.{name} was edited since its stage ran; run dvc repro sent@{name} first",
+            "EPS-S090",
         )
     grams = np.load(folder / "gram.npy", allow_pickle=False)
     sizes = about["parts"] if len(grams) > 1 else [about["size"]]
@@ -256,7 +265,7 @@ def _trained(params: TrainingParams, name: str) -> Gradients:
     """The gradients of a cell's training texts at its head's first weights."""
     cell = params.private_training[name]
     if not trainings.featured_path(cell.features).is_file():
-        raise UserError(f"--training {name} needs features; run dvc repro features@{cell.features} first")
+        raise UserError(f"--training {name} needs features; run dvc repro features@{cell.features} first", "EPS-S091")
     texts = trainings.training_texts(params, name)
     rows = np.flatnonzero(texts.labels == np.bincount(texts.labels).argmax())
     order = Noise.named(1, params.audit.seed, "calibrate", name, "pool").generator(0).permutation(len(rows))
@@ -278,19 +287,24 @@ def _searched(params: TrainingParams, name: str) -> pl.DataFrame:
     if not (levels := params.sent[of].levels):
         raise UserError(
             f"--training {name}: the noise of sent.{of} is 'none', without levels to choose from; name an entry whose "
-            "noise has levels"
+            "noise has levels",
+            "EPS-S092",
         )
     if name not in params.searching:
         raise UserError(
             f"--training {name}: no attack searches for the text, so there is no ROUGE-L; add an attack such as "
-            f"decepticons, or set {of} and --measure {SAMPLED}"
+            f"decepticons, or set {of} and --measure {SAMPLED}",
+            "EPS-S093",
         )
     if not path.is_file():
-        raise UserError(f"--training {name} needs results of its attacks; run dvc repro reconstruction@{name} first")
+        raise UserError(
+            f"--training {name} needs results of its attacks; run dvc repro reconstruction@{name} first", "EPS-S094"
+        )
     table = tables.read(path, RECONSTRUCTED).filter(pl.col("attack") != BLIND)
     if missing := sorted({*levels} - {*table["level"]}):
         raise UserError(
-            f"--training {name} has no results at the level {missing[0]:g}; run dvc repro reconstruction@{name} first"
+            f"--training {name} has no results at the level {missing[0]:g}; run dvc repro reconstruction@{name} first",
+            "EPS-S095",
         )
     return table
 

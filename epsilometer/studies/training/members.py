@@ -131,7 +131,7 @@ def check_references(entry: ReferencesEntry, compared: dict[str, MembershipAttac
             try:
                 attack.check_references(members)
             except UserError as error:
-                raise UserError(f"{place}.attacks.{name}: {error}") from None
+                raise error.at(f"{place}.attacks.{name}") from None
 
 
 def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], place: str) -> None:
@@ -146,7 +146,7 @@ def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], pla
             try:
                 attack.check_model()
             except UserError as error:
-                raise UserError(f"{place}.attacks.{name}: its model {model!r} does not fit: {error}") from None
+                raise error.at(f"{place}.attacks.{name}: its model {model!r} does not fit") from None
 
 
 @dataclass(frozen=True)

@@ -453,7 +453,8 @@ def _check_entries(params: TrainingParams) -> None:
             trained = "a head" if cell.trains == HEAD else "more than a head"
             raise UserError(
                 f"private_training.{name}: {trained} is trained on features of {wanted}, but {cell.features!r} has "
-                f"{what}; name features with what: {wanted}"
+                f"{what}; name features with what: {wanted}",
+                "EPS-S096",
             )
     for name, reference in params.references.items():
         _check_named(params, "private_training", reference.training, f"references.{name}.training")
@@ -472,11 +473,14 @@ def _check_entries(params: TrainingParams) -> None:
         _check_named(params, "private_training", run.training, f"one_run.{name}.training")
         _check_head(params, run.training, f"one_run.{name}.training")
         if run.features != (own := params.private_training[run.training].features):
-            raise UserError(f"one_run.{name}.features must be those of {run.training}, {own!r}, got {run.features!r}")
+            raise UserError(
+                f"one_run.{name}.features must be those of {run.training}, {own!r}, got {run.features!r}", "EPS-S097"
+            )
         if run.noise.parts and run.kind == "gradient":
             raise UserError(
                 f"one_run.{name}: gradient canaries lie along axes of one tensor, but the noise is drawn per tensor; "
-                "set kind: mislabelled"
+                "set kind: mislabelled",
+                "EPS-S098",
             )
     for name, sent in params.sent.items():
         check_dataset(params.datasets, sent.dataset, f"sent.{name}")
@@ -494,14 +498,16 @@ def _check_named(params: TrainingParams, section: str, name: str, place: str) ->
 def _check_head(params: TrainingParams, cell: str, place: str) -> None:
     """Refuse a cell that trains more than a head: references are heads, and canaries pass through heads."""
     if params.private_training[cell].trains != HEAD:
-        raise UserError(f"{place} must be a cell with trains: head, got {cell!r}, which trains more; name another cell")
+        raise UserError(
+            f"{place} must be a cell with trains: head, got {cell!r}, which trains more; name another cell", "EPS-S099"
+        )
 
 
 def _check_same_features(params: TrainingParams, cell: str, features: str, place: str) -> None:
     """Refuse features other than the cell's: DVC sees only the entry, so it must repeat the features of its cell."""
     own = params.private_training[cell].features
     if features != own:
-        raise UserError(f"{place}.features must be those of {cell}, {own!r}, got {features!r}")
+        raise UserError(f"{place}.features must be those of {cell}, {own!r}, got {features!r}", "EPS-S100")
 
 
 def _check_same_texts(params: TrainingParams, target: str, imitated: str, name: str) -> None:
@@ -512,5 +518,6 @@ def _check_same_texts(params: TrainingParams, target: str, imitated: str, name: 
             raise UserError(
                 f"membership.{name}.references: they imitate {imitated}, whose {field} is {getattr(other, field)!r}, "
                 f"but {target} has {getattr(target_cell, field)!r}; name references of a cell with the same training "
-                "texts"
+                "texts",
+                "EPS-S101",
             )

@@ -31,7 +31,7 @@ def random_texts(texts: Sequence[str], count: int, generator: np.random.Generato
     vocabulary = sorted({word for words in split for word in words})
     lengths = np.array([len(words) for words in split if words])
     if not vocabulary:
-        raise UserError("the texts contain no words for canaries; give texts with words")
+        raise UserError("the texts contain no words for canaries; give texts with words", "EPS-S102")
     picked = generator.choice(lengths, count)
     return [" ".join(vocabulary[i] for i in generator.integers(len(vocabulary), size=size)) for size in picked]
 
@@ -60,10 +60,13 @@ class CanaryRequest:
         if self.kind not in KINDS:
             raise UserError(
                 f"kind must be mislabelled or random, got {self.kind!r}; gradient canaries spoil a model, so use them "
-                "in an audit without one (one_run in params.yaml)"
+                "in an audit without one (one_run in params.yaml)",
+                "EPS-S103",
             )
         if self.count < 2:
-            raise UserError(f"count must be >= 2, got {self.count}; with 1,000 canaries about 5 nats can be shown")
+            raise UserError(
+                f"count must be >= 2, got {self.count}; with 1,000 canaries about 5 nats can be shown", "EPS-S104"
+            )
 
 
 def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Generator) -> PlantedTraining:
@@ -110,21 +113,27 @@ def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Gene
 def _classes(table: pl.DataFrame, request: CanaryRequest) -> list[object]:
     """The classes, in order. Raises UserError if canaries cannot be planted."""
     if request.text == request.label:
-        raise UserError(f"text and label must be different columns, got {request.text!r} for both; name another column")
+        raise UserError(
+            f"text and label must be different columns, got {request.text!r} for both; name another column", "EPS-S105"
+        )
     for name in (request.text, request.label):
         # A gap is an empty string in a table whose cells are all strings.
         gaps = table[name].is_null() | (table[name].cast(pl.String).str.strip_chars() == "")
         if missing := (gaps.arg_true() + 1).to_list():
             raise UserError(
                 f"the column {name!r} has no value in {by_number('row', missing)} of {len(table):,}; leave these rows "
-                "out"
+                "out",
+                "EPS-S106",
             )
     classes = sorted(table[request.label].unique())
     if len(classes) < 2:
         raise UserError(
             f"the column {request.label!r} must have at least 2 classes to mislabel canaries, got {len(classes)}; name "
-            "another column"
+            "another column",
+            "EPS-S107",
         )
     if request.kind == "mislabelled" and request.count > len(table):
-        raise UserError(f"{request.count} canaries exceed the {len(table)} texts to mislabel; plant fewer canaries")
+        raise UserError(
+            f"{request.count} canaries exceed the {len(table)} texts to mislabel; plant fewer canaries", "EPS-S108"
+        )
     return classes

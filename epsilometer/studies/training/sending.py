@@ -47,7 +47,8 @@ def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
     if len(classes) < 2:
         raise UserError(
             f"sent.{name}.label: the texts of {entry.dataset} must have at least 2 classes of {entry.label!r}, got "
-            f"{listed(classes, 'class')}; name another label"
+            f"{listed(classes, 'class')}; name another label",
+            "EPS-S109",
         )
     order = Noise.named(table.sort("row")["row"].to_numpy(), params.audit.seed, "sent texts").uniforms()[:, 0]
     table = table.sort("row").with_columns(_order=pl.Series(order)).sort("_order")
@@ -56,7 +57,8 @@ def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
     if len(table) <= entry.texts:
         raise UserError(
             f"sent.{name}: {entry.dataset} has {len(table)} distinct texts with a label, too few for {entry.texts} "
-            "attacked texts and a public one; attack fewer texts"
+            "attacked texts and a public one; attack fewer texts",
+            "EPS-S110",
         )
     most_frequent = table["label"].value_counts(sort=True)["label"][0]
     pool = table.filter(label=most_frequent).head(entry.pool)
@@ -64,7 +66,8 @@ def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
         raise UserError(
             f"sent.{name}.pool must be at most the {len(pool)} distinct texts of "
             f"{listed([classes[most_frequent]], 'class')}, the most frequent class of {entry.dataset}, got "
-            f"{entry.pool}; set a smaller pool"
+            f"{entry.pool}; set a smaller pool",
+            "EPS-S111",
         )
     parts = {ATTACKED: table.head(entry.texts), PUBLIC: table[entry.texts :].head(entry.public), POOL: pool}
     used = [part.with_columns(use=pl.lit(what), row=pl.col("row").cast(pl.Int64)) for what, part in parts.items()]
@@ -110,7 +113,8 @@ def choosing(params: TrainingParams, name: str) -> Candidates:
     if not params.sent[entry.sent].pool:
         raise UserError(
             f"{place} chooses among texts of a pool, but sent.{entry.sent} has none; set sent.{entry.sent}.pool, for "
-            "example to 1024"
+            "example to 1024",
+            "EPS-S112",
         )
     return build(Candidates, entry.attacks[CANDIDATES], place)
 

@@ -95,12 +95,14 @@ def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
     if len(classes) < 2:
         raise UserError(
             f"{place}: the training texts of {cell.features} must have at least 2 classes of {cell.label!r}, got "
-            f"{listed(classes, 'class')}; name another label"
+            f"{listed(classes, 'class')}; name another label",
+            "EPS-S114",
         )
     if len(table) < cell.batch:
         raise UserError(
             f"{place}.batch must be at most the number of training texts, {len(table)} of {cell.features}, got "
-            f"{cell.batch}; set a smaller batch"
+            f"{cell.batch}; set a smaller batch",
+            "EPS-S115",
         )
 
 
@@ -109,12 +111,14 @@ def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequenc
     if table.is_empty():
         raise UserError(
             f"{place}.test: the split {cell.test!r} of {cell.features} has no text with the label {cell.label!r}; name "
-            "another split"
+            "another split",
+            "EPS-S116",
         )
     if strange := sorted({*table[cell.label]} - {*classes_known}):
         raise UserError(
             f"{place}: the split {cell.test!r} has {listed(strange, 'class')} of {cell.label!r} without training "
-            "texts; leave these classes out, or merge them (datasets.NAME.merge)"
+            "texts; leave these classes out, or merge them (datasets.NAME.merge)",
+            "EPS-S117",
         )
 
 
@@ -151,7 +155,7 @@ def first_head(params: TrainingParams, name: str, seed: int) -> Head:
         names = _parts(cell, module, Noise.named(1, *of, "adapters").generator(0))
         return trainable(module, entry.length, names)
     except UserError as error:
-        raise UserError(f"private_training.{name}.trains: {error}") from None
+        raise error.at(f"private_training.{name}.trains") from None
 
 
 def _parts(cell: TrainingCell, module: Module, generator: np.random.Generator) -> Sequence[str]:

@@ -10,11 +10,11 @@ from epsilometer.attacks.identification import channel
 from epsilometer.attacks.identification.channel import ChannelAttack
 from epsilometer.core.attack import Context
 from epsilometer.core.component import IDENTIFICATION, build, find
-from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.models.seq2seq import Seq2Seq
 from tests.support import tiny_models
+from tests.support.refusals import refused
 
 TEXTS = ["a b", "c d e", "f", "g h a b c", "e e"]
 REWRITES = ["a b", "h", "c d", "", "a b", "g g g g", "f e", "a"]
@@ -97,9 +97,9 @@ def test_embedded_model_names_sources() -> None:
 
 
 def test_settings(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="unknown setting"):
+    with refused("EPS-C022"):
         build(find(IDENTIFICATION, "channel", "guess"), {"modle": "x"}, "attacks.channel")
-    with pytest.raises(UserError, match="is a decoder-only language model; give an encoder-decoder"):
+    with refused("EPS-N038"):
         ChannelAttack(model=str(tiny_models.save_gpt2(tmp_path))).guess(
             Rewrites(["a"]), np.array([[0, 1]]), context(TEXTS, 1)
         )

@@ -10,12 +10,12 @@ import pytest
 
 from epsilometer.attacks.identification.internal import InternalAttack
 from epsilometer.core.attack import Context, Selective
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.mechanism import Latents, Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.mechanisms.latents.adept import ADePT
+from tests.support.refusals import refused
 
 TEXTS = ["east", "north", "far east", "nowhere"]
 VECTORS = np.array([[1, 0], [0, 1], [9, 0.1], [0, 0]], np.float32)
@@ -79,10 +79,10 @@ def test_it_applies_to_mechanisms_with_latents_alone() -> None:
 
 
 def test_latents_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(UserError, match=r"shape \(2, 3\), but the candidates' latents have 2 numbers"):
+    with refused("EPS-C040", "2", "3", "2"):
         guess(np.ones((2, 3)))
-    with pytest.raises(UserError, match="needs latents"):
+    with refused("EPS-A001"):
         guess(np.ones((2, 2)), Identity())
     context = Context(TEXTS, Compass(), 1.0, Noise.named(1, "x"))
-    with pytest.raises(UserError, match="contain no latents"):
+    with refused("EPS-C039"):
         InternalAttack().guess(Rewrites([""]), CANDIDATES[:1], context)

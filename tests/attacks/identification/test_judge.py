@@ -32,6 +32,7 @@ from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.models.memory import Memory
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 from tests.support.tiny_judges import TEXTS, save_model, save_tokeniser
 
 
@@ -161,7 +162,7 @@ def test_scores_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     judge = JudgeModel(save_model(tmp_path))
     for parameter in judge._model.parameters():
         parameter.data.fill_(float("nan"))
-    with pytest.raises(UserError, match="returns logits that are not finite"):
+    with refused("EPS-N054"):
         judge.scores(questions(2))
 
 
@@ -229,7 +230,7 @@ def test_long_texts_are_cut_alike_and_counted(tmp_path: Path) -> None:
     long = " ".join(["play some jazz"] * 100)
     model.scores([("play", ["play", "jazz"]), (long, [long, "jazz"])])
     assert model.cut == 1
-    with pytest.raises(UserError, match=r"26 options exceeds the window of .* 64 tokens"):
+    with refused("EPS-A009", "26", "64"):
         model.scores([("play", ["jazz"] * 26)])
 
 
@@ -258,7 +259,7 @@ def test_labels_are_numbers_as_long_as_they_are_one_token() -> None:
     assert characters(9)[-1] == "9"
     assert characters(10) == tuple("ABCDEFGHIJ")
     assert numbers(12)[-1] == "12"
-    with pytest.raises(UserError, match="at most 26 candidates, one token each, got k = 27"):
+    with refused("EPS-A011", "26", "27"):
         characters(27)
 
 
@@ -320,7 +321,7 @@ def test_an_answer_without_form_is_asked_again_then_guessed_and_counted(
 def test_a_model_without_a_chat_template_scores_but_does_not_answer(tmp_path: Path) -> None:
     folder = str(save_model(tmp_path, "gpt2", template=False))
     assert set(attack_all(JudgeAttack(model=folder), questions(20))) == {0, 1}
-    with pytest.raises(UserError, match=r"no chat template.*reading: score"):
+    with refused("EPS-A008"):
         attack_all(JudgeAttack(model=folder, reading="generate"), questions(2))
 
 
@@ -343,13 +344,13 @@ def test_models_that_are_no_judges_are_refused(tmp_path: Path) -> None:
     import torch
     from transformers import AutoModel, BertConfig
 
-    with pytest.raises(UserError, match="not found"):
+    with refused("EPS-N052"):
         JudgeModel("./nothing")
     save_tokeniser(tmp_path)
     torch.manual_seed(0)
     small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     AutoModel.from_config(BertConfig(vocab_size=500, **small)).save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="not a causal language model: its weights lack"):
+    with refused("EPS-A006"):
         JudgeModel(tmp_path)
 
 
@@ -367,7 +368,7 @@ def test_labels_that_are_not_one_token_are_refused(chat_model: Path, tmp_path: P
         "use_regex": False,
     }
     (tmp_path / "tokenizer.json").write_text(json.dumps(written))
-    with pytest.raises(UserError, match="splits one of the labels 1, 2"):
+    with refused("EPS-A010", "1", "2"):
         JudgeModel(tmp_path).scores(questions(1))
 
 
@@ -382,5 +383,5 @@ def test_an_audit_with_an_endpoint_is_refused_where_a_data_set_is_not_public(mon
     params = read().model_copy(update={"attacks": judge, "cells": {}})
     assert not any("model m" in item for item in check(params))
     datasets = {name: dataset.model_copy(update={"public": False}) for name, dataset in params.datasets.items()}
-    with pytest.raises(UserError, match="not public must not reach an endpoint"):
+    with refused("EPS-A003"):
         check(params.model_copy(update={"datasets": datasets}))

@@ -27,6 +27,7 @@ from epsilometer.models.embedded import masked_lm
 from epsilometer.models.fill_mask import FillMask
 from epsilometer.models.locate import ENCODER
 from tests.support.membership import Toy, evidence, log_probabilities, toy
+from tests.support.refusals import refused
 from tests.support.sparing import first
 
 COMPARING = ["lira", "reference", "rmia", "shadow"]
@@ -156,7 +157,7 @@ def test_reference_ranks_a_loss_among_those_of_ten_models() -> None:
     assert scores[0, 1] == pytest.approx(-0.25)
     assert scores[1, 0] == pytest.approx(-0.75)
     assert scores[0, 2] == pytest.approx(-1, abs=1e-4)
-    with pytest.raises(UserError, match="reference needs 10 references not trained on an example"):
+    with refused("EPS-A018", "10"):
         Reference().score(evidence(targets, odds, members))
 
 
@@ -278,9 +279,9 @@ def test_neighbours_compare_the_loss_of_the_label(kind: str, monkeypatch: pytest
 
 def test_a_model_without_a_masked_head_is_refused(tmp_path) -> None:
     of = evidence(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2), bool), texts=["a b", "c d"])
-    with pytest.raises(UserError, match="nowhere"):
+    with refused("EPS-N052"):
         NeighbouringTexts(masked_lm=str(tmp_path / "nowhere")).score(of)
-    with pytest.raises(UserError, match=r"has no masked-language-model head \(cls\.predictions\); give a masked LM"):
+    with refused("EPS-N005"):
         NeighbouringTexts(masked_lm=ENCODER).score(of)
 
 

@@ -19,6 +19,7 @@ from epsilometer.core.component import build
 from epsilometer.core.errors import UserError
 from epsilometer.training.sent import OnMean, Sent, send
 from epsilometer.training.shared_model import SharedModel, Target
+from tests.support.refusals import refused
 from tests.support.tiny_models import WORDS, save_bert, save_gpt2, save_word_bert
 
 SILENT = OnMean(0.0)
@@ -143,7 +144,7 @@ def test_a_model_is_refused_by_what_it_lacks(bert: Path, gpt2: Path, tmp_path: P
             Decepticons(variant=variant, batch=2).prepare(SharedModel(bert, tensors="head", longest=16), knows(PUBLIC))
         with pytest.raises(UserError, match="public"):
             Decepticons(variant=variant, batch=2).prepare(SharedModel(bert, longest=16), knows([]))
-    with pytest.raises(UserError, match="at least 1"):
+    with refused("EPS-C015", "1"):
         build(Decepticons, {"batch": 0}, "reconstruction.decepticons")
 
 

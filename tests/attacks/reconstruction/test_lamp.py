@@ -12,9 +12,9 @@ from epsilometer.attacks.reconstruction.lamp import Descent, Lamp, moves
 from epsilometer.attacks.reconstruction.shared.attack import Knowledge
 from epsilometer.attacks.reconstruction.shared.language import LanguageModel
 from epsilometer.attacks.reconstruction.shared.matching import TAG_FACTOR, Loss, Matching
-from epsilometer.core.errors import UserError
 from epsilometer.training.sent import OnMean, Sent, send
 from epsilometer.training.shared_model import SharedModel
+from tests.support.refusals import refused
 from tests.support.tiny_models import save_bert, save_gpt2, save_word_bert
 
 PIECES = [f"w{i}" for i in range(20)]
@@ -116,5 +116,5 @@ def test_a_language_model_reads_each_text_alone(tmp_path: Path) -> None:
 
 
 def test_language_models_are_no_victims(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="masked"):
+    with refused("EPS-A022"):
         Lamp(language=None).prepare(SharedModel(save_bert(tmp_path), objective="masked"), NOTHING)

@@ -10,10 +10,10 @@ import pytest
 from epsilometer.attacks.reconstruction.likelihood import Climber, LikelihoodAscent
 from epsilometer.attacks.reconstruction.shared.attack import Explains, Knowledge, Reconstruction, Starts
 from epsilometer.core.component import RECONSTRUCTION, build, find
-from epsilometer.core.errors import UserError
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise
 from epsilometer.training.sent import OnMean, Sent, send
 from epsilometer.training.shared_model import SharedModel
+from tests.support.refusals import refused
 from tests.support.tiny_models import save_gpt2, save_word_bert
 
 WORDS = ["good", "bad", "food", "service", "the", "was", "soup", "cold"]
@@ -114,10 +114,10 @@ def test_what_others_found_is_fitted_to_the_lengths(model: SharedModel) -> None:
 
 def test_bad_input_is_refused(model: SharedModel, tmp_path: Path) -> None:
     laplace = OnMean(0.1, "laplace")
-    with pytest.raises(UserError, match="likelihood of 1 texts under OnMean is not implemented"):
+    with refused("EPS-A033", "1"):
         prepared(model, laplace).reconstruct(sent(model, TEXTS[:1], laplace), np.random.default_rng(0))
-    with pytest.raises(UserError, match=r"\(\d+ tokens\) differs from that of the attacked model"):
+    with refused("EPS-A034", "30522"):
         prepared(model, laplace, prior="embedded")
     causal = SharedModel(save_gpt2(tmp_path), objective="causal")
-    with pytest.raises(UserError, match="attacks classifiers, but the objective is causal"):
+    with refused("EPS-A023"):
         prepared(causal, laplace)

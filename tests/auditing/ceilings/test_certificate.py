@@ -10,6 +10,7 @@ import pytest
 from epsilometer.auditing.ceilings.certificate import proved_loss
 from epsilometer.auditing.ceilings.frontier import Frontier, TextSet, frontier
 from epsilometer.core.errors import UserError
+from tests.support.refusals import refused
 
 SIZE, TRIALS = 5, 4
 
@@ -77,5 +78,5 @@ def test_a_worth_without_bounds_is_refused(worth: float) -> None:
 
 
 def test_too_few_sets_are_refused() -> None:
-    with pytest.raises(UserError, match="at least 4 sets of texts, got 3"):
+    with refused("EPS-A045", "4", "3"):
         proved_loss([Frontier(np.array([0.5, 1.0]), np.ones(2), np.ones(2))] * 3, np.ones(3))

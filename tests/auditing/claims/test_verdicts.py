@@ -26,9 +26,9 @@ from epsilometer.auditing.claims.verdicts import (
 )
 from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.mechanisms.controls.identity import Identity
+from tests.support.refusals import refused
 
 NO_EXACT = pl.DataFrame(schema=dict(EXACT))
 
@@ -108,7 +108,7 @@ def test_verdicts() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
 def test_epsilon_out_of_range(epsilon: float) -> None:
-    with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
+    with refused("EPS-C026", "0"):
         Guarantee(epsilon, Granularity.WORD, Neighbours.ANY)
 
 

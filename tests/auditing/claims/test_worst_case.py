@@ -26,6 +26,7 @@ from epsilometer.mechanisms.words.santext import SanText
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.text.vectors import WordVectors
 from tests.support.commands import app
+from tests.support.refusals import refused
 
 
 def clustered(words: int = 500) -> WordVectors:
@@ -487,7 +488,7 @@ def test_texts_of_equal_length_must_be_named() -> None:
         def guarantee(self, epsilon: float) -> Guarantee:
             return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.SAME_LENGTH)
 
-    with pytest.raises(UserError, match=r"equal length.*distance"):
+    with refused("EPS-A055"):
         check_claim(EqualLength(randomised(2.0)), 2.0)
 
 

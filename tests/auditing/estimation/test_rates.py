@@ -26,7 +26,7 @@ from epsilometer.auditing.estimation.rates import (
     rates,
     threshold_at,
 )
-from epsilometer.core.errors import UserError
+from tests.support.refusals import refused
 
 RUNS, ALPHA = 600, 0.1
 FALSE_ALARM = 1e-6  # of each test of coverage below, by the binomial law of the misses
@@ -170,9 +170,9 @@ def test_delta_is_given_away() -> None:
 
 
 def test_bad_scores_are_refused() -> None:
-    with pytest.raises(UserError, match="members and others, got 0 and 2"):
+    with refused("EPS-A066", "0", "2"):
         MembershipScores.of(np.array([1.0, 2.0, np.nan]), np.array([False, False, True]))
-    with pytest.raises(UserError, match="set on some examples and measured on others, got 1 members and 3 others"):
+    with refused("EPS-A068", "1", "3"):
         halves(MembershipScores(np.zeros(1), np.zeros(3)), np.random.default_rng(0))
-    with pytest.raises(UserError, match="not a number"):
+    with refused("EPS-A067"):
         MembershipScores(np.array([np.nan]), np.zeros(3))

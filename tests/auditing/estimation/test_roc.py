@@ -11,7 +11,7 @@ import epsilometer
 from epsilometer.auditing.estimation.roc import Rate, rate
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.attack import Guesses
-from epsilometer.core.errors import UserError
+from tests.support.refusals import refused
 
 
 def gaussian(trials: int, shift: float, rng: np.random.Generator) -> tuple[Guesses, np.ndarray]:
@@ -74,7 +74,7 @@ def test_an_audit_says_it_at_the_rate_of_its_design() -> None:
     assert row["fpr"] == 0.001
     assert row["tpr_low"] < 0.1 < row["tpr_high"]
     assert row["tpr"] > 0.07
-    with pytest.raises(UserError, match=r"fpr must be in \[0, 1\), got 1.5"):
+    with refused("EPS-A173", "0", "1", "1.5"):
         Design(fpr=1.5)
 
 

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 
 from epsilometer.auditing.exact_loss.attributes import PAIRS, attribute_losses, drawn_pairs
 from epsilometer.auditing.exact_loss.rows import ALPHA
-from epsilometer.core.errors import UserError
+from tests.support.refusals import refused
 from tests.support.spelled import Likely, Spelled
 
 LAW = log_softmax(2 * np.random.default_rng(1).normal(size=(5, 5)), axis=1)
@@ -56,5 +56,5 @@ def test_pairs_are_of_two_classes_each_as_likely_as_any_other() -> None:
 
 
 def test_a_label_of_one_class_is_no_attribute() -> None:
-    with pytest.raises(UserError, match="at least 2 classes, got 1"):
+    with refused("EPS-A076", "2", "1"):
         drawn_pairs(["a", None, "a"], 0)

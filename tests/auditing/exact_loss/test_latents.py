@@ -20,9 +20,9 @@ from epsilometer.auditing.exact_loss.losses import LEVELS, Request
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.auditing.exact_loss.products import Product
-from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
+from tests.support.refusals import refused
 
 Array = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ def test_the_error_is_that_of_the_optimal_adversary_on_draws() -> None:
 
 def test_noise_of_another_law_is_refused() -> None:
     other = SimpleNamespace(encode=lambda texts: np.zeros((len(texts), 2)), law=lambda epsilon: object())
-    with pytest.raises(UserError, match="law must return a Gaussian or a Laplace"):
+    with refused("EPS-A088"):
         losses(Request(other, ["a", "b"], np.array([[0, 1]]), [1.0], claims=[np.ones(1)]))
 
 

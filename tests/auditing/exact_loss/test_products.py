@@ -18,7 +18,7 @@ from epsilometer.auditing.exact_loss import products
 from epsilometer.auditing.exact_loss.by_laws import product as of_laws
 from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.products import Product
-from epsilometer.core.errors import UserError
+from tests.support.refusals import refused
 
 Array = NDArray[np.float64]
 LEVELS = np.array([0.0, 0.1, 0.5, 1, 2, 4, 8, 16])
@@ -243,6 +243,6 @@ def test_curves_keep_their_bracket_at_levels_that_overflow() -> None:
 
 
 def test_losses_beyond_any_grid_are_refused_in_words() -> None:
-    with pytest.raises(UserError, match="choose a smaller epsilon"):
+    with refused("EPS-A081"):
         pair(np.array([[0.0, -1e6]]), np.array([[-1e6, 0.0]]), 2000.0)
     assert of_laws(np.array([[0.0, -1e6], [-1e6, 0.0]]), np.array([[0, 1]])).certain

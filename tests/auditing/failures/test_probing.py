@@ -12,9 +12,9 @@ import pytest
 
 from epsilometer.auditing.failures import probing
 from epsilometer.auditing.failures.probing import KINDS, Pace, probe_failures
-from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
 from tests.support.deployed import Deployed, Filter, deployed
+from tests.support.refusals import refused
 
 HOST = "127.0.0.1"
 FAULTS = {
@@ -115,7 +115,7 @@ def test_a_service_that_writes_other_names_and_numbers_in_their_place_is_sound(s
 
 
 def test_nothing_is_sent_to_a_host_that_was_not_confirmed(server: Deployed) -> None:
-    with pytest.raises(UserError, match=r"would be sent to 127.0.0.1; confirm .*--confirm-host 127.0.0.1"):
+    with refused("EPS-A107", "127.0"):
         probe_failures(chat(server), "localhost")
     assert not server.texts
 
@@ -147,13 +147,13 @@ def test_planted_texts_alone_are_sent_no_faster_than_allowed(server: Deployed, m
 
 def test_a_service_that_is_down_or_refuses_is_named(server: Deployed) -> None:
     down = Endpoint(url=f"http://127.0.0.1:{free_port()}/v1", model="m")
-    with pytest.raises(UserError, match=r"at 127.0.0.1 does not answer; check its URL"):
+    with refused("EPS-A110", "127.0"):
         probe_failures(down, HOST, pace=Pace(5))
     server.faults = lambda text: {"302"}
-    with pytest.raises(UserError, match=r"answers with status 302; .*redirects are not followed"):
+    with refused("EPS-A111", "302"):
         probe_failures(chat(server), HOST, pace=Pace(5))
     assert len(server.texts) == 1
-    with pytest.raises(UserError, match="the sink must be a PORT or HOST:PORT"):
+    with refused("EPS-A112"):
         probe_failures(chat(server), HOST, pace=Pace(5), sink="here")
 
 

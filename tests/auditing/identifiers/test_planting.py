@@ -11,8 +11,8 @@ import pytest
 from epsilometer.auditing.identifiers import planting
 from epsilometer.auditing.identifiers.carriers import CARRIERS, END, MIDDLE, START
 from epsilometer.auditing.identifiers.planting import KINDS, LONG, plant, plant_long, shapes
-from epsilometer.core.errors import UserError
 from epsilometer.text.canonical import survives
+from tests.support.refusals import refused
 
 TEXTS = ["One sentence. Another one!", "no full stop", "Dr. Lee came. She left.\nThen rain."]
 EVERY = [(kind, shape) for kind in KINDS for shape in shapes(kind)]
@@ -110,11 +110,11 @@ def test_values_are_used_again_only_when_there_are_no_others(monkeypatch: pytest
 
 
 def test_bad_input() -> None:
-    with pytest.raises(UserError, match="kind of identifier"):
+    with refused("EPS-C022"):
         plant(TEXTS, "names", 3, seed=0)
 
 
 def test_a_text_that_holds_every_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planting, "_value", lambda fake, kind, shape: "1999-01-01")
-    with pytest.raises(UserError, match="already holds every identifier"):
+    with refused("EPS-A117"):
         plant(["On 1 January 1999."], "date", 1, seed=0)

@@ -23,6 +23,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import read
 from epsilometer.corpora.synthetic import generate
 from epsilometer.text import identifiers as detectors
+from tests.support.refusals import refused
 
 REVIEWS = generate("reviews", 40, seed=1)["text"].to_list()
 
@@ -155,13 +156,13 @@ def test_an_entity_survives_by_any_mention() -> None:
 def test_spans_and_records_outside_the_text_are_refused_without_a_quote(tmp_path: Path) -> None:
     beyond = document("Secret Ann.", ("PERSON", "Ann"))
     beyond["spans"][0]["end_position"] = 400  # type: ignore[index]
-    with pytest.raises(UserError, match=r"document 1 .* positions 7 to 400 are outside the text") as refused:
+    with refused("EPS-D004", "1", "7", "400") as refused:
         read(annotated(tmp_path, [beyond]))
     assert "Secret" not in str(refused.value)
-    with pytest.raises(UserError, match=r"Presidio's form .* KeyError: 'spans'"):
+    with refused("EPS-D004", "spans"):
         read(annotated(tmp_path, [{"full_text": "Secret"}]))
     table = pl.DataFrame({"text": ["Ann came.", "Secret"], "identifiers": [["Ann"], ["Agent"]]})
-    with pytest.raises(UserError, match="text 2 does not hold") as refused:
+    with refused("EPS-A118", "2") as refused:
         surviving_identifiers(table, lambda text, rng: text)
     assert "Secret" not in str(refused.value)
     assert "Agent" not in str(refused.value)
@@ -186,11 +187,11 @@ def test_a_span_that_disagrees_with_its_value_is_refused_by_number(tmp_path: Pat
 
 
 def test_bad_input() -> None:
-    with pytest.raises(UserError, match="kind of identifier"):
+    with refused("EPS-C022"):
         surviving_identifiers(REVIEWS, "presidio", kinds=["nmae"])
-    with pytest.raises(UserError, match="named twice"):
+    with refused("EPS-A119"):
         Identified.of(REVIEWS).chosen(["name", "name"])
-    with pytest.raises(UserError, match="trials must be >= 1"):
+    with refused("EPS-A178", "1"):
         surviving_identifiers(REVIEWS, "presidio", trials=0)
 
 

@@ -25,11 +25,11 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample, variety
 from epsilometer.auditing.trials.unread import unread
 from epsilometer.core.attack import LATENTS, TEXT, UNITS, Context, Guesses, choose, guess_and_score, is_validated, sees
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Latents, Rewrites, Unread
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
+from tests.support.refusals import refused
 
 
 class Claiming:
@@ -128,7 +128,7 @@ def test_what_an_attack_sees_must_be_known() -> None:
         def sees(self, mechanism: object) -> str:
             return "everything"
 
-    with pytest.raises(UserError, match=r"Clairvoyant.sees must return one of text, .*, got 'everything'"):
+    with refused("EPS-C004", "everything"):
         sees(Clairvoyant(), None)
 
 
@@ -264,7 +264,7 @@ def test_many_candidates_lose_no_guess() -> None:
     scores = np.zeros((1, 300))
     scores[0, 290] = 1
     assert choose(scores, Noise.named(1, 0)).tolist() == [290]
-    with pytest.raises(UserError, match="must be at most 32,767"):
+    with refused("EPS-A187", "32,767"):
         sample(np.zeros((40_000, 1), np.float32), 5, 33_000, 0, 0)
 
 
@@ -323,6 +323,6 @@ def test_what_a_mechanism_states_survives_its_file(tmp_path: Path) -> None:
     write(said, tmp_path / "stated.json")
     assert read_stated(tmp_path / "stated.json") == said
     (tmp_path / "stated.json").write_text("[")
-    with pytest.raises(UserError, match="cannot be read"):
+    with refused("EPS-C002"):
         read_stated(tmp_path / "stated.json")
     assert stated(None, 1.0) == Stated("no claim", False, 0.0, None, False, (TEXT,))

@@ -13,7 +13,7 @@ import epsilometer
 from epsilometer.auditing.results.losses import SHORT, chosen, presented
 from epsilometer.auditing.schemas import AUDIT
 from epsilometer.auditing.trials.design import Design
-from epsilometer.core.errors import UserError
+from tests.support.refusals import refused
 
 TEXTS = [f"please book table {i}" for i in range(30)]
 
@@ -59,5 +59,5 @@ def test_columns_are_chosen_by_name() -> None:
     assert chosen(None, there, ["loss"]) == ["loss"]
     assert chosen("all", there, ["loss"]) == there
     assert chosen("upper,a", there, ["loss"]) == ["upper", "a"]
-    with pytest.raises(UserError, match=r"'los'; did you mean 'loss'"):
+    with refused("EPS-C022", "los", "loss"):
         chosen("a,los", there, ["loss"])

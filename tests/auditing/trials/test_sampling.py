@@ -10,6 +10,7 @@ from epsilometer.auditing.trials import sampling
 from epsilometer.auditing.trials.sampling import matched, of_all, sample, variety
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from tests.support.refusals import refused
 
 
 def embeddings(count: int, seed: int = 0) -> np.ndarray:
@@ -152,7 +153,7 @@ def test_values_out_of_range(count: int, k: int, message: str) -> None:
 
 
 def test_groups_without_partners() -> None:
-    with pytest.raises(UserError, match="no group has the 2 texts"):
+    with refused("EPS-A190", "2"):
         sample(embeddings(3), 5, 2, groups=np.arange(3))
 
 
@@ -166,7 +167,7 @@ def test_all_texts_are_candidates_without_a_row_a_trial() -> None:
     assert variety(trials.candidates) == {"distinct": 100, "five_commonest": 0.05}
     assert matched(trials.candidates, np.full(100, 7)).all()
     assert not matched(trials.candidates, np.arange(100)).any()
-    with pytest.raises(UserError, match="at least 2 distinct texts, got 1 distinct text"):
+    with refused("EPS-A188", "2", "1"):
         of_all(1, 10)
 
 

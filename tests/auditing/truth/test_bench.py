@@ -18,8 +18,8 @@ from epsilometer.auditing.truth.exact_figures import exact_figure
 from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.mechanisms import every
 from epsilometer.auditing.truth.samples import Samples, samples
-from epsilometer.core.errors import UserError
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 EVERY = {mechanism.name: mechanism for mechanism in every()}
 
@@ -87,10 +87,10 @@ def test_ones_own_auditor_joins_ours(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_file_that_holds_no_auditor_is_refused_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"bound\(samples, error, delta\)"):
+    with refused("EPS-A191"):
         bench([Size(10, 1)], tmp_path / "none.py")
     (tmp_path / "empty.py").write_text("x = 1\n")
-    with pytest.raises(UserError, match="must define exactly one"):
+    with refused("EPS-C012"):
         own(tmp_path / "empty.py")
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from epsilometer.auditing.worth.leakage import Identifier
 from epsilometer.auditing.worth.releases import HasPublicReleases, check_released, standing
-from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.controls.constant import Constant
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.mechanisms.selection.exemplars import Exemplars
+from tests.support.refusals import refused
 
 PUBLIC = ("May I pay by card?", "Ann Lee rang.", "Where is my parcel?", "It is broken.")
 
@@ -33,7 +33,7 @@ def test_exemplars_release_nothing_else(settings: dict[str, object]) -> None:
     chosen = Exemplars(resource=PUBLIC, m=3, **settings)  # type: ignore[arg-type]
     assert isinstance(chosen, HasPublicReleases)
     check_released(chosen, chosen.output_texts)
-    with pytest.raises(UserError, match="1 rewrites are not among the `public_releases` of Exemplars"):
+    with refused("EPS-A193", "1", "public_releases"):
         check_released(chosen, [*chosen.output_texts, "Ann Lee rang twice."])
 
 

@@ -12,7 +12,6 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
 from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import PIECES, _Line, _pieces, integrated_gradients
 from epsilometer.mechanisms.anonymisers.shared.word_edits import edited, spans
@@ -20,6 +19,7 @@ from epsilometer.models.classifier import Examples, FineTuning
 from epsilometer.models.classifiers.linear import Linear
 from epsilometer.models.classifiers.transformer import Transformer
 from epsilometer.models.embedded import weights
+from tests.support.refusals import refused
 from tests.support.sparing import first
 from tests.support.tiny_models import save_word_bert
 
@@ -275,11 +275,11 @@ def test_lime_finds_linear_weights_and_depends_on_the_text_alone() -> None:
 
 
 def test_bad_settings_and_kinds() -> None:
-    with pytest.raises(UserError, match="did you mean 'occlusion'"):
+    with refused("EPS-C022", "occlusion"):
         Attribution("oclusion")
-    with pytest.raises(UserError, match=r"1 to 100 steps.*got 0"):
+    with refused("EPS-M015", "1", "100", "2", "0", "0"):
         Attribution(steps=0)
     classifier: Any = Counted()
-    with pytest.raises(UserError, match=r"'encoder'.*use occlusion or lime"):
+    with refused("EPS-M016", "encoder", "integrated_gradients"):
         attributions(classifier, TEXTS, Attribution())
     assert attributions(classifier, [], Attribution()).scores == []

@@ -33,6 +33,7 @@ from epsilometer.models.locate import ENCODER, locate
 from epsilometer.models.tagging import Tagger
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words as words_of
+from tests.support.refusals import refused
 
 LABELS = ("gender", "age_group", "rating")
 UNCHANGED = (NOTHING, MISSED, UTILITY_LOST)
@@ -335,7 +336,7 @@ def test_hide_brings_the_auxiliary_near_the_shares(folder: Path, texts: list[str
     assert output.outcomes is not None
     assert FOUND in output.outcomes.status
     assert far[[status == FOUND for status in output.outcomes.status]].max() <= 0.3
-    with pytest.raises(UserError, match="margin above 0"):
+    with refused("EPS-M006", "0"):
         rewrites(IDT(resource=folder, aim="hide", margin=0), texts[:1])
 
 
@@ -440,7 +441,7 @@ def test_settings_that_do_not_fit(folder: Path, texts: list[str], wrong: dict[st
 
 def test_antonyms_need_relations(folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Auxiliaries, "relations", None)
-    with pytest.raises(UserError, match="needs word relations"):
+    with refused("EPS-M008"):
         rewrites(IDT(resource=folder, antonyms="refused"), texts[:1])
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.outcomes import FOUND, MISSED, NOTHING, PART, UNUSABLE
@@ -27,6 +26,7 @@ from epsilometer.studies.anonymity.success import rewritten
 from epsilometer.text.vectors import WordVectors
 from tests.support import tiny_models
 from tests.support.endpoint import Server
+from tests.support.refusals import refused
 
 TEXTS = ["she sang good", "he sang bad", "she sang bad", "she sang good"]
 
@@ -104,7 +104,7 @@ def test_the_request_names_the_true_classes_where_they_are_told(auxiliaries: Pat
     assert [body["messages"][0]["content"].split(", ")[0][-1] for _, _, body in server.requests] == ["M", "M"]
     assert rewrites.outcomes is not None
     assert rewrites.outcomes.asked.tolist() == [1, 2], "of the mood alone, and of both"
-    with pytest.raises(UserError, match="'X' is not a class of gender"):
+    with refused("EPS-M027", "X"):
         mechanism.with_truths({"she sang good": {"gender": "X"}})
 
 
@@ -130,7 +130,7 @@ def test_only_public_texts_pass_the_http_boundary(auxiliaries: Path, server: Ser
     server.reply = lambda message: json.dumps({"text": "x"})
     private = ["his private words", "she sang good"]
     for mechanism in (LLMRewrite(**remote(auxiliaries)), LLMAdversarial(**remote(auxiliaries))):
-        with pytest.raises(UserError, match="must not reach an endpoint"):
+        with refused("EPS-N003"):
             mechanism.rewrite(private, NO_BUDGET, Noise.named(2, "x"))
     assert not server.requests
     rewrite(LLMRewrite(**remote(auxiliaries)))

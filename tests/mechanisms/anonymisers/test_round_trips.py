@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from epsilometer.auditing.conformance.mechanism import check_mechanism
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.outcomes import FOUND, NOTHING
@@ -21,6 +20,7 @@ from epsilometer.models.beam_search import rewritten
 from epsilometer.models.embedded import seq2seq
 from epsilometer.models.translation import Translator
 from tests.support import tiny_models
+from tests.support.refusals import refused
 
 SENTENCES = ["a b the of.", "c d", "h g the. of d e f", "b the a the b", "zzz", "", "g </s> a <pad>", "f"]
 TEXTS = ["a b the of. c d!\n h g", "c d!", "", "  ", "42 ...", "the of.  the of. a", "c d! a b the of."]
@@ -106,7 +106,7 @@ def test_the_round_trip_of_the_embedded_model_copies_most_words() -> None:
 
 def test_what_is_no_translation_model_is_refused(tmp_path: Path, marian: tuple[Path, Path]) -> None:
     bart = tiny_models.save_bart(tmp_path / "bart")
-    with pytest.raises(UserError, match=r"not a Marian translation model"):
+    with refused("EPS-N078"):
         rewrite(BackTranslation(resource=marian[0], back=bart), ["a"])
 
 

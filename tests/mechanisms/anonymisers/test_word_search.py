@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from epsilometer.core.component import component
-from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.outcomes import FOUND, MISSED, NOTHING, PART
 from epsilometer.core.randomness import Noise
@@ -26,6 +25,7 @@ from epsilometer.mechanisms.anonymisers.shared.limits import EditLimits, Inspect
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
 from epsilometer.mechanisms.anonymisers.shared.word_search import WordSearch
 from tests.support.plain_search import plain_search
+from tests.support.refusals import refused
 from tests.support.weighted import Weighted
 
 WORDS = ["aa", "bb", "cc", "dd", "ee"]
@@ -237,9 +237,9 @@ def test_as_published_tags_are_read_at_the_first_of_equal_words() -> None:
 
 
 def test_a_victim_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="needs `victims`"):
+    with refused("EPS-M028", "victims"):
         Toy(resource=tmp_path, attribute="gender", asks="victim").classifier  # noqa: B018
-    with pytest.raises(UserError, match=r"does not contain the victim gender-linear-\*"):
+    with refused("EPS-M030"):
         Toy(resource=tmp_path, attribute="gender", asks="victim", victims=tmp_path, kind="linear").classifier  # noqa: B018
-    with pytest.raises(UserError, match="does not contain auxiliaries"):
+    with refused("EPS-M019"):
         rewrites(Toy(resource=tmp_path), ["a text"])

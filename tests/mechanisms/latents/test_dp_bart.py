@@ -35,6 +35,7 @@ from epsilometer.models.seq2seq import Seq2Seq
 from tests.support import tiny_models
 from tests.support.broken.shared_noise import SharedNoise
 from tests.support.gaussian import gaussian_epsilon
+from tests.support.refusals import refused
 from tests.support.sparing import first
 
 LETTERS = "abcdefgh"
@@ -306,7 +307,7 @@ def test_the_score_is_of_the_first_cross_attentions_keys(folders: dict[str, Path
 
 
 def test_a_model_without_such_keys() -> None:
-    with pytest.raises(UserError, match=r"no supported cross-attention over its encoder's 8 dimensions.*variant: clv"):
+    with refused("EPS-M051", "8"):
         scores(torch.nn.Linear(8, 8), 8)
 
 
@@ -352,10 +353,10 @@ def test_variants_want_the_models_that_were_trained_for_them(
         with pytest.raises(UserError, match=message):
             make(resource, variant=variant).rewrite(["a"], 100.0, noise)
     Pruning("pr", (0, 1), 99, 6, 0.5).write(pruned_copy := _copy(folders["bart"], tmp_path / "other"))
-    with pytest.raises(UserError, match="is for 99 dimensions, but the model has 32"):
+    with refused("EPS-M037", "99", "32"):
         make(pruned_copy, variant="pr").rewrite(["a"], 100.0, noise)
     (pruned_copy / "pruning.json").write_text(json.dumps({"pruned": "all"}))
-    with pytest.raises(UserError, match="cannot be read as a record of pruning"):
+    with refused("EPS-M049"):
         make(pruned_copy, variant="pr").rewrite(["a"], 100.0, noise)
 
 
@@ -367,13 +368,13 @@ def _copy(folder: Path, to: Path) -> Path:
 
 def test_what_is_no_encoder_decoder_or_too_long_for_it(folders: dict[str, Path], tmp_path: Path) -> None:
     noise = Noise.named(1, "x")
-    with pytest.raises(UserError, match=r"at most the window.*64 tokens, got 65"):
+    with refused("EPS-M034", "64", "65"):
         make(folders["bart"], length=65).rewrite(["a"], 100.0, noise)
-    with pytest.raises(UserError, match="length must be at most the model's window"):
+    with refused("EPS-M048"):
         train(folders["bart"], TEXTS, NoiseAware(variant="pr", length=65), tmp_path)
-    with pytest.raises(UserError, match="encoder-decoder"):
+    with refused("EPS-N038"):
         make(tiny_models.save_gpt2(tmp_path / "gpt2")).rewrite(["a"], 100.0, noise)
-    with pytest.raises(UserError, match="at least 128 texts, got 5"):
+    with refused("EPS-M047", "128", "5"):
         train(folders["bart"], TEXTS[:5], NoiseAware(variant="pr"), tmp_path)
 
 

@@ -30,6 +30,7 @@ from epsilometer.models.seq2seq import assemble
 from epsilometer.models.tagging import Triple
 from tests.support import tiny_models
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 SENTENCES = [
     "The driver lost my parcel.",
@@ -313,14 +314,14 @@ def test_writers_of_all_kinds(name: str, tmp_path: Path) -> None:
     assert writer.write(notes, [1, 9, 4, 1])[1:3] == texts[1:3]
     assert writer.write(notes, [1, 9, 4, 1])[::3] == [" ".join(text.split()[:1]) for text in texts[::3]]
     assert writer.write([]) == []
-    with pytest.raises(UserError, match="exceed the writer's window"):
+    with refused("EPS-M074"):
         NoteWriter(model, "the {}", 4).write([" ".join(["a"] * 200)])
-    with pytest.raises(UserError, match="prompt must contain"):
+    with refused("EPS-M073"):
         NoteWriter(model, "the notes", 4)
 
 
 def test_a_writer_must_write(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="writer must be a model that writes text"):
+    with refused("EPS-M072"):
         NoteWriter(tiny_models.save_bert(tmp_path))
 
 

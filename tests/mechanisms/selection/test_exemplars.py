@@ -29,6 +29,7 @@ from epsilometer.mechanisms.selection.shared.exemplar_laws import InSets, groups
 from epsilometer.mechanisms.selection.shared.public_exemplars import ExemplarSet as Chosen
 from epsilometer.mechanisms.selection.shared.public_exemplars import choose, embed
 from epsilometer.models.encoder import Encoder
+from tests.support.refusals import refused
 from tests.support.sparing import first
 
 PUBLIC = tuple(generate("queries", 60, 1)["text"])
@@ -170,7 +171,7 @@ def test_the_number_is_chosen_on_held_out_public_texts() -> None:
 
 
 def test_too_few_public_texts_to_choose_a_number() -> None:
-    with pytest.raises(UserError, match="it tries 8 exemplars or more"):
+    with refused("EPS-M060", "8"):
         _ = Exemplars(resource=PUBLIC[:20], m="auto").chosen
 
 
@@ -238,9 +239,9 @@ def test_of_a_file_with_splits_one_is_public(tmp_path: Path) -> None:
     built = Exemplars(resource=path, split="test", m=8)
     assert built.chosen.texts == mechanism().chosen.texts
     assert sorted(built.public_texts) == sorted(PUBLIC)
-    with pytest.raises(UserError, match="has no text in the split 'dev'"):
+    with refused("EPS-M056", "dev"):
         _ = Exemplars(resource=path, split="dev", m=8).chosen
-    with pytest.raises(UserError, match="a resource with a column `split`"):
+    with refused("EPS-M053", "split"):
         _ = Exemplars(resource=PUBLIC, split="test", m=8).chosen
 
 
@@ -299,7 +300,7 @@ def test_an_audit_stays_below_the_claim_and_near_the_exact_loss() -> None:
 
 
 def test_audited_texts_are_no_public_ones() -> None:
-    with pytest.raises(UserError, match=r"3 of the .* texts are also among"):
+    with refused("EPS-A054", "3", "43"):
         epsilometer.audit([*PRIVATE, *PUBLIC[:3]], mechanism(), [1.0], ["lexical"], trials=20)
 
 
@@ -340,25 +341,25 @@ def test_a_folder_keeps_them(tmp_path: Path) -> None:
     assert stored.chosen.texts == chosen.texts
     assert list(stored.public_texts) == list(PUBLIC)
     np.testing.assert_array_equal(stored.chosen.vectors, chosen.vectors)
-    with pytest.raises(UserError, match=r"m is 5, but .* contains 6 exemplars"):
+    with refused("EPS-M058", "5", "5", "6"):
         _ = Exemplars(resource=tmp_path, m=5).chosen
     choose(PUBLIC, 1).save(tmp_path / "one")
-    with pytest.raises(UserError, match="a single exemplar"):
+    with refused("EPS-M057"):
         _ = Exemplars(resource=tmp_path / "one").chosen
     (tmp_path / "vectors.npy").write_bytes(b"damaged")
-    with pytest.raises(UserError, match="damaged"):
+    with refused("EPS-C077"):
         Chosen.load(tmp_path)
 
 
 def test_a_file_of_public_texts(tmp_path: Path) -> None:
     (tmp_path / "public.txt").write_text("\n".join(PUBLIC))
     assert Exemplars(resource=tmp_path / "public.txt", m=4).chosen.texts == choose(PUBLIC, 4).texts
-    with pytest.raises(UserError, match=r"60 distinct .* too few for 100 exemplars"):
+    with refused("EPS-M065", "60", "100"):
         _ = Exemplars(resource=tmp_path / "public.txt", m=100).chosen
 
 
 def test_equal_and_empty_public_texts_count_once_and_not_at_all() -> None:
-    with pytest.raises(UserError, match=r"2 distinct .* too few for 3 exemplars"):
+    with refused("EPS-M065", "2", "3"):
         choose(["a", "a", "  ", "", "b"], 3)
     assert choose(["a", "a", "  ", "", "b"], 2).texts == ["a", "b"]
 
@@ -386,9 +387,9 @@ def test_public_texts_in_one_call(tmp_path: Path) -> None:
         lambda texts: epsilometer.calibrate(texts, "exemplars", target=0.3, search=search, settings=settings),
         lambda texts: subject(texts, "exemplars", 2.0, settings=settings),
     ):
-        with pytest.raises(UserError, match=r"2 of the .* texts are also among"):
+        with refused("EPS-A054", "2", "42"):
             measured([*PRIVATE, *PUBLIC[:2]])
-    with pytest.raises(UserError, match="--public is for mechanisms that choose"):
+    with refused("EPS-A164"):
         on_public("tem", {}, tmp_path / "public.txt")
-    with pytest.raises(UserError, match="there is no file"):
+    with refused("EPS-A165"):
         on_public("exemplars", {}, tmp_path / "absent.txt")

@@ -45,6 +45,7 @@ from epsilometer.models.spending import Dry
 from epsilometer.text.vectors import WordVectors
 from tests.support import tiny_models
 from tests.support.endpoint import FAULTS, KEY, Server, told_when_late
+from tests.support.refusals import refused
 
 PROFILES = Path(__file__).parents[3] / "profiles"
 
@@ -484,7 +485,7 @@ def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
     monkeypatch.setattr(endpoints, "RETRIES", 1)
     texts, noise = ["good bad"] * 8, Noise.named(8, "lasting")
     server.fault = lambda message, attempt: "500" if sum(server.answered.values()) >= 5 else None
-    with pytest.raises(UserError, match=r"127\.0\.0\.1 refused with status 500.*answers so far are cached") as caught:
+    with refused("EPS-N031", "127.0", "500") as caught:
         remote.rewrite(texts, 3.0, noise)
     assert KEY not in str(caught.value)
     assert not any(word in str(caught.value) for word in WORDS)
@@ -503,7 +504,7 @@ def test_what_it_costs_is_said_before_anything_is_sent_and_bounded(server: Serve
     ) as dry:
         endpoint(dry=True, prices=(0.0, 0.0, 1.0)).rewrite(texts, 1.0, noise)
     assert not any(word in str(dry.value) for word in WORDS)
-    with pytest.raises(UserError, match=r"exceed max_requests \(2\), so nothing was sent"):
+    with refused("EPS-N075", "2"):
         endpoint(max_requests=2).rewrite(texts, 1.0, noise)
     assert not server.requests
     endpoint(max_requests=3).rewrite(texts, 1.0, noise)
@@ -520,7 +521,7 @@ def test_an_endpoint_is_checked_and_takes_private_data_sets(
 ) -> None:
     remote.check(public=False)
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(UserError, match="OPENAI_API_KEY is not set"):
+    with refused("EPS-N034"):
         remote.check(public=True)
     PrivRewrite(resource="none").check(public=False)
 
@@ -594,21 +595,21 @@ def test_bad_settings_name_place_rule_and_value(settings: dict[str, Any], words:
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), float("inf")])
 def test_an_epsilon_that_is_no_budget_is_refused(epsilon: float) -> None:
-    with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
+    with refused("EPS-C033", "0"):
         small().rewrite(["good bad"], epsilon, Noise.named(1, "x"))
-    with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
+    with refused("EPS-C026", "0"):
         small().guarantee(epsilon)
 
 
 def test_models_that_cannot_write_and_prompts_without_a_place_are_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"architectures": ["BertForMaskedLM"]}')
     save_file({"weight": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
-    with pytest.raises(UserError, match=r"candidates need a model that writes text, .* is a masked language model"):
+    with refused("EPS-N062"):
         _ = PrivRewrite(resource=tmp_path).provider
     folder = tiny_models.save_gpt2(tmp_path / "model")
-    with pytest.raises(UserError, match=r"prompt must contain \{\}, .* got 'rewrite'"):
+    with refused("EPS-N061", "rewrite"):
         _ = PrivRewrite(resource=folder, prompt="rewrite").provider
-    with pytest.raises(UserError, match=r"max_new_tokens must leave room for the prompt .* got 64; set fewer"):
+    with refused("EPS-N063", "64"):
         _ = PrivRewrite(resource=folder, max_new_tokens=64).provider
 
 

@@ -31,6 +31,7 @@ from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import Params, read
 from epsilometer.studies.texts.stages import build as build_stage
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 from tests.support.sparing import first
 
 SENTENCES = [
@@ -259,13 +260,13 @@ def test_what_cannot_become_a_corpus(tmp_path: Path, texts: list[str], settings:
 
 
 def test_a_folder_that_holds_no_corpus(tmp_path: Path, corpus: Path) -> None:
-    with pytest.raises(UserError, match="not a folder of triples"):
+    with refused("EPS-M067"):
         TripleCorpus.load(tmp_path)
     for path in corpus.iterdir():
         if path.is_file():
             (tmp_path / path.name).write_bytes(path.read_bytes())
     np.save(tmp_path / "members-2.npy", np.zeros(3, np.int32))
-    with pytest.raises(UserError, match="do not belong together"):
+    with refused("EPS-M068"):
         TripleCorpus.load(tmp_path)
 
 

@@ -27,6 +27,7 @@ from epsilometer.models.locate import locate
 from epsilometer.models.masked_lm import assemble
 from epsilometer.text.words import words
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 DELTA = ROOT / "data" / "embedded" / "models" / "minilm-mlm"
 TEXTS = [
@@ -403,7 +404,7 @@ def test_settings_are_checked_before_a_model_loads(settings: dict, message: str)
 
 
 def test_a_model_path_that_does_not_exist() -> None:
-    with pytest.raises(UserError, match="nowhere"):
+    with refused("EPS-N052"):
         DPMLM(resource="./nowhere").rewrite(["a b"], 1.0, Noise.named(1, "x"))
 
 

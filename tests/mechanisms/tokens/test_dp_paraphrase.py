@@ -9,11 +9,11 @@ from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing.claims.verdicts import VIOLATED, expected_successes, p_value, trial_claims, verdict
 from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens import dp_paraphrase
 from epsilometer.mechanisms.tokens.dp_paraphrase import DPParaphrase
 from tests.support import tiny_models
+from tests.support.refusals import refused
 
 CLIP = (-0.5, 0.5)
 TEXTS = ["a b", "c d", "e f", "h h", "g a", "d e"]
@@ -77,14 +77,14 @@ def test_published_form_is_seen_to_violate_its_claim(folder: Path, monkeypatch: 
 
 
 def test_settings(folder: Path) -> None:
-    with pytest.raises(UserError, match="clip must be"):
+    with refused("EPS-C015"):
         build(find("mechanisms", "dp_paraphrase", "rewrite"), {"resource": "any", "clip": [2, 1]}, "dp_paraphrase")
-    with pytest.raises(UserError, match="unknown setting"):
+    with refused("EPS-C022"):
         build(find("mechanisms", "dp_paraphrase", "rewrite"), {"resource": "any", "chat": True}, "dp_paraphrase")
-    with pytest.raises(UserError, match=r"(?s)no clip bounds.*epsilometer bounds "):
+    with refused("EPS-N007"):
         DPParaphrase(resource=folder).rewrite(["a"], 1.0, Noise.named(1, "x"))
 
 
 def test_an_encoder_decoder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is an encoder-decoder; give a decoder-only language model"):
+    with refused("EPS-N038"):
         DPParaphrase(resource=tiny_models.save_t5(tmp_path), clip=CLIP).rewrite(["a"], 1.0, Noise.named(1, "x"))

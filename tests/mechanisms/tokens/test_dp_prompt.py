@@ -18,6 +18,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens.dp_prompt import DPPrompt, prompt
 from epsilometer.models import generation
 from tests.support import tiny_models
+from tests.support.refusals import refused
 from tests.support.tiny_judges import save_model
 
 CLIP = (-0.5, 0.5)  # narrower than the logits, so that both ends of the clip are met
@@ -226,23 +227,23 @@ def test_settings_are_checked_before_a_model_loads(settings: dict, message: str)
 def test_models_that_do_not_fit(folders: dict[str, Path], tmp_path: Path) -> None:
     noise = Noise.named(1, "x")
     for epsilon in (0.0, -1.0, float("inf")):
-        with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
+        with refused("EPS-C026", "0"):
             DPPrompt(resource=folders["t5"], clip=CLIP).guarantee(epsilon)
-        with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
+        with refused("EPS-C033", "0"):
             DPPrompt(resource=folders["t5"], clip=CLIP).rewrite(["a"], epsilon, noise)
-    with pytest.raises(UserError, match=r"(?s)no clip bounds.*epsilometer bounds .*t5"):
+    with refused("EPS-N007", "5"):
         DPPrompt(resource=folders["t5"]).rewrite(["a"], 1.0, noise)
-    with pytest.raises(UserError, match="no chat template"):
+    with refused("EPS-N014"):
         DPPrompt(resource=folders["gpt2"], clip=CLIP, chat=True).rewrite(["a"], 1.0, noise)
-    with pytest.raises(UserError, match="leave chat out"):
+    with refused("EPS-M076"):
         DPPrompt(resource=folders["t5"], clip=CLIP, chat=True).rewrite(["a"], 1.0, noise)
-    with pytest.raises(UserError, match="max_new_tokens must leave room"):
+    with refused("EPS-M077"):
         DPPrompt(resource=folders["gpt2"], clip=CLIP, max_new_tokens=60).rewrite(["a"], 1.0, noise)
-    with pytest.raises(UserError, match="max_new_tokens must leave room"):
+    with refused("EPS-M077"):
         DPPrompt(resource=folders["bart"], clip=CLIP, max_new_tokens=65).rewrite(["a"], 1.0, noise)
-    with pytest.raises(UserError, match=r"is a masked language model; .* use dp_mlm"):
+    with refused("EPS-M075"):
         DPPrompt(resource=tiny_models.save_bert(tmp_path), clip=CLIP).rewrite(["a"], 1.0, noise)
-    with pytest.raises(UserError, match="nowhere"):
+    with refused("EPS-N052"):
         DPPrompt(resource="./nowhere").rewrite(["a"], 1.0, noise)
 
 

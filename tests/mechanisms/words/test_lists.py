@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.words.shared.lists import WordLists, greedy
 from epsilometer.text.vectors import WordVectors
+from tests.support.refusals import refused
 from tests.support.sparing import first
 
 
@@ -81,21 +81,21 @@ def test_saving_and_loading(tmp_path: Path) -> None:
 
 def test_wrong_input_is_refused(tmp_path: Path) -> None:
     vectors = WordVectors([f"w{i}" for i in range(30)], clustered(30, 4, 2))
-    with pytest.raises(UserError, match=r"from 1 to .*30.*got 0"):
+    with refused("EPS-M088", "1", "30", "0"):
         WordLists.build([vectors], lists=0)
-    with pytest.raises(UserError, match="not found"):
+    with refused("EPS-M089"):
         WordLists.load(tmp_path / "none.npz")
     np.savez(tmp_path / "bad.npz", words=np.array(["a", "b", "c"]), order=np.array([[0, 1, 1]], np.int32))
-    with pytest.raises(UserError, match="each of its 3 words once"):
+    with refused("EPS-M090", "3"):
         WordLists.load(tmp_path / "bad.npz")
     vectors.save(tmp_path / "vectors.npz")
-    with pytest.raises(UserError, match="words, order"):
+    with refused("EPS-D077"):
         WordLists.load(tmp_path / "vectors.npz")
 
 
 def test_sources_without_a_common_word_are_refused() -> None:
     first, two = (WordVectors([f"{name}{i}" for i in range(3)], np.eye(3)) for name in "ab")
-    with pytest.raises(UserError, match="share 0 words"):
+    with refused("EPS-M087", "0"):
         WordLists.build([first, two])
 
 
@@ -108,5 +108,5 @@ def test_some_of_the_lists_may_be_taken() -> None:
 @pytest.mark.parametrize("numbers", [[], [0, 0], [3]])
 def test_lists_that_are_not_there_cannot_be_taken(numbers: list[int]) -> None:
     lists = WordLists([*"abc"], np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]], np.int32))
-    with pytest.raises(UserError, match="some of the 3 lists, each once, by number from 0 to 2"):
+    with refused("EPS-M091", "3", "0", "2"):
         lists.take(numbers)

@@ -16,12 +16,12 @@ from scipy import stats
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.core.component import build, find
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.rantext import RanText, tau
 from epsilometer.mechanisms.words.shared.embedded import vectors
 from epsilometer.mechanisms.words.shared.laplace_norm import LaplaceNorm
 from epsilometer.text.vectors import WordVectors
+from tests.support.refusals import refused
 
 ALPHA = 1e-9  # a test of a distribution fails by chance once in 10^9 seeds, and wrong laws must be below it
 WORDS = ["the", "cat", "sat", "7", "mat", "unknown"]
@@ -224,8 +224,8 @@ def test_released_code_shows_digits_and_drops_unlisted_words(folder: Path) -> No
 
 def test_what_cannot_be_is_refused(folder: Path, tmp_path: Path) -> None:
     for settings in ({}, {"as_published": True, "layout": "kept"}):
-        with pytest.raises(UserError, match="as_published"):
+        with refused("EPS-C015"):
             make(folder / "plane.npz", released_code=True, **settings)
     WordVectors(["a", "b"], np.ones((2, 3))).save(tmp_path / "equal.npz")
-    with pytest.raises(UserError, match="differ"):
+    with refused("EPS-M086"):
         law(make(tmp_path / "equal.npz"), 1.0)

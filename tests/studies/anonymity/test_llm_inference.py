@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.studies.anonymity.attackers import UNUSABLE, ask
 from epsilometer.studies.anonymity.llm_inference import PROMPTS, LLMInference
 from epsilometer.studies.anonymity.released import Released
 from tests.support.endpoint import Server
+from tests.support.refusals import refused
 
 CLASSES = ["DE", "DK", "FR", "UK"]
 
@@ -74,7 +74,7 @@ def test_what_attackers_make_of_it(server: Server) -> None:
 
 
 def test_rewrites_of_private_texts_reach_no_endpoint(server: Server) -> None:
-    with pytest.raises(UserError, match="must not reach an endpoint"):
+    with refused("EPS-N003"):
         LLMInference(model="m", endpoint=True).infer(["a"], "country", CLASSES)
     assert not server.requests
     with pytest.raises(ValueError, match=r"or hold \{classes\}"):

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.corpora.parts import GROUP
 from epsilometer.studies.anonymity.parts import auxiliary_texts, check_parts, with_parts
+from tests.support.refusals import refused
 
 
 def params(*shares: float, attributes: tuple[str, ...] = ("speaker",)) -> Any:
@@ -79,10 +78,10 @@ def test_without_auxiliaries_victims_have_the_whole_train_split() -> None:
 
 def test_an_author_in_two_splits_and_a_class_that_a_part_lacks_are_refused() -> None:
     mixed = prepared().with_columns(pl.Series(GROUP, np.arange(600) // 4))
-    with pytest.raises(UserError, match=r"datasets\.songs: \d+ texts, pairs or authors"):
+    with refused("EPS-D036", "51"):
         with_parts(params(0.5), "songs", mixed)
     speakers = pl.when(pl.col("split") == "test").then(pl.lit("M")).otherwise("speaker").alias("speaker")
-    with pytest.raises(UserError, match="the part 'test' has no text of class 'F' of label 'speaker'"):
+    with refused("EPS-S035", "test", "F", "speaker"):
         auxiliary_texts(params(0.5), "share 0.5", prepared().with_columns(speakers))
     table = with_parts(params(0.5), "songs", prepared())
     check_parts(params(0.5), "songs", table)
@@ -92,8 +91,8 @@ def test_an_author_in_two_splits_and_a_class_that_a_part_lacks_are_refused() -> 
     check_parts(measured, "songs", lacking.with_columns(only))
     measured.anonymity = {"songs-idt": SimpleNamespace(dataset="songs", part="validation")}
     check_parts(measured, "songs", lacking)
-    with pytest.raises(UserError, match="the part 'validation' has no text of class 'F' of label 'speaker'"):
+    with refused("EPS-S035", "validation", "F", "speaker"):
         check_parts(measured, "songs", lacking.with_columns(only))
     rare = pl.when(pl.col("split") == "auxiliaries").then(pl.lit("F")).otherwise("speaker").alias("speaker")
-    with pytest.raises(UserError, match="the part 'auxiliaries' has no text of class 'M'"):
+    with refused("EPS-S035", "auxiliaries", "M"):
         check_parts(params(0.5), "songs", table.with_columns(rare))

@@ -14,6 +14,7 @@ from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.studies.anonymity.anonymizing import with_truths
 from epsilometer.studies.anonymity.labelled import takes_truths, truths
 from epsilometer.studies.anonymity.stages import anonymize, privatize
+from tests.support.refusals import refused
 
 
 class Asking:
@@ -44,7 +45,7 @@ def test_every_text_has_the_labels_of_its_row() -> None:
 
 def test_a_text_without_a_label_is_refused_where_labels_are_told() -> None:
     rows = pl.DataFrame({"text": ["a", "b"], "gender": ["F", None], "rating": ["1", "2"]})
-    with pytest.raises(UserError, match=r"songs has no gender for text \d of 2.*must be told.*complete: true"):
+    with refused("EPS-S013", "2", "2"):
         truths(rows, ["gender", "rating"], "songs")
 
 
@@ -55,7 +56,7 @@ def test_mechanisms_that_run_as_published_are_told_unless_a_cell_says_otherwise(
 ) -> None:
     assert takes_truths(Asking(as_published), wanted) is (as_published if wanted is None else wanted)
     assert not takes_truths(Identity(), wanted=False)
-    with pytest.raises(UserError, match="asks no classifiers"):
+    with refused("EPS-S014"):
         takes_truths(Identity(), wanted=True)
 
 

@@ -12,6 +12,7 @@ import yaml
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import read
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 PARAMS: dict[str, Any] = {
     "audit": {"seed": 0},
@@ -81,7 +82,7 @@ def test_a_data_set_without_a_public_part_is_refused(tmp_path) -> None:
     params = copy.deepcopy(PARAMS)
     del params["datasets"]["songs"]["public_part"]
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
-    with pytest.raises(UserError, match=r"set a public part of the data set \(datasets.songs.public_part\)"):
+    with refused("EPS-P060"):
         read(tmp_path / "params.yaml")
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.studies.leaderboard.parts import SET_SIZE, divided, sets_of
 from epsilometer.studies.leaderboard.tables import ANY, EQUAL, SPLITS, TEST, TRAIN
 from epsilometer.text.words import words
+from tests.support.refusals import refused
 
 COUNTS = {TRAIN: 150, TEST: 50}
 TABLE = pl.DataFrame(
@@ -41,7 +40,7 @@ def test_the_order_of_rows_moves_no_text() -> None:
 
 
 def test_too_few_texts_are_refused_with_their_number() -> None:
-    with pytest.raises(UserError, match=r"200 texts of songs with the label 'label' .* got 140"):
+    with refused("EPS-S052", "200", "label", "140"):
         divided(TABLE.head(240), "label", None, COUNTS, name="songs")
 
 

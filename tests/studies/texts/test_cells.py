@@ -12,12 +12,12 @@ import yaml
 
 from epsilometer.auditing.schemas import TRIALS
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.params import Params
 from epsilometer.studies.texts import cells
 from epsilometer.studies.texts.tables import readings_path
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 
 def test_an_endpoint_is_shown_public_data_sets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +29,7 @@ def test_an_endpoint_is_shown_public_data_sets_alone(monkeypatch: pytest.MonkeyP
     public = Params.model_validate(settings)
     assert cells.mechanism(public, "reviews-llm_rewrite").assistant  # type: ignore[attr-defined]
     settings["datasets"]["reviews"]["public"] = False
-    with pytest.raises(UserError, match="must not reach an endpoint"):
+    with refused("EPS-N003"):
         cells.mechanism(Params.model_validate(settings), "reviews-llm_rewrite")
 
 

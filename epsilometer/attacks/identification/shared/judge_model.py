@@ -75,15 +75,16 @@ class JudgeModel:
                     folder, dtype=kind, use_safetensors=True, trust_remote_code=False, output_loading_info=True
                 )
             except (OSError, ValueError) as error:
-                raise UserError(f"{folder} does not load as a causal language model: {error}") from error
+                raise UserError(f"{folder} does not load as a causal language model: {error}", "EPS-A005") from error
         self._model, report = loaded
         if report["missing_keys"]:
             raise UserError(
                 f"{folder} is not a causal language model: its weights lack {min(report['missing_keys'])}; give a "
-                "checkpoint with a language model head"
+                "checkpoint with a language model head",
+                "EPS-A006",
             )
         if not hasattr(self._tokenizer, "backend_tokenizer"):
-            raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
+            raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser", "EPS-A007")
         self._folder, self._device, self._memory = folder, device, Memory(device, folder.name)
         self._model.eval().to(device)
         self.chat = self._tokenizer.chat_template is not None
@@ -133,7 +134,8 @@ class JudgeModel:
         if not self.chat:
             raise UserError(
                 f"the tokeniser in {self._folder} has no chat template, so the model cannot generate an answer; use "
-                "reading: score, or a chat model"
+                "reading: score, or a chat model",
+                "EPS-A008",
             )
         import torch
         from transformers import GenerationConfig
@@ -203,7 +205,8 @@ class JudgeModel:
             if not longest:
                 raise UserError(
                     f"a question with {len(labels)} options exceeds the window of {self._folder}, {self.window} "
-                    "tokens; set a smaller trials.candidates, or use another model"
+                    "tokens; set a smaller trials.candidates, or use another model",
+                    "EPS-A009",
                 )
             longest = min(longest - 1, longest * max(room, 0) // len(ids))
             rewrite, *candidates = (" ".join(words[:longest]) for words in texts)
@@ -219,7 +222,8 @@ class JudgeModel:
         if any(ids[:-1] != before for ids in after) or len(set(tokens)) < len(tokens):
             raise UserError(
                 f"the tokeniser in {self._folder} splits one of the labels {', '.join(labels)} into several tokens; "
-                "use reading: generate, or another model"
+                "use reading: generate, or another model",
+                "EPS-A010",
             )
         return tokens
 

@@ -52,7 +52,8 @@ def characters(count: int) -> tuple[str, ...]:
     if count > len(string.ascii_uppercase):
         raise UserError(
             f"reading: score compares at most 26 candidates, one token each, got k = {count}; use reading: generate, "
-            "or a smaller trials.candidates"
+            "or a smaller trials.candidates",
+            "EPS-A011",
         )
     return numbers(count) if count <= 9 else tuple(string.ascii_uppercase[:count])
 

@@ -17,7 +17,7 @@ def references(evidence: Evidence, attack: str) -> Answers:
     Raises UserError without references.
     """
     if evidence.references is None or evidence.members is None:
-        raise UserError(f"{attack} compares with reference models, but has none; name `references` for it")
+        raise UserError(f"{attack} compares with reference models, but has none; name `references` for it", "EPS-A017")
     return evidence.references, evidence.members
 
 
@@ -30,5 +30,6 @@ def check_outside(members: NDArray[np.bool_], least: int, attack: str) -> None:
     if fewest < least:
         raise UserError(
             f"{attack} needs {least} references not trained on an example, but an example has {fewest}; train more "
-            "references (count)"
+            "references (count)",
+            "EPS-A018",
         )

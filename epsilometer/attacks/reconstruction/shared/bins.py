@@ -154,10 +154,11 @@ def build(model: SharedModel, knowledge: Knowledge) -> Bins:
     spreads = model.objective != "causal"
     blocks = weights.blocks - spreads
     if blocks < 1:
-        raise UserError("bins need two blocks, but the model has one; use a model with at least 2 blocks")
+        raise UserError("bins need two blocks, but the model has one; use a model with at least 2 blocks", "EPS-A024")
     if (name := weights.name("up.bias")) not in model.names:
         raise UserError(
-            f"the attack needs the gradient of {name}, which is not sent; set tensors: all or without_embeddings"
+            f"the attack needs the gradient of {name}, which is not sent; set tensors: all or without_embeddings",
+            "EPS-A025",
         )
     tag = min(TAG, weights.width // weights.heads // 2)
     words, places = _emptied(weights, tag)
@@ -212,7 +213,9 @@ def _quantiles(
     """Returns the bins' lower ends [count]: quantiles of a normal law with the probe's mean and deviation."""
     texts = model.encode(list(knowledge.public[:PUBLIC]))
     if not texts:
-        raise UserError("bins are measured on public texts, but none were given; give texts like the client's")
+        raise UserError(
+            "bins are measured on public texts, but none were given; give texts like the client's", "EPS-A026"
+        )
     for block in range(weights.blocks):  # blocks write nothing while the probe's values are measured
         weights.set("down.weight", 0.0, block)
         weights.set("down.bias", 0.0, block)

@@ -105,13 +105,15 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     tags = _tags(model, weights, batch)
     if (name := weights.name("up.weight")) not in model.names:
         raise UserError(
-            f"the attack needs the gradient of {name}, which is not sent; set tensors: all or without_embeddings"
+            f"the attack needs the gradient of {name}, which is not sent; set tensors: all or without_embeddings",
+            "EPS-A027",
         )
     dimensions = (weights.width - TAGS - tags) // 2 * 2
     if dimensions < 8:
         raise UserError(
             f"a width of {weights.width} is too small for {tags} tags, a position and words; use a wider model, or a "
-            "smaller batch"
+            "smaller batch",
+            "EPS-A028",
         )
     codes = _codes(len(model.words), dimensions, knowledge.generator)
     weights.neutral()
@@ -130,13 +132,15 @@ def _tags(model: SharedModel, weights: ModelWeights, batch: int) -> int:
     if weights.blocks < 2:
         raise UserError(
             "the attack needs a block after the feed-forward layers that it reads, but the model has one block; use a "
-            "model with at least 2 blocks"
+            "model with at least 2 blocks",
+            "EPS-A029",
         )
     rows = (weights.blocks - 1) * weights.units
     if rows < model.longest:
         raise UserError(
             f"texts of {model.longest} tokens need as many feed-forward units before the last block, but the model has "
-            f"{rows}; truncate texts (longest), or use a larger model"
+            f"{rows}; truncate texts (longest), or use a larger model",
+            "EPS-A030",
         )
     return 1 if batch == 1 else min(3 * batch, rows // model.longest)
 
@@ -188,7 +192,7 @@ def _tagging(
     early = EARLY if model.architecture == "gpt2" else None
     texts = list(knowledge.public[:PUBLIC])
     if not texts:
-        raise UserError("tags are set by public texts, but none were given; give texts like the client's")
+        raise UserError("tags are set by public texts, but none were given; give texts like the client's", "EPS-A031")
     means = np.stack([codes[ids[:early]].mean(0) for ids in model.encode(texts)])
     values = means @ projection.T
     scale = TAG / values.std()

@@ -33,7 +33,8 @@ class LanguageModel:
             except (OSError, ValueError) as error:
                 raise UserError(
                     f"model {str(model)!r} cannot be loaded as a causal language model ({type(error).__name__}: "
-                    f"{error}); give another model, or set `language: null` for none"
+                    f"{error}); give another model, or set `language: null` for none",
+                    "EPS-A032",
                 ) from error
         self._network.eval().to(resolved())
         config = self._network.config

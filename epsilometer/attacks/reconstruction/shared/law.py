@@ -95,5 +95,6 @@ def law_of(sent: Sent) -> ConditionalLaw:
             return ConditionalLaw(texts / cosine, math.sqrt(texts / (noise.kappa * cosine)), gamma=0.0, exact=False)
     raise UserError(
         f"the likelihood of {texts} texts under {type(noise).__name__} is not implemented; use batches of one text, or "
-        "gaussian, scaled or directional noise on the whole gradient"
+        "gaussian, scaled or directional noise on the whole gradient",
+        "EPS-A033",
     )

@@ -29,7 +29,8 @@ class Prior(FillMask):
             raise UserError(
                 f"the vocabulary of the masked language model in {self._folder} ({len(own)} tokens) differs from that "
                 f"of the attacked model ({len(other)}); set `prior` to a model with the same tokeniser, or to null for "
-                "none"
+                "none",
+                "EPS-A034",
             )
 
     def laws(self, ids: Sequence[int], vocabulary: int) -> NDArray[np.float64]:

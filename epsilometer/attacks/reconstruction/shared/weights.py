@@ -85,7 +85,7 @@ class ModelWeights:
         """Returns the gradient of a role among those sent. Raises UserError, naming it, if it was not sent."""
         name = self.name(role, block)
         if name not in tensors:
-            raise UserError(f"the attack needs the gradient of {name}, which is not sent; set tensors: all")
+            raise UserError(f"the attack needs the gradient of {name}, which is not sent; set tensors: all", "EPS-A035")
         return self._role_of(tensors[name], role)
 
     def has(self, role: str) -> bool:

@@ -104,15 +104,19 @@ def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, ou
     if len(parallel.texts) - held < how.batch or not held:
         raise UserError(
             f"training needs more than {how.batch} texts (one batch, and a fifth held out), got {len(parallel.texts)}; "
-            "give more texts, or a smaller batch"
+            "give more texts, or a smaller batch",
+            "EPS-M010",
         )
     if len({*parallel.classes}) < 2:
         raise UserError(
-            "the texts have a single class, and an adversary needs two; give more texts, or another attribute"
+            "the texts have a single class, and an adversary needs two; give more texts, or another attribute",
+            "EPS-M011",
         )
     model = Seq2Seq(resource)
     if how.length > model.window:
-        raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
+        raise UserError(
+            f"length must be at most the model's window, {model.window} tokens, got {how.length}", "EPS-M012"
+        )
     with torch.random.fork_rng():
         training = _Training(model, parallel, how, held)
         training.run(state / "state.safetensors")
@@ -128,7 +132,8 @@ def trained(folder: str | Path) -> Seq2Seq:
     if not (Path(folder) / RECORD).is_file():
         raise UserError(
             f"{folder} does not contain a trained rewriter ({RECORD} is missing); set `resource` to a folder written "
-            "by stage rewriters, data/rewriters/NAME"
+            "by stage rewriters, data/rewriters/NAME",
+            "EPS-M013",
         )
     return Seq2Seq(folder)
 
@@ -249,7 +254,8 @@ class _Training:
                 raise UserError(
                     f"the rewriter collapsed: after epoch {self.done + 1} it writes {distinct:.0f} distinct texts per "
                     f"100 held-out texts, fewer than {LEAST_DISTINCT}; lower alpha or rate, train for fewer joint "
-                    "epochs, or give more texts"
+                    "epochs, or give more texts",
+                    "EPS-M014",
                 )
 
     def _keep(self, state: Path) -> None:

@@ -50,7 +50,8 @@ class Attribution:
         if not 1 <= self.steps <= MOST_STEPS or self.samples < 2 or not self.tolerance > 0:
             raise UserError(
                 f"attribution needs 1 to {MOST_STEPS} steps, at least 2 samples and a tolerance above 0, got "
-                f"{self.steps}, {self.samples} and {self.tolerance}"
+                f"{self.steps}, {self.samples} and {self.tolerance}",
+                "EPS-M015",
             )
 
 
@@ -87,7 +88,8 @@ def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribu
     else:
         raise UserError(
             f"a classifier of kind {classifier.kind!r} does not support the attribution {settings.method!r}; use "
-            "occlusion or lime"
+            "occlusion or lime",
+            "EPS-M016",
         )
     return Attributions(scores, incomplete)
 

@@ -57,10 +57,11 @@ class Plan:
         labels = [*self.attributes, *self.tasks]
         if twice := next((label for label in labels if labels.count(label) > 1), None):
             raise UserError(
-                f"label {twice!r} is named twice; name it either under attributes (hidden) or under tasks (kept)"
+                f"label {twice!r} is named twice; name it either under attributes (hidden) or under tasks (kept)",
+                "EPS-M017",
             )
         if not self.attributes:
-            raise UserError("auxiliaries have no attribute to hide; name a label under attributes")
+            raise UserError("auxiliaries have no attribute to hide; name a label under attributes", "EPS-M018")
         return labels
 
 
@@ -88,7 +89,8 @@ class Auxiliaries:
             pass
         raise UserError(
             f"{self.folder} does not contain auxiliaries (about.json is missing or damaged); set `resource` to a "
-            "folder written by stage auxiliaries, data/auxiliaries/NAME"
+            "folder written by stage auxiliaries, data/auxiliaries/NAME",
+            "EPS-M019",
         )
 
     @property
@@ -149,7 +151,8 @@ class Auxiliaries:
         if not path.exists():
             raise UserError(
                 f"{self.folder} does not contain counter-fitted vectors, which need word relations; name a file of "
-                "relations in the entry under `auxiliaries` (`relations`)"
+                "relations in the entry under `auxiliaries` (`relations`)",
+                "EPS-M020",
             )
         return WordVectors.load(path)
 
@@ -164,7 +167,8 @@ class Auxiliaries:
                 if name not in there:
                     raise UserError(
                         f"{unknown(f'{what} of the auxiliaries in {self.folder}', name, there)}; name it in their "
-                        "entry under `auxiliaries`, or leave it out here"
+                        "entry under `auxiliaries`, or leave it out here",
+                        "EPS-M021",
                     )
 
 
@@ -248,7 +252,9 @@ def read_relations(path: Path | str) -> pl.DataFrame:
     try:
         table = files.read(Path(path)).select(*RELATIONS).drop_nulls()
     except pl.exceptions.ColumnNotFoundError:
-        raise UserError(f"{path} must have the columns {', '.join(RELATIONS)}: two words and their relation") from None
+        raise UserError(
+            f"{path} must have the columns {', '.join(RELATIONS)}: two words and their relation", "EPS-M022"
+        ) from None
     return table.select(pl.all().cast(pl.String)).unique(maintain_order=True)
 
 
@@ -263,7 +269,8 @@ def check_covers(vectors: WordVectors, texts: Sequence[str]) -> float:
     if covered < LEAST_COVERED:
         raise UserError(
             f"the word vectors cover {covered:.0%} of the words of the texts, fewer than the {LEAST_COVERED:.0%} "
-            "needed to choose replacements; give lower-case vectors of the texts' language"
+            "needed to choose replacements; give lower-case vectors of the texts' language",
+            "EPS-M023",
         )
     return covered
 
@@ -274,7 +281,8 @@ def _check_classes(table: pl.DataFrame, label: str) -> None:
     if (classes := table[label].drop_nulls().n_unique()) < 2:
         raise UserError(
             f"label {label!r} has {classes} class in the auxiliaries' texts, fewer than 2; give more texts, or leave "
-            "the label out"
+            "the label out",
+            "EPS-M024",
         )
 
 
@@ -285,7 +293,8 @@ def _divided(texts: pl.DataFrame, held_out: pl.DataFrame | None, label: str) -> 
         what = f"all texts of {listed(sorted(strange), 'class')} are" if chosen_by else "no text is"
         raise UserError(
             f"label {label!r}: {what} held out of the auxiliaries' part, so epochs cannot be compared; give more texts "
-            "of every class, in smaller groups, or train for 1 epoch"
+            "of every class, in smaller groups, or train for 1 epoch",
+            "EPS-M025",
         )
     return learned, chosen_by
 

@@ -35,7 +35,8 @@ class WithTruths(ABC):
         for of_text in truths.values():
             if not isinstance(of_text, Mapping):
                 raise UserError(
-                    f"true classes must be given by text and label, {{text: {{label: class}}}}, got {of_text!r}"
+                    f"true classes must be given by text and label, {{text: {{label: class}}}}, got {of_text!r}",
+                    "EPS-M026",
                 )
             if (strange := {*of_text} - {*known_classes}) and not {*known_classes} <= {*of_text}:
                 raise unknown("label of the auxiliaries", min(strange, key=repr), known_classes)
@@ -45,7 +46,8 @@ class WithTruths(ABC):
                 raise UserError(
                     f"{name!r} is not a class of {label} that the classifiers were trained on "
                     f"({', '.join(map(repr, known_classes[label]))}); correct the label, or train the classifiers with "
-                    "it"
+                    "it",
+                    "EPS-M027",
                 )
         other = copy.copy(self)
         object.__setattr__(other, "truths", truths)

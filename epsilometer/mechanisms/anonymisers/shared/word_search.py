@@ -108,7 +108,9 @@ class WordSearch(WithTruths):
         """Raise UserError if no label to hide is named, and for a label or kind that the auxiliaries do not have."""
         if self.asks == "victim":
             if self.victims is None:
-                raise UserError("asks: victim needs `victims`, a folder of victims such as data/classifiers/DATASET")
+                raise UserError(
+                    "asks: victim needs `victims`, a folder of victims such as data/classifiers/DATASET", "EPS-M028"
+                )
             self._label(auxiliaries)
         else:
             auxiliaries.check([self._label(auxiliaries)], [], [] if self.kind is None else [self.kind])
@@ -129,7 +131,8 @@ class WordSearch(WithTruths):
         if len(auxiliaries.attributes) > 1:
             names = ", ".join(auxiliaries.attributes)
             raise UserError(
-                f"the auxiliaries hide {names}, but this search hides a single attribute; name it as `attribute`"
+                f"the auxiliaries hide {names}, but this search hides a single attribute; name it as `attribute`",
+                "EPS-M029",
             )
         return auxiliaries.attributes[0]
 
@@ -138,7 +141,8 @@ class WordSearch(WithTruths):
         folders = sorted(victims.glob(wanted))
         if not folders:
             raise UserError(
-                f"{victims} does not contain the victim {wanted}; run stage classifiers, or name another kind"
+                f"{victims} does not contain the victim {wanted}; run stage classifiers, or name another kind",
+                "EPS-M030",
             )
         return load(folders[0])
 

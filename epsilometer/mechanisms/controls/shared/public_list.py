@@ -32,10 +32,11 @@ class PublicList:
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise UserError(
                     f"{str(resource)!r} cannot be read as a list of public texts; give a Parquet file with a column "
-                    "`text`, or leave resource out to use the audited texts"
+                    "`text`, or leave resource out to use the audited texts",
+                    "EPS-M031",
                 ) from error
         if len(texts) < 2:
-            raise UserError(f"the public list must hold at least 2 distinct texts, got {len(texts)}")
+            raise UserError(f"the public list must hold at least 2 distinct texts, got {len(texts)}", "EPS-M032")
         return texts
 
     @cached_property

@@ -115,7 +115,8 @@ class Autoencoder(nn.Module):
         if missing:
             raise UserError(
                 f"{str(folder)!r} is not an autoencoder: {missing[0]} is missing; give a folder written by stage "
-                "`build` (epsilometer stage build autoencoders-NAME)"
+                "`build` (epsilometer stage build autoencoders-NAME)",
+                "EPS-M039",
             )
         try:
             shape = Shape(**json.loads((folder / "config.json").read_text()))
@@ -124,7 +125,8 @@ class Autoencoder(nn.Module):
         except (TypeError, ValueError, RuntimeError) as error:
             raise UserError(
                 f"{str(folder)!r} cannot be read as an autoencoder of epsilometer ({str(error)[:200]}); train it again "
-                "(epsilometer stage build autoencoders-NAME)"
+                "(epsilometer stage build autoencoders-NAME)",
+                "EPS-M040",
             ) from error
         return model.eval().placed(resolved())
 
@@ -268,13 +270,16 @@ def train(
     if vectors is not None and vectors.vectors.shape[1] != shape.dimensions:
         raise UserError(
             f"dimensions must equal the {vectors.vectors.shape[1]} dimensions of the word vectors, got "
-            f"{shape.dimensions}"
+            f"{shape.dimensions}",
+            "EPS-M041",
         )
     random = np.random.default_rng(how.seed)
     order = random.permutation(len(texts))
     apart = min(500, len(texts) // _HELD_OUT)
     if not apart:
-        raise UserError(f"an autoencoder needs at least {_HELD_OUT} texts, got {len(texts)}; give more texts")
+        raise UserError(
+            f"an autoencoder needs at least {_HELD_OUT} texts, got {len(texts)}; give more texts", "EPS-M042"
+        )
     held, training = [texts[i] for i in order[:apart]], [texts[i] for i in order[apart:]]
     vocabulary, start = _vocabulary(training, how.words, vectors)
     with torch.random.fork_rng(devices=[]):
@@ -321,7 +326,8 @@ def _vocabulary(
     if not chosen:
         raise UserError(
             "all words of the training text are outside the vocabulary of the word vectors; give vectors of its "
-            "language"
+            "language",
+            "EPS-M043",
         )
     return chosen, vectors.vectors[[row[word] for word in chosen]]
 

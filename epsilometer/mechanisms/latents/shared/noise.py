@@ -91,7 +91,8 @@ def classical_gaussian_scale(epsilon: float, delta: float, as_published: bool = 
     _check(epsilon, delta)
     if epsilon > 1 and not as_published:
         raise UserError(
-            f"the classical Gaussian mechanism is valid for epsilon <= 1, got {epsilon:g}; use the analytic Gaussian"
+            f"the classical Gaussian mechanism is valid for epsilon <= 1, got {epsilon:g}; use the analytic Gaussian",
+            "EPS-M044",
         )
     return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
@@ -213,6 +214,6 @@ def _uniforms(noise: Noise, columns: int) -> NDArray[np.float64]:
 
 def _check(epsilon: float, delta: float) -> None:
     if not (epsilon > 0 and math.isfinite(epsilon)):
-        raise UserError(f"epsilon must be a finite number > 0, got {epsilon}")
+        raise UserError(f"epsilon must be a finite number > 0, got {epsilon}", "EPS-M045")
     if not 0 < delta < 1:
-        raise UserError(f"delta must be in (0, 1), got {delta}; a usual choice is 1e-5")
+        raise UserError(f"delta must be in (0, 1), got {delta}; a usual choice is 1e-5", "EPS-M046")

@@ -64,10 +64,12 @@ def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path
     held-out texts under the starting and the trained model, each with its own dimensions.
     """
     if len(texts) < 2 * _HELD_OUT:
-        raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more texts")
+        raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more texts", "EPS-M047")
     model = Seq2Seq(resource)
     if how.length > model.window:
-        raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
+        raise UserError(
+            f"length must be at most the model's window, {model.window} tokens, got {how.length}", "EPS-M048"
+        )
     earlier = Pruning.read(model.folder)
     used = np.arange(model.width) if earlier is None else earlier.remaining()
     random = np.random.default_rng(how.seed)

@@ -54,10 +54,13 @@ class Pruning:
             record = json.loads(path.read_text())
             pruning = cls(**{**record, "pruned": tuple(record["pruned"])})
         except (ValueError, TypeError, KeyError) as error:
-            raise UserError(f"{path} cannot be read as a record of pruning ({error}); train the model again") from error
+            raise UserError(
+                f"{path} cannot be read as a record of pruning ({error}); train the model again", "EPS-M049"
+            ) from error
         if not set(pruning.pruned) < set(range(pruning.width)):
             raise UserError(
-                f"{path} prunes dimensions outside 0 to {pruning.width - 1}, or all of them; train the model again"
+                f"{path} prunes dimensions outside 0 to {pruning.width - 1}, or all of them; train the model again",
+                "EPS-M050",
             )
         return pruning
 
@@ -84,7 +87,8 @@ def key_projection(network: Any, width: int) -> Tensor:
             return weight
     raise UserError(
         f"{type(network).__name__} has no supported cross-attention over its encoder's {width} dimensions (supported: "
-        "BART, T5, a pair of BERTs of one width); use variant: clv"
+        "BART, T5, a pair of BERTs of one width); use variant: clv",
+        "EPS-M051",
     )
 
 

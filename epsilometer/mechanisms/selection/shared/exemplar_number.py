@@ -45,14 +45,16 @@ def best_number(
     if not numbers or apart.sum() < 2:
         raise UserError(
             f"m: auto cannot choose from {len(texts)} public texts: it tries {NUMBERS[0]} exemplars or more, with 4 "
-            f"public texts for each, and holds out one text in {_HELD_OUT}; give more public texts, or m as a number"
+            f"public texts for each, and holds out one text in {_HELD_OUT}; give more public texts, or m as a number",
+            "EPS-M060",
         )
     vectors = embed(Encoder(encoder), texts)
     rows = [row for m in numbers if (row := _tried(vectors[~apart], vectors[apart], m, law, target=target, seed=seed))]
     if not rows:
         raise UserError(
             f"no number of exemplars up to {numbers[-1]} reaches an average loss of {target:g} nats between public "
-            "texts at any epsilon; give a smaller target"
+            "texts at any epsilon; give a smaller target",
+            "EPS-M061",
         )
     best = max(rows, key=lambda row: row["cosine"])
     return {**best, "target": target, "held_out": int(apart.sum()), "tried": rows}

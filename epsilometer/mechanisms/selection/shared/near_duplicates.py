@@ -58,7 +58,7 @@ def stand_ins(
     from datasketch import MinHashLSH
 
     if not 0 < threshold <= HIGHEST:  # above it the index has a single band
-        raise UserError(f"threshold must be above 0 and at most {HIGHEST}, got {threshold}")
+        raise UserError(f"threshold must be above 0 and at most {HIGHEST}, got {threshold}", "EPS-M062")
     if folder is None:
         with TemporaryDirectory(prefix="near-duplicates-") as place:
             return stand_ins(texts, threshold, seed, Path(place))

@@ -89,7 +89,7 @@ class ExemplarSet:
         table = tables.read(folder / "public.parquet", _PUBLIC)
         texts = table.drop_nulls("exemplar").sort("exemplar")["text"].to_list()
         if not len(texts) == len(vectors) == count:
-            raise UserError(f"the files in {folder} do not belong together; choose the exemplars again")
+            raise UserError(f"the files in {folder} do not belong together; choose the exemplars again", "EPS-M063")
         public = table["text"].to_list()
         return cls(texts, vectors, public, encoder=encoder, seed=seed, source=source, search=search)
 
@@ -110,7 +110,8 @@ def _record(folder: Path) -> dict[str, Any]:
 def _no_folder(folder: Path, error: Exception) -> UserError:
     return UserError(
         f"{folder} is not a folder of exemplars ({type(error).__name__}); give a file of public texts instead, one per "
-        "line, from which exemplars are chosen"
+        "line, from which exemplars are chosen",
+        "EPS-M064",
     )
 
 
@@ -153,7 +154,8 @@ def check_enough(public: int, count: int) -> None:
     if public < count:
         raise UserError(
             f"{public} distinct non-empty public texts are too few for {count} exemplars; give more public texts, or a "
-            "smaller m"
+            "smaller m",
+            "EPS-M065",
         )
 
 
@@ -167,7 +169,8 @@ def central(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
     if len(np.unique(vectors, axis=0)) < count:
         raise UserError(
             f"the public texts have fewer distinct embeddings than the {count} exemplars requested; give more distinct "
-            "texts, or a smaller m"
+            "texts, or a smaller m",
+            "EPS-M066",
         )
     centres = KMeans(count, n_init=4, random_state=seed).fit(vectors).cluster_centers_
     nearness = centres @ vectors.T - (vectors**2).sum(1) / 2  # minus half the squared distance, up to a constant

@@ -113,12 +113,15 @@ class TripleCorpus:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{folder} is not a folder of triples ({type(error).__name__}); make one from public text by stage "
-                "`build` (epsilometer stage build triples-NAME)"
+                "`build` (epsilometer stage build triples-NAME)",
+                "EPS-M067",
             ) from error
         table = tables.read(folder / "triples.parquet", SCHEMA)
         shapes = {len(table), len(vectors), *(len(member) for member in members.values())}
         if len(shapes) > 1 or not sizes or not len(table):
-            raise UserError(f"the files in {folder} do not belong together; make the folder again by stage `build`")
+            raise UserError(
+                f"the files in {folder} do not belong together; make the folder again by stage `build`", "EPS-M068"
+            )
         triples = [Triple(*row) for row in table.select(list(SCHEMA)[:3]).iter_rows()]
         return cls(triples, vectors, centroids, members, encoder=encoder, tagger=name, heads=folder / HEADS.name)
 
@@ -155,14 +158,17 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
         counted.update(Triple(*row) for row in part.drop("text").iter_rows())
         with_triple += part["text"].n_unique()
     if not counted:
-        raise UserError(f"the {len(texts)} texts contain no triple; give English sentences with subject and object")
+        raise UserError(
+            f"the {len(texts)} texts contain no triple; give English sentences with subject and object", "EPS-M069"
+        )
     ranked = sorted(counted, key=lambda triple: (-counted[triple], len(triple.text), triple.text))
     stand_in = stand_ins([triple.text for triple in ranked], settings.threshold, seed, unfinished / "index")
     unique = np.unique(stand_in)
     if max(clusters) > len(unique):
         raise UserError(
             f"clusters must be at most the number of triples, {len(unique)} without near-duplicates, got "
-            f"{max(clusters)}"
+            f"{max(clusters)}",
+            "EPS-M070",
         )
     total = np.bincount(stand_in, [counted[triple] for triple in ranked]).astype(int)[unique]
     chosen = [ranked[i] for i in unique]
@@ -214,7 +220,9 @@ def _read(texts: Sequence[str], name: str, folder: Path) -> Iterator[pl.DataFram
 def embed(encoder: Encoder, triples: Sequence[Triple], dimensions: int) -> NDArray[np.float32]:
     """Return the leading dimensions of the embeddings of "s | r | o", scaled to length 1: float32 [n, dimensions]."""
     if dimensions > encoder.dimensions:
-        raise UserError(f"dimensions must be at most those of the encoder, {encoder.dimensions}, got {dimensions}")
+        raise UserError(
+            f"dimensions must be at most those of the encoder, {encoder.dimensions}, got {dimensions}", "EPS-M071"
+        )
     vectors = encoder.encode([triple.text for triple in triples])[:, :dimensions].astype(np.float64)
     return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)).astype(np.float32)
 

@@ -33,10 +33,12 @@ class NoteWriter:
 
         kind = architecture(model)
         if kind not in ("seq2seq", "causal"):
-            raise UserError(f"writer must be a model that writes text, but {str(model)!r} is {KINDS[kind]}")
+            raise UserError(f"writer must be a model that writes text, but {str(model)!r} is {KINDS[kind]}", "EPS-M072")
         self._prompt = prompt or ("{}" if kind == "seq2seq" else INSTRUCTION)
         if "{}" not in self._prompt:
-            raise UserError(f"prompt must contain {{}}, which is replaced by the released triples, got {prompt!r}")
+            raise UserError(
+                f"prompt must contain {{}}, which is replaced by the released triples, got {prompt!r}", "EPS-M073"
+            )
         self._model = Seq2Seq(model) if kind == "seq2seq" else CausalLM(model)
         self._longest = longest
 
@@ -62,7 +64,8 @@ class NoteWriter:
         if most > room:
             raise UserError(
                 f"notes of {most} tokens and a text of {self._longest} exceed the writer's window of {room}; release "
-                "fewer triples, lower longest, or give a model with a larger window"
+                "fewer triples, lower longest, or give a model with a larger window",
+                "EPS-M074",
             )
         law = TokenLaw(-1e4, 1e4, top_k=1)  # nothing to clip: the likeliest token
         count = len(prompts)

@@ -93,7 +93,8 @@ class GenerativeMechanism(OneOfGrid):
         if room < max(len(ids) for ids in self.framed(["", "a"])):
             raise UserError(
                 f"max_new_tokens must leave room for the prompt in the window of {self.resource} ({self.model.window} "
-                f"tokens to read, {self.model.longest(0)} to write), got {self.max_new_tokens}; set fewer"
+                f"tokens to read, {self.model.longest(0)} to write), got {self.max_new_tokens}; set fewer",
+                "EPS-M077",
             )
         rows = self.framed(texts)
         for i, text in enumerate(texts):

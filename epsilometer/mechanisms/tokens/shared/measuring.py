@@ -30,7 +30,9 @@ def measure_bounds(model: str, texts: Sequence[str], source: str, mechanism: str
     name = mechanism or ("dp_prompt" if has_chat_template(model) else _USUAL[architecture(model)])
     definition = find("mechanisms", name, "rewrite")
     if not hasattr(definition, "logits"):
-        raise UserError(f"{name} does not clip logits; set --mechanism to one of {', '.join(_USUAL.values())}")
+        raise UserError(
+            f"{name} does not clip logits; set --mechanism to one of {', '.join(_USUAL.values())}", "EPS-M078"
+        )
     few = texts[:: max(1, len(texts) // TEXTS)][:TEXTS]
     built = build(definition, {"resource": model}, f"the settings of {name}")
     return measure(built.logits(few), f"{len(few)} texts of {source}, prompts of {name}")

@@ -35,7 +35,9 @@ class LaplaceNorm:
 
     def __init__(self, scales: NDArray[np.float64]) -> None:
         if not np.any(scales):
-            raise UserError("all word vectors are equal, so their noise has no scale; give vectors that differ")
+            raise UserError(
+                "all word vectors are equal, so their noise has no scale; give vectors that differ", "EPS-M086"
+            )
         used = np.sort(scales)[::-1]
         self.scales = used[used > _LEAST * used[0]]
 

@@ -48,12 +48,14 @@ class WordLists:
         if len(words) < 2:
             raise UserError(
                 f"the {len(sources)} sources of word vectors share {len(words)} words, fewer than the 2 a list needs; "
-                "give vectors of one language and one spelling"
+                "give vectors of one language and one spelling",
+                "EPS-M087",
             )
         if not 1 <= lists <= len(words):
             raise UserError(
                 f"the number of lists must be from 1 to the number of words that all word vectors share "
-                f"({len(words)}), got {lists}"
+                f"({len(words)}), got {lists}",
+                "EPS-M088",
             )
         orders = []
         for number, source in enumerate(sources):
@@ -66,11 +68,12 @@ class WordLists:
     def load(cls, path: Path | str) -> WordLists:
         """Read a file that `save` wrote. Raises UserError for another or a damaged file."""
         if not Path(path).is_file():
-            raise UserError(f"file {str(path)!r} not found; give the path of an npz archive of word lists")
+            raise UserError(f"file {str(path)!r} not found; give the path of an npz archive of word lists", "EPS-M089")
         words, order = read_arrays(Path(path), "words", "order")
         if order.ndim != 2 or not len(order) or (np.sort(order, axis=1) != np.arange(len(words))).any():
             raise UserError(
-                f"{path} is damaged: each list must contain each of its {len(words)} words once; make it again"
+                f"{path} is damaged: each list must contain each of its {len(words)} words once; make it again",
+                "EPS-M090",
             )
         return cls(words.tolist(), order)
 
@@ -79,7 +82,8 @@ class WordLists:
         if not numbers or len({*numbers}) < len(numbers) or max(numbers) >= len(self.order):
             raise UserError(
                 f"lists_used must name some of the {len(self.order)} lists, each once, by number from 0 to "
-                f"{len(self.order) - 1}, got {listed(numbers, 'list')}"
+                f"{len(self.order) - 1}, got {listed(numbers, 'list')}",
+                "EPS-M091",
             )
         return WordLists(self.words, self.order[list(numbers)])
 

@@ -64,6 +64,7 @@ def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:
     if rows.is_empty():
         raise UserError(
             f"anonymity.{name}.part is {cell.part!r}, and {cell.dataset} has no labelled text in that split; set "
-            f"datasets.{cell.dataset}.resplit, or leave `part` out"
+            f"datasets.{cell.dataset}.resplit, or leave `part` out",
+            "EPS-S044",
         )
     return rows

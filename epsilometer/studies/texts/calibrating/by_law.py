@@ -52,19 +52,19 @@ class LossTarget:
 
     def __post_init__(self) -> None:
         if self.measure == DELTA and self.at is None:
-            raise UserError("measure delta needs a level in nats; give it as `at` (--at)")
+            raise UserError("measure delta needs a level in nats; give it as `at` (--at)", "EPS-S053")
         if self.measure != DELTA and self.at is not None:
             raise UserError(
-                f"`at` (--at) is the level of measure delta, got {self.at} for {self.measure}; leave it out"
+                f"`at` (--at) is the level of measure delta, got {self.at} for {self.measure}; leave it out", "EPS-S054"
             )
         if self.measure not in MEASURES:
-            raise UserError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
+            raise UserError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}", "EPS-S055")
         if self.at is not None and not (0 <= self.at < math.inf):
-            raise UserError(f"the level of delta must be a finite number >= 0, got {self.at}")
+            raise UserError(f"the level of delta must be a finite number >= 0, got {self.at}", "EPS-S056")
         most = 1.0 if self.measure == DELTA else math.inf
         if not 0 < self.target < most:
             rule = "between 0 and 1" if self.measure == DELTA else "a finite number > 0"
-            raise UserError(f"the target must be {rule}, got {self.target}")
+            raise UserError(f"the target must be {rule}, got {self.target}", "EPS-S057")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,9 @@ class ComparedByLaw:
 def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal], match: str | None) -> ComparedByLaw:
     """The comparison of a cell, between the pairs of its exact stage. match: "none" for pairs of any length."""
     if cell.epsilons is None:
-        raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
+        raise UserError(
+            f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S058"
+        )
     built, texts = cells.build(params, cell), audited_texts(params, cell.dataset)
     refuse_public(built, texts)
     _refuse_more(built)
@@ -96,7 +98,8 @@ def _refuse_more(built: Mechanism) -> None:
     if shows_more(built):
         raise UserError(
             "the text shows more of its source than the words that the law describes, so that the law says nothing of "
-            "what the text loses at most; leave out `layout: kept` and `as_published`, or calibrate by attacks"
+            "what the text loses at most; leave out `layout: kept` and `as_published`, or calibrate by attacks",
+            "EPS-S059",
         )
 
 
@@ -105,7 +108,9 @@ def of_texts(
 ) -> ComparedByLaw:
     """The comparison of `epsilometer.exact_loss`; for a worst pair, between all pairs if they are few."""
     if not has_budget(built):
-        raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+        raise UserError(
+            "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S060"
+        )
     _refuse_more(built)
     texts = api.distinct(texts)
     every = measure != AVERAGE and 0 < count_pairs(texts)[match != "none"] <= TRIALS
@@ -230,6 +235,7 @@ def _matched(pairs: Pairs, match: str | None) -> Pairs:
         return pairs
     if not pairs.equal.any():
         raise UserError(
-            "no two texts of a pair have equally many words; `match: none` (--match none) compares those of any length"
+            "no two texts of a pair have equally many words; `match: none` (--match none) compares those of any length",
+            "EPS-S061",
         )
     return pairs.of_equal_length()

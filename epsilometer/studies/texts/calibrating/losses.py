@@ -118,7 +118,9 @@ class Search:
             ("measure", self.measure, (SAMPLED, ATTRIBUTE, *MEASURES)),
         ):
             if value not in allowed:
-                raise UserError(f"{option} must be one of {', '.join(filter(None, allowed))}, got {value!r}")
+                raise UserError(
+                    f"{option} must be one of {', '.join(filter(None, allowed))}, got {value!r}", "EPS-S062"
+                )
         for option in ("low", "high", "width", "at"):
             if (number := getattr(self, option)) is not None:
                 check_number(number, option)
@@ -191,7 +193,9 @@ def calibrate_texts(
 ) -> dict[str, Any]:
     """The row of one mechanism on texts outside a parameter file; `name`: of the texts."""
     if search.measure == ATTRIBUTE:
-        raise UserError("the attribute loss is of a project's labelled data sets; leave out the texts, or the measure")
+        raise UserError(
+            "the attribute loss is of a project's labelled data sets; leave out the texts, or the measure", "EPS-S063"
+        )
     check_design(design)
     goal, texts = search.goal(target), api.distinct(texts)
     built = api.as_mechanism(mechanism, settings, texts)
@@ -206,7 +210,9 @@ def calibrate_texts(
 
     def run() -> tuple[Calibrated, bool]:
         if not has_budget(built):
-            raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+            raise UserError(
+                "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S064"
+            )
         say(unread(built, texts))
         say_language(texts, {**attacks, MECHANISM: built})
         allowed = api.seeing(api.applicable(attacks, built), built, search.sees)
@@ -303,9 +309,13 @@ def _search_cell(
     params: TextsParams, cell: Cell, target: float, search: Search, watch: Callable[[str], Watch]
 ) -> tuple[Calibrated, bool]:
     if cell.epsilons is None:
-        raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
+        raise UserError(
+            f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S065"
+        )
     if len(cell.epsilons) < 2 and None in (search.low, search.high):
-        raise UserError("params.yaml gives it one epsilon, so there is no range to search; give low and high")
+        raise UserError(
+            "params.yaml gives it one epsilon, so there is no range to search; give low and high", "EPS-S066"
+        )
     goal = search.goal(target, min(cell.epsilons), max(cell.epsilons))
     named = params.attacks if search.attack == STRONGEST else {search.attack: params.attacks[search.attack]}
     table = tables.read(f"data/prepared/{cell.dataset}.parquet", PREPARED)

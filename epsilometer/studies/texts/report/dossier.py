@@ -476,7 +476,8 @@ def _budget(own: pl.DataFrame, epsilon: float | None) -> float | None:
         if epsilon not in budgets:
             raise UserError(
                 f"epsilon must be an audited one ({', '.join(map(_epsilon, budgets))}), got {epsilon:g}; a decision "
-                "holds for what was measured alone"
+                "holds for what was measured alone",
+                "EPS-S082",
             )
         return epsilon
     within = whole.filter(decision=Status.WITHIN)["epsilon"].to_list()

@@ -27,7 +27,8 @@ def main(name: str) -> None:
     for split in splits:
         if not NAME.fullmatch(split):
             raise UserError(
-                f"{listed([split], 'split')} of {entry.dataset} cannot be part of a file name; rename the split"
+                f"{listed([split], 'split')} of {entry.dataset} cannot be part of a file name; rename the split",
+                "EPS-S113",
             )
     by_split = {split: table.filter(split=split) for split in splits}
     texts = {split: part["text"].to_list() for split, part in by_split.items()}

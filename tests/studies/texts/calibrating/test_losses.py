@@ -22,6 +22,7 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.calibrating import calibrate_cells
 from epsilometer.pipeline.params import read
 from epsilometer.studies.texts.calibrating.losses import Search, progress
+from tests.support.refusals import refused
 
 SHORT = [f"play song {i} now" for i in range(10)]
 LONG = [f"please play this very nice new song {i} for me" for i in range(10)]
@@ -252,7 +253,7 @@ def test_python_says_what_cannot_be(project: Path) -> None:
     ):
         with pytest.raises(UserError, match=re.escape(said)):
             epsilometer.calibrate(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="its design in params"):
+    with refused("EPS-P012"):
         epsilometer.compare(".", (lambda text, epsilon, rng: text, 1.0), ("mask", 1.0))
 
 

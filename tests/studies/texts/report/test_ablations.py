@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.report.figures import Figure
 from epsilometer.report.table import Table
 from epsilometer.studies.texts.report import ablations
 from tests.support.audited import HOSTILE, audit, bare, estimates, tables_of_all, text_of
+from tests.support.refusals import refused
 
 
 def test_tokens_stand_with_their_probabilities_and_parts() -> None:
@@ -23,7 +23,7 @@ def test_tokens_stand_with_their_probabilities_and_parts() -> None:
 @pytest.mark.parametrize("name", ["first_tokens", "tokens"])
 def test_tokens_of_private_data_are_refused(name: str) -> None:
     private = tables_of_all()[name].with_columns(dataset=pl.lit("letters"))
-    with pytest.raises(UserError, match=r"'letters' must not be shown.*public: true"):
+    with refused("EPS-R020", "letters"):
         ablations.section(audit(**{name: private}))
 
 

@@ -16,7 +16,6 @@ from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.schemas import DECISIONS, EXACT, EXACT_CURVES, LEAKAGE
 from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.core.rounding import DOWN, UP
 from epsilometer.pipeline import composing, params
 from epsilometer.pipeline import dossier as files
@@ -305,13 +304,13 @@ def test_signs_that_the_fonts_of_pdf_lack_are_spelled() -> None:
 
 
 def test_bad_input(project: Path) -> None:
-    with pytest.raises(UserError, match="cell"):
+    with refused("EPS-C022"):
         of(project, "songs-mien")
-    with pytest.raises(UserError, match=r"epsilon must be an audited one \(no budget\), got 3"):
+    with refused("EPS-S082", "3"):
         of(project, epsilon=3.0)
     with (
         inside(project),
-        pytest.raises(UserError, match=r"this audit is not finished: \d+ of its stages .* not run yet"),
+        refused("EPS-P020", "19"),
     ):
         files.write(params.read(), "songs-mine", None)
     assert not (project / files.FOLDER).exists()

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS
-from epsilometer.core.errors import UserError
 from epsilometer.report.table import NONE
 from epsilometer.studies.texts.report import composed, look
 from epsilometer.studies.texts.tables import latents_path
 from tests.support.audited import HOSTILE, audit, bare, estimates, tables_of_all, text_of
+from tests.support.refusals import refused
 
 
 def test_what_was_found_is_said() -> None:
@@ -113,7 +113,7 @@ def test_texts_and_rewrites_of_private_data_are_refused() -> None:
     """Nothing else hands a section texts that it finds itself."""
     results = audit()
     for read in (lambda: results.texts("letters"), lambda: results.rewrites("letters", "mvc", 5.0)):
-        with pytest.raises(UserError, match=r"'letters' must not be shown.*public: true"):
+        with refused("EPS-R020", "letters"):
             read()
 
 
