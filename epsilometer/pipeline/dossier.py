@@ -66,7 +66,8 @@ def _check_finished(params: Params) -> None:
         name, changes = next(iter(stale.items()))
         raise UserError(
             f"this audit is not finished: {len(stale)} of its stages are not up to date ({name}: {changes[0]}). Run "
-            "`epsilometer repro` first; a dossier describes a finished audit."
+            "`epsilometer repro` first; a dossier describes a finished audit.",
+            "EPS-P020",
         )
 
 

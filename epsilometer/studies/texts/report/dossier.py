@@ -444,7 +444,7 @@ def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str
     nats, no output of n texts exceeds 4 nats, and an attribute's loss is at most that, too.
     """
     if confirmed is not None and confirmed < 1:
-        raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1")
+        raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
     texts = confirmed or 1
     by = {limited.limit: limited for limited in limits}
     high = by[LOSS].high
