@@ -213,7 +213,9 @@ class _Played:
         if any(question.learns for question in questions):
             if not (learning := min(LEARNING, budget // 2)):
                 raise UserError(
-                    f"a tail takes trials to learn from and others to judge; {budget} rewrites are left", "EPS-Q015"
+                    f"a tail takes trials to learn from and others to judge, and {budget} rewrites are left; give a "
+                    "larger budget (--budget)",
+                    "EPS-Q015",
                 )
             separate = _guesses(of, "gate thresholds")(of.epsilon, 0, learning, everyone)
             learnt = [question.learn(of, separate) for question in questions]

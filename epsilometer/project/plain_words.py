@@ -22,5 +22,5 @@ def plain_words(file: Path) -> str | None:
     syntax(file)  # its errors name the file
     docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     paragraphs = (" ".join(paragraph.split()) for paragraph in docstring.split("\n\n"))
-    found = next((each for each in paragraphs if each.startswith(BEGINNING)), None)
-    return None if found is None else found.removeprefix(BEGINNING).removesuffix(".")
+    said = next((each for each in paragraphs if each.startswith(BEGINNING)), None)
+    return None if said is None else said.removeprefix(BEGINNING).removesuffix(".")

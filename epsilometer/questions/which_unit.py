@@ -161,7 +161,8 @@ class Coins:
         vocabulary = sorted({word for split in spoken for word in split})
         if len(vocabulary) < 2:
             raise UserError(
-                f"an audit over units needs texts of at least two distinct words, got {len(vocabulary)}", "EPS-Q045"
+                f"an audit over units needs texts of at least two distinct words, got {len(vocabulary)}; give more",
+                "EPS-Q045",
             )
         number = {word: i for i, word in enumerate(vocabulary)}
         chosen = (Noise.named(count, seed, "units", "text").uniforms()[:, 0] * len(spoken)).astype(np.int64)

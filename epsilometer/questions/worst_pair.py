@@ -106,7 +106,7 @@ class WorstPair:
         if not allowed > 0:
             raise UserError(f"the limit of worst_pair, in nats, must be > 0, got {allowed}", "EPS-Q047")
         if len(of.pool.texts) < 2:
-            raise UserError(f"a pair needs two distinct texts, got {len(of.pool.texts)}", "EPS-Q048")
+            raise UserError(f"a pair needs two distinct texts, got {len(of.pool.texts)}; give more texts", "EPS-Q048")
         return Limit(allowed, _SCALE, "the largest loss of a pair allowed")
 
     def tests(self, of: Subject) -> Sequence[str]:
@@ -288,7 +288,7 @@ def audit_worst(
     if epsilons is not None:
         check_epsilons(epsilons)
     if len(texts) < 2:
-        raise UserError(f"a pair needs two distinct texts, got {len(texts)}", "EPS-Q051")
+        raise UserError(f"a pair needs two distinct texts, got {len(texts)}; give more texts", "EPS-Q051")
     check_trials(trials)
     if trials < 4:
         raise UserError(f"trials must be >= 4, two for the search and two for the bound, got {trials}", "EPS-Q052")

@@ -19,7 +19,7 @@ class Bar:
 
     name: the mechanism, with its budget. means: what it does, in plain words. status: the decision. low: right guesses
     of 100 that are shown. high: those that cannot be exceeded; None where nothing bounds them. said: both in words.
-    limit: the guesses allowed. kept: what the rewrites keep.
+    limit: the guesses allowed. use: what the rewrites keep.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Bar:
     high: float | None
     said: str
     limit: float
-    kept: str
+    use: str
 
     @property
     def shown(self) -> float:

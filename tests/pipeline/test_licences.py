@@ -47,4 +47,4 @@ def test_a_file_of_ones_own_has_its_owners_terms(tmp_path: Path, monkeypatch: py
     (tmp_path / "notes.csv").write_text("text\nhello\n")
     (table,) = licences.section(of).tables
     (row,) = [row for row in table.rows if row["name"] == "notes, a file of yours"]
-    assert (row["licence"], row["size"]) == ("yours to state", "11 B")
+    assert (row["licence"], row["size"]) == ("yours to state", "11 bytes")

@@ -82,7 +82,8 @@ def _encoder() -> Row:
         of = metadata.distribution(named["package"])
     except metadata.PackageNotFoundError:
         return _row(ENCODER, named["version"], UNSTATED, None)
-    stated = of.metadata.get("License-Expression") or of.metadata.get("License") or UNSTATED
+    named_by = next((field for field in ("License-Expression", "License") if field in of.metadata), None)
+    stated = UNSTATED if named_by is None else of.metadata[named_by]
     size = sum(Path(str(file.locate())).stat().st_size for file in of.files or [] if Path(str(file.locate())).is_file())
     return _row(f"{ENCODER}, of package {named['package']}", of.version, stated.splitlines()[0], size)
 
@@ -92,8 +93,8 @@ def _of_card(folder: Path | None) -> str:
     card = None if folder is None else folder / "README.md"
     if card is None or not card.is_file():
         return UNSTATED
-    found = _OF_CARD.search(card.read_text(encoding="utf-8", errors="replace"))
-    return found[1] if found else UNSTATED
+    stated = _OF_CARD.search(card.read_text(encoding="utf-8", errors="replace"))
+    return stated[1] if stated else UNSTATED
 
 
 def _row(name: str, version: str, licence: str, size: int | None) -> Row:

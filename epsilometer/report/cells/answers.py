@@ -42,13 +42,13 @@ class Answer:
         """The budgets within the limits, of mechanisms that read the texts."""
         return [cell for cell in self.by.get(Status.WITHIN, ()) if cell[0] not in self.hardly]
 
-    def kept(self, cell: tuple[str, float | None]) -> Kept:
+    def use(self, cell: tuple[str, float | None]) -> Kept:
         """What the rewrites of a cell keep."""
         return self.uses.get((self.dataset, *cell), UNKNOWN)
 
     def keeping(self, more: bool | None) -> Budgets:
         """The cells of `usable` that keep more than a fixed sentence (True), no more (False), or were not measured."""
-        return [cell for cell in self.usable if self.kept(cell).more is more]
+        return [cell for cell in self.usable if self.use(cell).more is more]
 
     def limit(self, cell: tuple[str, float | None], limit: str) -> Mapping[str, Any] | None:
         """Return the row of a limit of a cell; None if it has none."""

@@ -132,16 +132,16 @@ def reason(each: Answer) -> str:
     more, no_more, unmeasured = (each.keeping(use) for use in (True, False, None))
     if more:
         at = largest(more)
-        kept = each.kept(at)
-        return f"With {at_budget(*at)} {_bounded(each, at)}; it {kept.briefly}."
+        use = each.use(at)
+        return f"With {at_budget(*at)} {_bounded(each, at)}; it {use.briefly}."
     if unmeasured:
         cells = at_budgets(unmeasured, each.audited)
         return f"With {cells} {_bounded(each, largest(unmeasured))}, but what the rewrites keep was not measured."
     if no_more:
-        at = max(no_more, key=lambda cell: each.kept(cell).worth or 0.0)
+        at = max(no_more, key=lambda cell: each.use(cell).worth or 0.0)
         return (
             f"With {at_budgets(no_more, each.audited)} {_bounded(each, at)}, but one fixed sentence serves as well: "
-            f"the best of them {each.kept(at).briefly}."
+            f"the best of them {each.use(at).briefly}."
         )
     if unexceeded := each.by.get(Status.NOT_EXCEEDED):
         cells = at_budgets(unexceeded, each.audited)
@@ -152,7 +152,9 @@ def reason(each: Answer) -> str:
         return unread
     row = each.least()
     least = f": with {at_budget(row['mechanism'], row['epsilon'])} {exceeded(row)}" if row else ""
-    return f"Every budget of {listed(names_of(each.audited))} exceeds a limit{least}."
+    every = "Every budget of " if any(epsilon is not None for _, epsilon in each.audited) else ""
+    exceed = "exceeds" if every else inflected(len(names_of(each.audited)), "exceeds", "exceed")
+    return f"{every}{listed(names_of(each.audited))} {exceed} a limit{least}."
 
 
 def _keeps(cells: Budgets) -> str:
@@ -310,7 +312,7 @@ def _bar(each: Answer, cell: tuple[str, float | None], loss: Mapping[str, Any], 
         high=None if high is None else float(high.replace(",", "")),
         said=f"{said}{others}",
         limit=guesses(loss["allowed"], NEAREST),
-        kept=each.kept(cell).briefly,
+        use=each.use(cell).briefly,
     )
 
 
@@ -335,11 +337,11 @@ def in_a_cell(cell: pl.DataFrame, keeps: Uses, counted: Counts) -> str:
     word = {Status.NOT_EXCEEDED: "not exceeded"}.get(whole["decision"], whole["decision"])
     at = "" if whole["epsilon"] is None else f"ε {budget(whole['epsilon'])}: "
     decisive = deciding(cell)
-    kept = f"; {_of(whole, keeps).briefly}" if whole["decision"] in (Status.WITHIN, Status.NOT_EXCEEDED) else ""
+    use = f"; {_of(whole, keeps).briefly}" if whole["decision"] in (Status.WITHIN, Status.NOT_EXCEEDED) else ""
     if decisive is None:
         why = f" ({whole['why']})" if _by_smaller(cell) else ""
-        return f"{at}{word}{why}{kept}"
-    return f"{at}{word} ({figure(decisive, counted)}){kept}"
+        return f"{at}{word}{why}{use}"
+    return f"{at}{word} ({figure(decisive, counted)}){use}"
 
 
 def _of(row: Mapping[str, Any], keeps: Uses) -> Kept:
@@ -430,16 +432,16 @@ def otherwise(limits: Sequence[Mapping[str, Any]], claimed: float | None) -> str
     """Say which limits are kept whatever the texts, by the claim, or whatever is drawn, as all releases were counted.
 
     The loss between any two texts is at most what is claimed of any two; where that is at most the limit, or of rare
-    outputs at most 4 nats, no audited text could have shown the limit exceeded. limits: the rows of a cell's limits;
+    outputs at most 4 nats, no audited text could have shown the limit exceeded. limits: the rows of a cell;
     claimed: in nats, of any two texts; None without such a claim.
     """
-    kept = [each for each in limits if each["decision"] == Status.WITHIN]
+    within = [each for each in limits if each["decision"] == Status.WITHIN and each["limit"] != ALL]
     by_claim = [
         limit_name(each["limit"])
-        for each in kept
+        for each in within
         if claimed is not None and claimed <= {LOSS: each["allowed"], DELTA: 4.0}.get(each["limit"], -math.inf)
     ]
-    counted = [limit_name(each["limit"]) for each in kept if each["high_by"] == By.RELEASES]
+    counted = [limit_name(each["limit"]) for each in within if each["high_by"] == By.RELEASES]
     said = [f"{listed(by_claim)}: by the claim, {ANYWAY}"] if by_claim else []
     return "; ".join([*said, *([f"{listed(counted)}: no draw could have shown the opposite"] if counted else [])])
 

@@ -29,6 +29,7 @@ from epsilometer.core.component import IDENTIFICATION, names
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import at_budget
 from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, beside
+from epsilometer.project.sections import Cell
 from epsilometer.report.cells import average
 from epsilometer.report.cells.answers import Counts
 from epsilometer.report.cells.average import SURELY
@@ -122,7 +123,7 @@ class Person(_Model):
     at_most: float | None = Field(
         description="right guesses of 100 between two people with so many texts; null without an upper bound"
     )
-    kept: bool = Field(description="whether the upper bounds of so many texts are within the limits of one")
+    holds: bool = Field(description="whether the upper bounds of so many texts are within the limits of one")
 
 
 class Said(_Model):
@@ -193,10 +194,6 @@ def dossier(
     SHA-256 of everything that the decision depends on, by name. texts_per_person: as confirmed; None assumes one.
     Raises UserError for a cell or budget that was not audited, and for fewer than one text.
     """
-    if texts_per_person is not None and texts_per_person < 1:
-        raise UserError(
-            f"texts per person must be at least 1, got {texts_per_person}; leave it out to assume 1", "EPS-S118"
-        )
     if cell not in results.params.cells:
         raise unknown("cell", cell, list(results.params.cells))
     of = results.params.cells[cell]
@@ -211,41 +208,26 @@ def dossier(
     verdict = next(
         (row for row in results.verdicts.to_dicts() if (row["mechanism"], row["epsilon"]) == (of.mechanism, at)), {}
     )
-    release = Release(
-        dataset=of.dataset,
-        mechanism=of.mechanism,
-        epsilon=at,
-        control=best["control"],
-        texts=results.record(f"data/trials/{of.dataset}.json")["texts"],
-        trials=best["trials"],
-        candidates=best["candidates"],
-        attacks=sorted({*tried["attack"]} - {*CHOSEN}),
-        strongest=best["best_attack"] or STRONGEST,
-        alpha=results.params.audit.alpha,
-    )
+    release = _release(results, of, best, tried)
     keeps = uses(results)
-    kept = keeps.get((of.dataset, of.mechanism, at), UNKNOWN)
+    use = keeps.get((of.dataset, of.mechanism, at), UNKNOWN)
     person = _person(texts_per_person, limits, whole)
     return Dossier(
         source=dict(source),
         release=release,
         decision=whole["decision"],
-        answer=answer(release, whole, kept, person),
+        answer=answer(release, whole, use, person),
         audited=audited(results).replace("**", ""),
         mechanism_does=results.means(of.mechanism),
-        use=_use(kept),
-        use_in_words=kept.sentence,
+        use=_use(use),
+        use_in_words=use.sentence,
         person=person,
         **{name: whole[name] for name in _HIDDEN},
-        otherwise=otherwise(
-            [row for row in rows if row["limit"] != WHOLE and row["allowed"] is not None],
-            pure_claims(results).get((of.dataset, of.mechanism, at)),
-        ),
+        otherwise=otherwise(rows, pure_claims(results).get((of.dataset, of.mechanism, at))),
         limits=limits,
         budgets={_epsilon(row["epsilon"]): row["decision"] for row in own.filter(limit=WHOLE).to_dicts()},
         kept_at_budgets={
-            _epsilon(epsilon): keeps.get((of.dataset, of.mechanism, epsilon), UNKNOWN).briefly
-            for epsilon in own.filter(limit=WHOLE)["epsilon"]
+            _epsilon(e): keeps.get((of.dataset, of.mechanism, e), UNKNOWN).briefly for e in own["epsilon"]
         },
         claim=best["claim"],
         claim_verdict=_claim(best["claim"], verdict),
@@ -255,6 +237,22 @@ def dossier(
         not_tested=_not_tested(release, limits, lawful=law.stated),
         would_change=_would_change(limits),
         hashes=[Hash(of=name, sha256=value) for name, value in hashes.items()],
+    )
+
+
+def _release(results: TextResults, of: Cell, best: Mapping[str, Any], tried: pl.DataFrame) -> Release:
+    """Return the audited release. best: the strongest attack's row of `ESTIMATES`; tried: those of all attacks."""
+    return Release(
+        dataset=of.dataset,
+        mechanism=of.mechanism,
+        epsilon=best["epsilon"],
+        control=best["control"],
+        texts=results.record(f"data/trials/{of.dataset}.json")["texts"],
+        trials=best["trials"],
+        candidates=best["candidates"],
+        attacks=sorted({*tried["attack"]} - {*CHOSEN}),
+        strongest=best["best_attack"] or STRONGEST,
+        alpha=results.params.audit.alpha,
     )
 
 
@@ -304,7 +302,7 @@ def _to_sign(of: Dossier) -> list[Block]:
 def _colour(of: Dossier) -> str:
     """Return the kind of the answer's paragraph."""
     if of.decision == Status.WITHIN:
-        return "good" if of.use.more and of.person.kept else "open"
+        return "good" if of.use.more and of.person.holds else "open"
     return _KIND.get(of.decision, "open")
 
 
@@ -428,13 +426,13 @@ def _how(of: Dossier) -> str:
     )
 
 
-def _use(kept: Kept) -> Use:
+def _use(measured: Kept) -> Use:
     return Use(
-        cosine=kept.worth,
-        fixed_sentence=kept.fixed,
-        f1={score.label: score.rewrites for score in kept.scores},
-        f1_of_texts={score.label: score.clean for score in kept.scores if score.clean is not None},
-        more=kept.more,
+        cosine=measured.worth,
+        fixed_sentence=measured.fixed,
+        f1={score.label: score.rewrites for score in measured.scores},
+        f1_of_texts={score.label: score.clean for score in measured.scores if score.clean is not None},
+        more=measured.more,
     )
 
 
@@ -445,17 +443,19 @@ def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str
     attributes do not divide, but the largest loss of any output of all pairs does: where n times that is at most 4
     nats, no output of n texts exceeds 4 nats, and an attribute's loss is at most that, too.
     """
+    if confirmed is not None and confirmed < 1:
+        raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
     texts = confirmed or 1
     by = {limited.limit: limited for limited in limits}
     high = by[LOSS].high
     bounded = high is not None and math.isfinite(high)
     most = guesses(texts * (high or 0.0)) if bounded else None
-    kept = texts == 1
-    if not kept and bounded and whole["largest"] is not None:
+    holds = texts == 1
+    if not holds and bounded and whole["largest"] is not None:
         largest = texts * whole["largest"]
         attributes = [each.allowed for each in limits if each.limit.startswith(ATTRIBUTE) and each.allowed is not None]
-        kept = texts * (high or 0.0) <= (by[LOSS].allowed or 0.0) and largest <= min([4.0, *attributes])
-    return Person(texts=texts, confirmed=confirmed is not None, at_most=most, kept=kept)
+        holds = texts * (high or 0.0) <= (by[LOSS].allowed or 0.0) and largest <= min([4.0, *attributes])
+    return Person(texts=texts, confirmed=confirmed is not None, at_most=most, holds=holds)
 
 
 def title(of: Dossier) -> str:
@@ -550,16 +550,16 @@ def _untested(limited: Limited) -> bool:
     return limited.limit == ATTRIBUTE and limited.decision == Status.OPEN
 
 
-def answer(release: Release, whole: Mapping[str, Any], kept: Kept, person: Person | None = None) -> str:
+def answer(release: Release, whole: Mapping[str, Any], use: Kept, person: Person | None = None) -> str:
     """Return the answer, with what the rewrites keep. person: the texts of a person; None for one text."""
     what = f"{release.mechanism}{at_budget(release.epsilon)} on {release.dataset}"
     if release.control:
         return f"No: {what} is a control that checks the audit. It is not to be used."
     if whole["decision"] == Status.WITHIN:
-        if person is not None and not person.kept:
+        if person is not None and not person.holds:
             return (
                 f"Not shown: {what} keeps every limit that was tested for one text of a person, but not for "
-                f"{person.texts:,}. {kept.sentence}"
+                f"{person.texts:,}. {use.sentence}"
             )
         opening = {
             True: f"Yes, it may be released: {what} keeps every limit that was tested.",
@@ -567,7 +567,7 @@ def answer(release: Release, whole: Mapping[str, Any], kept: Kept, person: Perso
             None: f"Its release is not recommended: {what} keeps every limit that was tested, but its use is unknown.",
         }
         return (
-            f"{opening[kept.more]} {kept.sentence} This holds against every adversary who sees one rewrite and "
+            f"{opening[use.more]} {use.sentence} This holds against every adversary who sees one rewrite and "
             "compares texts; linking with other data was not tested."
         )
     if whole["decision"] == Status.BEYOND:
@@ -576,7 +576,7 @@ def answer(release: Release, whole: Mapping[str, Any], kept: Kept, person: Perso
     if whole["decision"] == Status.NOT_EXCEEDED:
         return (
             f"Not shown: no attack of ours exceeded the limits for {what}, but it is a black box, and another attack "
-            f"may. {kept.sentence}"
+            f"may. {use.sentence}"
         )
     settles = f" It would be settled by {whole['settles']}." if whole["settles"] else ""
     return f"Not shown: it is open whether {what} keeps the limits ({whole['why']}).{settles}"

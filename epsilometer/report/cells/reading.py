@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from epsilometer.report.cells.results import TextResults
 from epsilometer.report.section import Section
-from epsilometer.report.wording import confidence
+from epsilometer.report.wording import confidence, guesses
 
 
 def section(results: TextResults) -> Section:
     """Return the meaning of a loss, and its limits."""
     words = [
-        "**Loss is in nats.** At a loss of L an adversary who sees the rewrite names the right text at odds exp(L) "
-        "times those of a blind guess: 0.1 nats 1.1 times, 1 nat 2.7 times, 3 nats 20 times, 6 nats 403 times.",
+        "**One scale for risk**: how many of 100 guesses between two texts are right, for an adversary who sees the "
+        "rewrite. 50 is chance, 100 is certain. Figures and tables have the same in nats, the unit of the field: "
+        f"0.1 nats are {guesses(0.1):g}, 1 nat {guesses(1.0):g}, 3 nats {guesses(3.0):g} and 6 nats "
+        f"{guesses(6.0):g} of 100 guesses. Among more than two texts a loss of L nats multiplies the odds by exp(L).",
         "**A sampled loss is a lower bound**, right with confidence "
         f"{confidence(results.params.audit.alpha)} for each number on its own. The upper end bounds what this attack "
         "could reach, never what a better one could. **A loss of 0 means that there is no evidence**, never that a "

@@ -53,7 +53,8 @@ class TextResults(Results[TextsParams]):
     def means(self, mechanism: str) -> str:
         """What a mechanism does, in plain words; empty if its file does not say, or in an audit from before it did."""
         said = self.record(plain_words.FILE)["cell"] if self.has(plain_words.FILE) else {}
-        return said.get(mechanism) or ""
+        words: str = said.get(mechanism) or ""
+        return words
 
     def trials(self, dataset: str) -> Trials:
         """Return the trials of a data set."""

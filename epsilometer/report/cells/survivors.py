@@ -40,17 +40,18 @@ def matrices(leakage: pl.DataFrame) -> Iterator[Table]:
 def _in_a_cell(cell: pl.DataFrame) -> str:
     row = cell.row(0, named=True)
     at = "" if row["epsilon"] is None else f"ε {budget(row['epsilon'])}: "
+    if row["identifiers"] < FEW and row["recorded"] == row["identifiers"]:
+        return f"{at}{plural(row['kind'])} {survived(row['survived'], row['identifiers'], row['high'])}"
     return f"{at}{_survived(row)} {plural(row['kind'])}"
 
 
 def _survived(cell: Mapping[str, Any]) -> str:
-    """`3.1 % of`, `0 of 3`; `not testable:` if patterns found them and none survived: a masker by them leaves none."""
-    count = cell["survived"], cell["identifiers"]
-    if cell["recorded"] == cell["identifiers"]:
-        return f"{survived(*count, cell['high'])}{' of' * (count[1] >= FEW)}"
-    if not cell["survived"]:
+    """Return `3.1 % of`, `1 of 3`; `not testable:` if only patterns show that none survived: maskers may use them."""
+    if cell["recorded"] != cell["identifiers"] and not cell["survived"]:
         return "not testable:"
-    return f"at least {survived(*count)}{' of' * (count[1] >= FEW)}"
+    count = survived(cell["survived"], cell["identifiers"])
+    many = f"{count} of" if cell["identifiers"] >= FEW else count
+    return many if cell["recorded"] == cell["identifiers"] else f"at least {many}"
 
 
 def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:

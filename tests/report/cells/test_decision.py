@@ -88,7 +88,7 @@ def table(seed: int) -> pl.DataFrame:
 MORE, NO_MORE = Kept(0.42, 0.4, 0.3), Kept(0.28, 0.2, 0.3)  # than one fixed sentence
 
 
-def kept(keeps: dict[tuple[str, str, float], bool]) -> Uses:
+def measured(keeps: dict[tuple[str, str, float], bool]) -> Uses:
     """What cells keep, if they keep more than one fixed sentence or not."""
     return {cell: MORE if more else NO_MORE for cell, more in keeps.items()}
 
@@ -109,7 +109,7 @@ def cells(shown: pl.DataFrame, dataset: str, word: str) -> list[tuple[str, float
 def test_no_sentence_contradicts_the_table(seed: int) -> None:
     shown = table(seed)
     keeps = used(shown, seed)
-    every = answers(shown, {}, kept(keeps))
+    every = answers(shown, {}, measured(keeps))
     assert [each.dataset for each in every] == ["letters", "queries"]
     for each in every:
         said, audited = f"{answer(each)} {reason(each)}", shown.filter(dataset=each.dataset, limit=ALL)
@@ -163,8 +163,8 @@ def test_the_sections_on_worth_and_the_dossier_say_what_the_decision_says(seed: 
         seeds=pl.lit(None, pl.List(pl.Float64)), utility=pl.Series(rng.random(len(whole))),
     )  # fmt: skip
     for dataset in ("letters", "queries"):
-        (here,) = [each for each in answers(shown, {}, kept(keeps)) if each.dataset == dataset]
-        said = tradeoff_sentence(points.filter(dataset=dataset), within, kept(keeps))
+        (here,) = [each for each in answers(shown, {}, measured(keeps)) if each.dataset == dataset]
+        said = tradeoff_sentence(points.filter(dataset=dataset), within, measured(keeps))
         assert ("no measured budget keeps the limits" in said) == (not here.usable), "the loss has no say"
         if here.usable:
             of = points.filter(~pl.col("control"), pl.Series([cell in within for cell in points.select(CELL).rows()]))
@@ -267,7 +267,7 @@ def test_the_others_are_named_beside_who_hardly_reads_the_texts() -> None:
 
 def test_which_of_several_is_to_be_released_is_said_and_none_that_hardly_reads_is_shown() -> None:
     table = decisions(*((name, epsilon, WITHIN, None) for name in ("cust", "tem") for epsilon in (1.0, 2.0)))
-    keeps = kept({("letters", name, epsilon): True for name in ("cust", "tem") for epsilon in (1.0, 2.0)})
+    keeps = measured({("letters", name, epsilon): True for name in ("cust", "tem") for epsilon in (1.0, 2.0)})
     (each,) = answers(table, {}, keeps)
     how = "the largest budget that keeps every limit, and of several mechanisms the first by name"
     assert step(each, table).startswith(f"release letters by cust at ε = 2 ({how});")
@@ -289,7 +289,7 @@ def test_only_what_keeps_more_than_one_fixed_sentence_is_recommended() -> None:
         ({1.0: False, 2.0: False}, f"No. With cust at ε = 1 and 2 {bound} allowed), but one fixed sentence", False),
         ({1.0: False}, f"Nothing is recommended. With cust at ε = 2 {bound} allowed), but what the", False),
     ):
-        (each,) = answers(table, {}, kept({("letters", "cust", epsilon): more for epsilon, more in keeps.items()}))
+        (each,) = answers(table, {}, measured({("letters", "cust", epsilon): more for epsilon, more in keeps.items()}))
         assert f"{answer(each)} {reason(each)}".startswith(said)
         assert step(each, table).startswith("release letters by cust") == released
 
@@ -327,7 +327,7 @@ def test_what_an_average_hides_stands_beside_within() -> None:
     table = decisions(("cust", 1.0, WITHIN, None), ("cust", 2.0, WITHIN, None)).with_columns(
         *(pl.when(pl.col("epsilon") == 2.0).then(pl.lit(value)).alias(name) for name, value in hidden.items())
     )
-    (each,) = answers(table, {}, kept({("letters", "cust", 2.0): True}))
+    (each,) = answers(table, {}, measured({("letters", "cust", 2.0): True}))
     (behind,) = behind_averages(replace(each, by={WITHIN: [("cust", 2.0)]}))
     assert f"The worst pair compared is told apart in {guesses(12.0):g} of 100 guesses (12.00 nats)" in behind
     assert "3 of 412 texts are told apart from some text in more than 98.2 of 100 guesses (4 nats; 300 of" in behind
@@ -362,12 +362,12 @@ def test_the_picture_has_a_bar_a_mechanism_and_no_control() -> None:
     table = pl.concat([table, decisions(("coin", 1.0, WITHIN, None)).with_columns(control=pl.lit(True))])
     results = audit()
     results.held["data/resources/plain_words.json"] = {"cell": {"cust": "replaces each word by a similar one"}}
-    (bars,) = pictures(results, table, answers(table, {}, kept({("letters", "cust", 2.0): True})))
+    (bars,) = pictures(results, table, answers(table, {}, measured({("letters", "cust", 2.0): True})))
     cust, mvc = bars.rows
     assert (cust.name, cust.means, cust.status) == ("cust at ε = 2", "replaces each word by a similar one", WITHIN)
     assert (cust.low, cust.high, cust.limit) == (52.4, 71.1, 73.1)
     assert (cust.shown, cust.possible, cust.allowed) == (4.8, 42.2, 46.2)
-    assert cust.kept == MORE.briefly
+    assert cust.use == MORE.briefly
     assert (mvc.name, mvc.means, mvc.high, mvc.possible) == ("mvc at ε = 2", "", None, 100.0)
     blocks = section(results).blocks
     kinds = [block.kind for block in blocks]

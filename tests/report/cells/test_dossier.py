@@ -17,6 +17,7 @@ from epsilometer.auditing.schemas import DECISIONS, EXACT, EXACT_CURVES, LEAKAGE
 from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.cells.tables import curves_path, decisions_path, exact_path
 from epsilometer.core import tables
+from epsilometer.core.errors import UserError
 from epsilometer.core.rounding import DOWN, UP
 from epsilometer.pipeline import composing, params
 from epsilometer.pipeline import dossier as files
@@ -152,17 +153,19 @@ def test_several_texts_of_a_person_are_confirmed_and_need_a_bound_of_their_own()
         needed=None, settles=None,
     )  # fmt: skip
     assert page._person(None, [loss], {"largest": None}) == page.Person(
-        texts=1, confirmed=False, at_most=per_100(success_bound(0.4, 2)), kept=True
+        texts=1, confirmed=False, at_most=per_100(success_bound(0.4, 2)), holds=True
     )
+    with pytest.raises(UserError, match="texts per person must be at least 1, got 0; leave it out to assume 1"):
+        page._person(0, [loss], {"largest": None})
     two = page._person(2, [loss], {"largest": 1.9})
-    assert (two.texts, two.confirmed, two.kept) == (2, True, True)
+    assert (two.texts, two.confirmed, two.holds) == (2, True, True)
     assert two.at_most == per_100(success_bound(0.8, 2))
-    assert not page._person(2, [loss], {"largest": 2.1}).kept, "rare outputs"
-    assert not page._person(2, [loss], {"largest": None}).kept, "the average alone says nothing about them"
-    assert not page._person(3, [loss], {"largest": 1.0}).kept, "1.2 nats"
+    assert not page._person(2, [loss], {"largest": 2.1}).holds, "rare outputs"
+    assert not page._person(2, [loss], {"largest": None}).holds, "the average alone says nothing about them"
+    assert not page._person(3, [loss], {"largest": 1.0}).holds, "1.2 nats"
     hidden = loss.model_copy(update={"limit": "attribute: gender", "allowed": 0.5})
-    assert not page._person(2, [loss, hidden], {"largest": 0.3}).kept
-    assert page._person(2, [loss, hidden], {"largest": 0.25}).kept
+    assert not page._person(2, [loss, hidden], {"largest": 0.3}).holds
+    assert page._person(2, [loss, hidden], {"largest": 0.25}).holds
     row = {"decision": WITHIN, "why": None, "settles": None}
     several = page._person(3, [loss], {"largest": 1.0})
     release = page.Release(
