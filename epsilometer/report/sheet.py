@@ -21,7 +21,7 @@ p { margin: .3rem 0 .5rem; }
 .lead { font-size: 1.1rem; } .note { color: var(--muted); font-size: .9rem; }
 .form { border-collapse: collapse; width: 100%; } .form th { font-weight: normal; text-align: left; width: 34%; }
 .form td, .form th { border-bottom: 1px solid var(--line); height: 1.9rem; padding: .2rem 0; vertical-align: bottom; }
-.digest { font-size: .75rem; } .digest td { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
+.small { font-size: .8rem; } .small td { overflow-wrap: anywhere; }
 hr { border: 0; border-top: 1px solid var(--line); break-after: page; margin: 1.6rem 0; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; margin: .3rem 0 .6rem; width: 100%; }
@@ -59,7 +59,7 @@ class Paragraph:
 class Grid:
     """A table. kinds: of the first cell of each row, as for a paragraph. widths: of the columns on paper, in parts.
 
-    small: in small letters, as digests are.
+    small: in small letters, as evidence and digests are.
     """
 
     heads: Sequence[str]
@@ -117,7 +117,7 @@ def _html(block: Block) -> str:
         first = block.kinds[number] if number < len(block.kinds) else ""
         lines.append("<tr>" + "".join(_cell(cell, "" if i else first) for i, cell in enumerate(row)) + "</tr>")
     body = "\n".join(lines)
-    small = ' class="digest"' if block.small else ""
+    small = ' class="small"' if block.small else ""
     return (
         f'<div class="scroll"><table{small}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
     )

@@ -375,6 +375,7 @@ def _evidence(of: Dossier) -> list[Block]:
             limits,
             [_KIND.get(limited.decision, "open") for limited in of.limits],
             (20, 28, 20, 28, 28, 46),
+            small=True,
         ),
         Paragraph(
             "Guesses are right ones of 100 between two texts, with the nats in brackets. Rare outputs give a text away "
@@ -387,18 +388,21 @@ def _evidence(of: Dossier) -> list[Block]:
         Grid(
             ["among texts", "by chance", "by our attacks, at least", "at most, pairs compared", "at most, all pairs"],
             [*map(_row, of.named)],
+            small=True,
         ),
         Grid(
             ["risk (WP29, Opinion 05/2014)", "asks", "here"],
             [[s.about, s.asks, s.here] for s in of.questions],
             (),
             (26, 42, 98),
+            small=True,
         ),
         Grid(
             ["hazard (NIST SP 800-226)", "asks", "here"],
             [[s.about, s.asks, s.here] for s in of.hazards],
             (),
             (30, 42, 94),
+            small=True,
         ),
         Heading("What would change this decision"),
         Paragraph(" ".join(f"({number}) {text}" for number, text in enumerate(of.would_change, 1))),

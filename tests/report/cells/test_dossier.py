@@ -274,6 +274,16 @@ def test_no_text_is_on_any_page_and_two_pages_are_enough(project: Path) -> None:
     assert SECRET not in html + twin
     assert len(re.findall(rb"/Type /Page\b", pdf)) == 2
     assert paper.pdf(title, blocks) == pdf
+    names = [
+        page.Limited(
+            limit=f"identifiers: {kind}", allowed=0.01, low=0.0, low_by="count", high=0.0, high_by="all releases",
+            decision=WITHIN, why=None, needed=None, settles=None,
+        )
+        for kind in ("name", "e-mail address", "phone number", "order number", "date")
+    ]  # fmt: skip
+    hashes = [page.Hash(of=f"part {number}", sha256="ab" * 32) for number in range(6)]
+    full = dossier.model_copy(update={"limits": [*dossier.limits, *names], "hashes": hashes})
+    assert len(re.findall(rb"/Type /Page\b", paper.pdf(title, page.blocks(full)))) == 2
     words = len(re.sub(r"<style>.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL).split())
     assert words <= 1200, "five minutes at 240 words a minute"
     for term in ("Singling out", "Linkability", "Inference", "NIST SP 800-226", "not a legal finding", "What voids it"):
