@@ -36,9 +36,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
+import scipy  # loads its parts when they are first used
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.stats import binom
 
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
 
@@ -112,18 +111,18 @@ def guess_loss(
 
     # Without delta more would be proved, and that bound is finite.
     high = loss_at(clopper_pearson(successes, guesses, alpha)[0], candidates) + 1e-6
-    return float(brentq(excess, 0.0, high, xtol=1e-9))
+    return float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-9))
 
 
 def tail(loss: float, successes: int, guesses: int, trials: int, *, candidates: int, delta: float) -> float:
     """Return the largest probability of this many right guesses: P(R + Bin(guesses - R, p*) >= successes)."""
     free, likely, more = _given_away(guesses, trials, delta)
-    reached = binom.sf(successes - free - 1, guesses - free, success_bound(loss, candidates))
+    reached = scipy.stats.binom.sf(successes - free - 1, guesses - free, success_bound(loss, candidates))
     return float(likely @ reached + more)
 
 
 @lru_cache(maxsize=32)
 def _given_away(guesses: int, trials: int, delta: float) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
     """Return numbers R of trials that delta gives away, their probabilities, and the probability of more."""
-    free = np.arange(min(guesses, int(binom.isf(_NEGLIGIBLE, trials, delta))) + 1)
-    return free, binom.pmf(free, trials, delta), float(binom.sf(free[-1], trials, delta))
+    free = np.arange(min(guesses, int(scipy.stats.binom.isf(_NEGLIGIBLE, trials, delta))) + 1)
+    return free, scipy.stats.binom.pmf(free, trials, delta), float(scipy.stats.binom.sf(free[-1], trials, delta))

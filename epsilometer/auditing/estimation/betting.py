@@ -22,8 +22,8 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+import scipy  # loads its parts when they are first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 _STAKES = np.geomspace(0.001, 0.95, 14)  # g
 _MOST = 0.9  # largest stake as a share of the wealth, where n is fixed
@@ -67,7 +67,9 @@ def fewest_alike(value: float, end: float, alpha: float) -> float:
     """
     gains, limit = np.log1p(_STAKES / end * (value - end)), math.log(2 / alpha) + math.log(len(_STAKES))
     most = limit / float(gains.max())  # the best stake alone reaches the limit by then
-    return float(math.ceil(brentq(lambda n: float(np.logaddexp.reduce(n * gains)) - limit, 0.0, most + 1.0)))
+    return float(
+        math.ceil(scipy.optimize.brentq(lambda n: float(np.logaddexp.reduce(n * gains)) - limit, 0.0, most + 1.0))
+    )
 
 
 def _lower_end(wealth: Wealth, limit: float, mean: float = 0.0, width: float = 0.0) -> float:
@@ -88,7 +90,7 @@ def _lower_end(wealth: Wealth, limit: float, mean: float = 0.0, width: float = 0
             low, high, step = max(_LEAST, low - step), low, 4 * step
         while missing(high) > 0:  # false at m = 1
             low, high, step = high, min(0.0, high + step), 4 * step
-    return math.exp(brentq(missing, low, high, rtol=1e-11)) if missing(low) > 0 else 0.0
+    return math.exp(scipy.optimize.brentq(missing, low, high, rtol=1e-11)) if missing(low) > 0 else 0.0
 
 
 def _mixed(x: NDArray[np.float64]) -> Wealth:

@@ -21,9 +21,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # loads its parts when they are first used
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from scipy.stats import binom
 
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.counting import distinct
@@ -97,8 +97,11 @@ class _Hits:
 
 
 def _of_equal(coins: int, p: float) -> _Hits:
-    fewest, most = int(binom.ppf(_NEGLIGIBLE, coins, p)), coins - int(binom.ppf(_NEGLIGIBLE, coins, 1 - p))
-    return _Hits(fewest, binom.pmf(np.arange(fewest, most + 1), coins, p))
+    fewest, most = (
+        int(scipy.stats.binom.ppf(_NEGLIGIBLE, coins, p)),
+        coins - int(scipy.stats.binom.ppf(_NEGLIGIBLE, coins, 1 - p)),
+    )
+    return _Hits(fewest, scipy.stats.binom.pmf(np.arange(fewest, most + 1), coins, p))
 
 
 def _of_different(p: NDArray[np.float64]) -> _Hits:

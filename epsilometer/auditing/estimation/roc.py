@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # loads its parts when they are first used
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from epsilometer.auditing.estimation.counting import counted
 from epsilometer.auditing.estimation.successes import clopper_pearson
@@ -49,7 +49,7 @@ def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float
     negatives = np.bincount(place, np.concatenate([counts - right - false - missed, false]))[::-1].cumsum()
     sources, others = int(positives[-1]), int(negatives[-1])
     hits = int(positives[negatives / others <= fpr].max(initial=0))
-    few, many = binom.ppf(alpha / 4, others, fpr) - 1, binom.isf(alpha / 4, others, fpr) + 1
+    few, many = scipy.stats.binom.ppf(alpha / 4, others, fpr) - 1, scipy.stats.binom.isf(alpha / 4, others, fpr) + 1
     least, most = (
         int(positives[negatives <= few].max(initial=0)),
         int(positives[negatives >= many].min(initial=sources)),

@@ -9,9 +9,9 @@ from itertools import accumulate
 from typing import NamedTuple, Self
 
 import numpy as np
+import scipy  # loads its parts when they are first used
 from numpy.typing import NDArray
 from scipy.special import betaincinv
-from scipy.stats import binom
 
 from epsilometer.core.errors import UserError
 
@@ -107,7 +107,7 @@ def below_chance(successes: int, trials: int, candidates: int) -> bool:
     Such an attack tells the candidates apart and names the wrong one. Between two candidates, flipping its guesses
     names the source, so the upper bound of its own success is not one of the loss.
     """
-    return float(binom.cdf(successes, trials, 1 / candidates)) < _BELOW
+    return float(scipy.stats.binom.cdf(successes, trials, 1 / candidates)) < _BELOW
 
 
 def estimate(

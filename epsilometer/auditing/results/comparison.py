@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # loads its parts when they are first used
 from numpy.typing import NDArray
-from scipy.stats import binom, binomtest
 
 from epsilometer.auditing.estimation.successes import below_chance, estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST
@@ -59,7 +59,7 @@ def compare(first: Outcomes, second: Outcomes) -> Comparison:
     if len(first) != len(second):
         raise ValueError(f"a paired comparison needs the same trials, got {len(first)} and {len(second)}")
     only_first, only_second = int((first > second).sum()), int((second > first).sum())
-    p = float(binomtest(only_first, only_first + only_second).pvalue) if only_first + only_second else 1.0
+    p = float(scipy.stats.binomtest(only_first, only_first + only_second).pvalue) if only_first + only_second else 1.0
     return Comparison(len(first), only_first, only_second, p)
 
 
@@ -72,11 +72,14 @@ def least_difference(compared: Comparison, level: float, power: float = 0.9) -> 
     by_chance = min(compared.first_only, compared.second_only) / compared.trials
     count = np.arange(compared.trials + 1)
     # The most trials of the rarer kind at which the test is significant, for each count of both; -1 for none.
-    most = binom.ppf(level / 2, count, 0.5) - 1
-    most += 2 * binom.cdf(most + 1, count, 0.5) <= level
+    most = scipy.stats.binom.ppf(level / 2, count, 0.5) - 1
+    most += 2 * scipy.stats.binom.cdf(most + 1, count, 0.5) <= level
     for difference in np.arange(0.001, 1 - 2 * by_chance, 0.001):
         apart = 2 * by_chance + difference
-        if binom.pmf(count, compared.trials, apart) @ binom.cdf(most, count, by_chance / apart) >= power:
+        if (
+            scipy.stats.binom.pmf(count, compared.trials, apart) @ scipy.stats.binom.cdf(most, count, by_chance / apart)
+            >= power
+        ):
             return float(difference)
     return 1.0
 
@@ -97,7 +100,7 @@ def _leaks_less(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -
 
     def less(first: Outcomes, second: Outcomes) -> float:
         wins, losses = int((first > second).sum()), int((second > first).sum())
-        return float(binomtest(wins, wins + losses, alternative="less").pvalue) if wins + losses else 1.0
+        return float(scipy.stats.binomtest(wins, wins + losses, alternative="less").pvalue) if wins + losses else 1.0
 
     return min(1.0, len(second) * min(max(less(left, right) for left in first.values()) for right in second.values()))
 
