@@ -71,19 +71,24 @@ class UnitLosses:
         )
 
 
-def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
-    """Return the losses between two laws [outputs], given as natural logarithms, on a grid of this step in nats."""
+def unit_losses(first: Array, second: Array, step: float, masses: tuple[Array, Array] | None = None) -> UnitLosses:
+    """Return the losses between two laws [outputs], given as natural logarithms, on a grid of this step in nats.
+
+    masses: the exponentials of both laws; pass them where a law is compared more than once.
+    """
+    with np.errstate(invalid="ignore"):
+        losses = first - second
     gone, apart = (0.0, 0.0), (False, False)
-    if not (common := np.isfinite(first + second)).all():
+    if not (common := np.isfinite(losses)).all():
         alone = first[np.isneginf(second)], second[np.isneginf(first)]
         gone = (_mass(alone[0]), _mass(alone[1]))
         apart = (bool(np.isfinite(alone[0]).any()), bool(np.isfinite(alone[1]).any()))  # even if the mass underflows
-        first, second = first[common], second[common]
-    losses = first - second
+        first, second, losses = first[common], second[common], losses[common]
+        masses = None if masses is None else (masses[0][common], masses[1][common])
     if not len(losses):
         return UnitLosses(step, np.empty(0, np.int64), np.empty(0), gone, largest=(math.inf, math.inf))
     largest = (math.inf if apart[0] else float(losses.max()), math.inf if apart[1] else -float(losses.min()))
-    places, log_weights, gap = split(first, second, losses, step)
+    places, log_weights, gap = split(first, second, losses, step, masses=masses)
     return UnitLosses(step, places, log_weights, gone, largest=largest, moved=step, gap=gap)
 
 
@@ -94,7 +99,9 @@ def loss_range(first: Array, second: Array) -> float:
     return float(loss.max()) if np.isfinite(loss).all() else float(loss[np.isfinite(loss)].max(initial=0.0))
 
 
-def split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDArray[np.int64], Array, float]:
+def split(
+    first: Array, second: Array, losses: Array, step: float, *, masses: tuple[Array, Array] | None = None
+) -> tuple[NDArray[np.int64], Array, float]:
     """Return the grid points of losses [n] between log-laws [n], ascending; the points' log-weights; and the gap.
 
     As mu = P e^(-l / 2) = P' e^(l / 2), the shares of all outputs between g and g + h follow from sums that are
@@ -107,11 +114,12 @@ def split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDAr
             "epsilon",
             "EPS-A081",
         )
-    below = np.floor(losses / step)
-    half_way = float(np.abs(losses - (below + 0.5) * step).min())
+    places = losses / step
+    below = np.floor(places)
+    half_way = step * float(np.abs(places - below - 0.5).min())
     offset = min(max(step / 2 - half_way, 0.0), step / 2)
     gap = 2 * math.sinh(offset / 2) * math.sinh((step - offset) / 2) / math.sinh(step / 2)
-    starts, peaks, a, b = _sums(first, second, below, step)
+    starts, peaks, a, b = _sums(first, second, below, step=step, masses=masses)
     rounding = _ROUNDING * (1 + np.abs(starts) * (step / 2))
     upper = np.where(a - b > rounding * (a + b), a - b, 0.0) / (2 * math.sinh(step / 2))
     lower = b - upper * math.exp(-step / 2)
@@ -136,30 +144,36 @@ def raise_moments(losses: Array, step: float) -> tuple[Array, Array]:
     return up * step - over, up * (step - over) ** 2 + (1 - up) * over**2
 
 
-def _sums(first: Array, second: Array, below: Array, step: float) -> tuple[NDArray[np.int64], Array, Array, Array]:
+def _sums(
+    first: Array, second: Array, below: Array, *, step: float, masses: tuple[Array, Array] | None
+) -> tuple[NDArray[np.int64], Array, Array, Array]:
     """Return the distinct places [m], ascending, ln of the scales of both sums at each, a and b.
 
     below: [n] the place below the loss of each output.
 
-    Where weights differ by more than a float's range, every place is summed in the scale of its own largest weight: in
-    one scale for all, weights of e^-1000 would vanish, and sqrt(P P') is that small where P is nearly 1 and P' is
-    e^-2000, if other outputs are likely under both.
+    Where no mass underflows, the masses of a place are summed as they are, and the sums are scaled. Else every place is
+    summed in the scale of its own largest weight: in one scale for all, weights of e^-1000 would vanish, and sqrt(P P')
+    is that small where P is nearly 1 and P' is e^-2000, if other outputs are likely under both.
     """
-    lowest, log_weights, half = int(below.min()), (first + second) / 2, below * (step / 2)
+    lowest = int(below.min())
     size = int(below.max()) - lowest + 1
     if size <= _DENSE * len(below):
-        starts, at = lowest + np.arange(size), below.astype(np.int64) - lowest
+        starts, at = lowest + np.arange(size), (below - lowest).astype(np.int64)
     else:
         starts, at = np.unique(below.astype(np.int64), return_inverse=True)
-    peaks = np.full(len(starts), log_weights.max())
-    if log_weights.min() < peaks[0] - _ONE_SCALE:
-        peaks[:] = -np.inf
-        np.maximum.at(peaks, at, log_weights)
-        scale = peaks[at]
-    else:
-        scale = peaks[0]
-    a = np.asarray(np.bincount(at, np.exp(first - half - scale), len(starts)), np.float64)
-    b = np.asarray(np.bincount(at, np.exp(second + half - scale), len(starts)), np.float64)
+    if min(first.min(), second.min()) > -_ONE_SCALE and max(first.max(), second.max()) < _ONE_SCALE:
+        p, q = (np.exp(first), np.exp(second)) if masses is None else masses
+        peaks, half = np.zeros(len(starts)), starts * (step / 2)
+        a = np.bincount(at, p, len(starts))
+        b = np.bincount(at, q, len(starts))
+        used = np.flatnonzero(a + b)
+        return starts[used], peaks[used], a[used] * np.exp(-half[used]), b[used] * np.exp(half[used])
+    log_weights, half = (first + second) / 2, below * (step / 2)
+    peaks = np.full(len(starts), -np.inf)
+    np.maximum.at(peaks, at, log_weights)
+    scale = peaks[at]
+    a = np.bincount(at, np.exp(first - half - scale), len(starts))
+    b = np.bincount(at, np.exp(second + half - scale), len(starts))
     used = np.flatnonzero(a + b)
     return starts[used], peaks[used], a[used], b[used]
 

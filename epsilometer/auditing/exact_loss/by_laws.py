@@ -27,7 +27,7 @@ from epsilometer.core.mechanism import HasLaws, Mechanism
 from epsilometer.runtime.scaling import run
 
 Array = NDArray[np.float64]
-_CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
+_CELLS = 1 << 25  # law entries in memory at a time, over all budgets (512 MB with their exponentials)
 _POINTS = 512  # fewest grid points between no loss and a unit's largest
 _STEP = 1000.0  # largest distance of grid points, in nats
 _HUGE = 1000.0  # nats; for larger losses the allowed width grows with the loss
@@ -66,9 +66,10 @@ class _Job:
         rows = np.unique(np.concatenate([unit for unit in units if unit is not None] or [np.empty(0, np.int64)]))
         by_budget = log_laws(laws, rows, self.epsilons, room) if len(rows) else [np.empty((0, 0))] * len(tables)
         for table, law, claims in zip(tables, by_budget, self.claims, strict=True):
+            masses = np.exp(law)
             for place, (unit, claim) in enumerate(zip(units, claims[block].tolist(), strict=True)):
                 if unit is not None:
-                    table.enter(place, product(law, np.searchsorted(rows, unit), self.width), claim)
+                    table.enter(place, product(law, np.searchsorted(rows, unit), self.width, masses), claim)
         return [table.losses() for table in tables]
 
 
@@ -80,28 +81,29 @@ def _worker(
     return partial(job.compare, cast(HasLaws, build()).laws(texts), Room())
 
 
-def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Product:
+def product(laws: Array, units: NDArray[np.integer], width: float = 0.02, masses: Array | None = None) -> Product:
     """Return the pair of products of two texts' unit laws.
 
     laws: log-laws [rows, outputs]; units: [n, 2], the row of each unit in the first and in the second text.
     width: the error in the guess loss that the grid may cause, in nats each way (more where the loss is in the
     thousands). The grid is refined until this is met, or until bounds apply that no grid makes narrower. Texts with too
     many units for memory get a coarser grid: their bracket is valid, but wider.
+    masses: the exponentials of the laws, where they are there already.
     """
-    pairs = [(laws[a], laws[b]) for a, b in units]
-    largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
+    pairs = [(laws[a], laws[b], None if masses is None else (masses[a], masses[b])) for a, b in units]
+    largest = max((loss_range(a, b) for a, b, _ in pairs), default=0.0)
     # n units on a grid of step h cause an error of about n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a grid point,
     # so a law whose losses all have one size, as in randomised response, is not moved at all.
     least = max(_POINTS, math.ceil(largest / _STEP))
     points = max(least, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
     most = max(least, _ENTRIES // (2 * len(pairs))) if len(pairs) * laws.shape[1] > _ENTRIES else math.inf
     if points > most:
-        losses = Product([unit_losses(a, b, largest / least or 1.0) for a, b in pairs])
+        losses = Product([unit_losses(a, b, largest / least or 1.0, both) for a, b, both in pairs])
         if losses.certain:
             return losses
         points = int(most)
     for _ in range(_FINER):
-        losses = Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])
+        losses = Product([unit_losses(a, b, largest / points or 1.0, both) for a, b, both in pairs])
         if 4 * points > most:
             break
         error = guess_losses(Bracket(*map(np.array, (losses.log_error().low, losses.log_error().high))))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 from scipy.stats import binom
 
+from epsilometer.accounting.convolution import grid
 from epsilometer.accounting.convolution.grid import unit_losses
 from epsilometer.auditing.exact_loss import products
 from epsilometer.auditing.exact_loss.by_laws import product as of_laws
@@ -246,3 +247,18 @@ def test_losses_beyond_any_grid_are_refused_in_words() -> None:
     with refused("EPS-A081"):
         pair(np.array([[0.0, -1e6]]), np.array([[-1e6, 0.0]]), 2000.0)
     assert of_laws(np.array([[0.0, -1e6], [-1e6, 0.0]]), np.array([[0, 1]])).certain
+
+
+@pytest.mark.parametrize(("scale", "units", "step"), [(0.3, 1, 1e-3), (6.0, 3, 0.01), (100.0, 2, 0.05)])
+def test_masses_summed_as_they_are_give_the_figures_of_scaled_ones(scale: float, units: int, step: float) -> None:
+    """As they are, by exponentials that were there already, and each place in the scale of its largest weight."""
+    first, second = random_pair(units, 3_000, scale)
+    own = pair(first, second, step)
+    passed = Product([unit_losses(a, b, step, (np.exp(a), np.exp(b))) for a, b in zip(first, second, strict=True)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grid, "_ONE_SCALE", 0.0)
+        scaled = pair(first, second, step)
+    assert passed.log_error() == own.log_error()
+    for figures in (lambda p: p.log_error(), lambda p: p.delta(1.5), lambda p: p.deltas(LEVELS)):
+        np.testing.assert_allclose(figures(own).low, figures(scaled).low, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(figures(own).high, figures(scaled).high, rtol=1e-12, atol=1e-15)
