@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Hits
 from epsilometer.auditing.evidence.limit import Limit, Scale
@@ -97,7 +96,7 @@ class Identifiers:
             row: dict[str, Any] = {"shape": shape, "partly": outcome.partly}
             row["precision"] = precision(some, of.design.alpha)
             of_texts = [(trial.original, stood) for (trial, _), stood in zip(some, survived.tolist(), strict=True)]
-            observed.append(Observed(evidence, _values(survived), of_texts, row))
+            observed.append(Observed(evidence, survived.astype(np.float64), of_texts, row))
         return observed
 
     def table(self, request: TableRequest) -> Table | None:
@@ -133,7 +132,3 @@ def _identified(of: Subject) -> Identified:
 def _name(group: Group) -> str:
     kind, shape = group
     return f"identifiers: {kind}" + ("" if shape is None else f", {shape}")
-
-
-def _values(survived: NDArray[np.bool_]) -> NDArray[np.float64]:
-    return survived.astype(np.float64)
