@@ -40,8 +40,8 @@ def claims(
 ) -> None:
     """Check a privacy claim against its worst case.
 
-    The worst case is over all pairs of inputs and all outputs; without --epsilon that of eight budgets is shown. Ends
-    with 1 where a claim is violated, with 3 where it could not be checked at any budget that you named.
+    It is over all pairs of inputs and all outputs, and without --epsilon over eight budgets. Ends with 1 where a claim
+    is violated, with 3 where it could not be checked at any budget that you named.
     """
     from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
     from epsilometer.auditing.one_claim import check
@@ -81,8 +81,7 @@ def claims(
         show(result, as_json)
     else:
         named = result if result["epsilon"] is not None else {**result, "epsilon": "-"}
-        lines = (f"{key:<10} {shown(value)}" for key, value in named.items() if value is not None)
-        tell(printable("\n".join(lines)))
+        tell(printable("\n".join(f"{key:<10} {shown(value)}" for key, value in named.items() if value is not None)))
     if VIOLATED in {finding.verdict for finding in (*checked.findings, *checked.added)}:
         raise typer.Exit(1)
     if NOT_REFUTED not in budgets:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from epsilometer.auditing.limits.accepted import Accepted
     from epsilometer.auditing.subject import Subject
     from epsilometer.doors.gate import Rules
+    from epsilometer.report.gate import Files
 
 
 @dataclass(frozen=True)
@@ -109,25 +111,28 @@ class GateRules:
 _FORMATS = ("json", "markdown", "junit", "sarif", "html")
 
 
-def _report(text: str) -> tuple[str, Path]:
-    """Return the format of a report, and the path of its file."""
-    form, _, path = text.partition("=")
-    if form not in _FORMATS or not path:
-        raise UserError(
-            f"--report takes FORMAT=FILE, where FORMAT is one of {', '.join(_FORMATS)}, got {text!r}", "EPS-U069"
-        )
-    return form, Path(path)
+def _reports(entries: list[str]) -> list[tuple[str, Path]]:
+    """Return the formats and files of reports; a UserError says, before any work, what cannot be written."""
+    files: dict[str, Path] = {}
+    for entry in entries:
+        form, _, path = entry.partition("=")
+        if form not in _FORMATS or not path:
+            raise UserError(
+                f"--report takes FORMAT=FILE, where FORMAT is one of {', '.join(_FORMATS)}, got {entry!r}", "EPS-U069"
+            )
+        if form in files:
+            raise UserError(f"--report names a file as {form} twice; give one file of each format", "EPS-U070")
+        files[form] = Path(path)
+        writable(files[form])
+    return list(files.items())
 
 
-def _reports(every: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
-    forms = [form for form, _ in every]
-    if twice := {form for form in forms if forms.count(form) > 1}:
-        raise UserError(
-            f"--report names a file as {', '.join(sorted(twice))} twice; give one file of each format", "EPS-U070"
-        )
-    for _, path in every:
-        writable(path)
-    return every
+def _files(paths: Mapping[str, Path], finding: str) -> Files:
+    """Return the files of the formats; finding: the file at which SARIF shows a finding."""
+    from epsilometer.report.gate import Files
+
+    json, markdown, junit, sarif, html = (paths.get(form) for form in _FORMATS)
+    return Files(json, markdown, junit, sarif, html, finding)
 
 
 def _schema() -> dict[str, Any]:
@@ -137,11 +142,10 @@ def _schema() -> dict[str, Any]:
 
 
 Reports = Annotated[
-    list[Any],
+    list[str],
     typer.Option(
         "--report",
         metavar="FORMAT=FILE",
-        parser=_report,
         callback=_reports,
         help="Write the decision as json (--schema), markdown (for a pull request), junit, sarif or html; repeatable.",
     ),
@@ -181,8 +185,7 @@ def gate(
         _check_accepting(judging, limits)
         _accept(texts, epsilon, spending, baseline=None if cell else baseline)
         return
-    paths = dict(report)
-    files = formats.Files(*map(paths.get, _FORMATS), finding=texts.mechanism or "params.yaml")
+    files = _files(dict(cast("list[tuple[str, Path]]", report)), texts.mechanism or "params.yaml")
     with told_if_dry(), files.of(texts.label or cell or "nothing", epsilon):
         texts.check(cell)
         out.check()

@@ -88,16 +88,16 @@ def export(
 
     if form is not None and form not in _FORMATS:
         raise unknown("--format", form, _FORMATS)
+    if file is None and form is None:
+        raise UserError(f"give a FILE, or a --format ({', '.join(_FORMATS)}) to print", "EPS-U072")
     suffix = None if form is None else f".{form}"
     every = read_table(run, table)
     wanted = chosen(columns, every.columns, SHORT if table == ESTIMATED else every.columns)
     if file is not None:
         write(every, file, suffix, wanted)
         tell(file.resolve())
-    elif suffix is not None:
-        tell(rendered(every, suffix, wanted), end="")
     else:
-        raise UserError(f"give a FILE, or a --format ({', '.join(_FORMATS)}) to print", "EPS-U072")
+        tell(rendered(every, str(suffix), wanted), end="")
 
 
 def diff(

@@ -109,7 +109,7 @@ _ENDPOINT = {
     "--max-cost": _entry("--set", "max_cost"),
     "--prices": Old(_prices),
 }
-_OPTIONS: dict[str, Mapping[str, Old]] = {
+_OPTIONS: dict[str, dict[str, Old]] = {
     **dict.fromkeys(["exact", "rewrite", "anonymize", "calibrate", "compare", "training canaries"], _LAYOUT),
     **dict.fromkeys(["audit", "ask", "decide", "reaudit"], _LAYOUT | _ENDPOINT),
     "probe": _ENDPOINT,
@@ -188,5 +188,7 @@ def _options(words: Sequence[str], options: Mapping[str, Old], changed: dict[str
         if old is None or not (old.flag or equals or following is not None):
             yield word
             continue
-        changed[name] = " ".join(old.words("VALUE"))
+        spelled = old.words("VALUE")
+        if spelled != ["VALUE"]:  # an argument, which the command's spelling shows
+            changed[name] = " ".join(spelled)
         yield from old.words(value if equals else following or "")
