@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from epsilometer.pipeline.params import Params
+from epsilometer.pipeline.params import params_type
 from epsilometer.project.sections import Section
 
 PAGE = Path(__file__).parent / "settings.md"
@@ -34,7 +34,7 @@ def main() -> None:
 
 def page() -> str:
     """Returns the page: a table of the top level, and one of each section."""
-    schema = Params.model_json_schema()
+    schema = params_type().model_json_schema()
     sections = {name: part for name, part in schema["$defs"].items() if "properties" in part}
     bases = {cls.__name__: cls.__bases__[0].__name__ for cls in below(Section)}
     parts = [HEAD, table("Top level", "", schema["properties"], schema, sections)]

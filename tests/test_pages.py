@@ -230,7 +230,7 @@ def test_the_page_of_settings_is_what_the_models_say() -> None:
 
 def test_every_setting_is_described() -> None:
     """Where its row would be empty, or say no more than its name."""
-    schema = params.Params.model_json_schema()
+    schema = params.params_type().model_json_schema()
     sections = {"Params": schema, **schema["$defs"]}
     rows = {(name, key): row for name, part in sections.items() for key, row in part.get("properties", {}).items()}
     described = {

@@ -432,8 +432,8 @@ class TextsParams(ProjectParams):
 
     def studied(self) -> Iterator[tuple[str, bool]]:
         """As `ProjectParams.studied`."""
-        yield from super().studied()
         yield "cells", bool(self.cells)
+        yield from super().studied()
 
     def resources(self) -> Iterator[str]:
         """As `ProjectParams.resources`; also what is built from public texts."""

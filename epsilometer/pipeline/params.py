@@ -15,7 +15,7 @@ from epsilometer.project.params import ProjectParams
 
 
 class Params(QuestionParams):
-    """The sections of the core; `whole` returns the class that has those of studies, too."""
+    """The sections of the core; `params_type` returns the class that has those of studies, too."""
 
     @model_validator(mode="after")
     def _names_something(self) -> Params:
@@ -27,7 +27,7 @@ class Params(QuestionParams):
 
 
 @cache
-def whole() -> type[Params]:
+def params_type() -> type[Params]:
     """Return the class of the whole file. Raises UserError if two studies define the same section or attribute."""
     of_studies = {study.package: kind for study in studies() if (kind := study.params()) is not None}
     places = dict.fromkeys(_names(Params), "epsilometer")
@@ -48,4 +48,4 @@ def _names(kind: type[ProjectParams]) -> set[str]:
 
 def read(path: Path | str = "params.yaml") -> Params:
     """Read and validate a parameter file, as `project.params.read` does."""
-    return params.read(whole(), path, whole=True)
+    return params.read(params_type(), path, whole=True)

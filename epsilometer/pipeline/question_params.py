@@ -97,8 +97,8 @@ class QuestionParams(TextsParams):
 
     def studied(self) -> Iterator[tuple[str, bool]]:
         """As `ProjectParams.studied`."""
-        yield from super().studied()
         yield "questions", bool(self.questions)
+        yield from super().studied()
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
         """As `TextsParams.code_paths`; also the files of questions."""

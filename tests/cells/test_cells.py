@@ -15,7 +15,7 @@ from epsilometer.cells import reading as cells
 from epsilometer.cells.tables import readings_path
 from epsilometer.core import tables
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.pipeline.params import Params
+from epsilometer.pipeline.params import Params, params_type
 from tests.support.places import ROOT
 from tests.support.refusals import refused
 
@@ -26,11 +26,11 @@ def test_an_endpoint_is_shown_public_data_sets_alone(monkeypatch: pytest.MonkeyP
     settings: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text()) | {"root": str(ROOT)}
     entry = {"mechanism": "llm_rewrite", "resource": "nowhere", "settings": {"model": "m", "endpoint": True}}
     settings["cells"]["reviews-llm_rewrite"] = {"dataset": "reviews", **entry}
-    public = Params.model_validate(settings)
+    public = params_type().model_validate(settings)
     assert cells.mechanism(public, "reviews-llm_rewrite").assistant  # type: ignore[attr-defined]
     settings["datasets"]["reviews"]["public"] = False
     with refused("EPS-N003"):
-        cells.mechanism(Params.model_validate(settings), "reviews-llm_rewrite")
+        cells.mechanism(params_type().model_validate(settings), "reviews-llm_rewrite")
 
 
 READER = """
@@ -75,7 +75,7 @@ def reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Params:
         "mechanisms": {"reader": (entry := {"mechanism": "reader", "file": "reader.py", "epsilons": [1]})},
         "cells": {"letters-reader": {"dataset": "letters", **entry}},
     }
-    return Params.model_validate(settings)
+    return params_type().model_validate(settings)
 
 
 def test_a_network_reads_the_texts_of_trials_once(reading: Params) -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import composing, dvc_files
-from epsilometer.pipeline.params import Params, read
+from epsilometer.pipeline.params import params_type, read
 from epsilometer.pipeline.profiles import copy
 from epsilometer.pipeline.stages.code import records
 from tests.support.commands import call
@@ -37,7 +37,7 @@ def test_the_committed_file_is_the_composed_one() -> None:
 
 
 def test_a_run_of_one_study_has_the_stages_of_no_other() -> None:
-    names = set(stages(composing.compose(Params.model_validate(TRAINING))))
+    names = set(stages(composing.compose(params_type().model_validate(TRAINING))))
     shared = {"code", "resources", "prepare", "model", "report"}
     assert names == shared | {"features", "private_training", "training_curves"}
 
@@ -47,19 +47,19 @@ def test_gradients_alone_have_their_curves() -> None:
         "sent": {"songs": {"dataset": "songs", "model": "data/models/small", "label": "mood", "noise": "none"}},
         "reconstruction": {"songs": {"sent": "songs", "attacks": {"decepticons": {}}}},
     }
-    curves = stages(composing.compose(Params.model_validate(raw)))["training_curves"]
+    curves = stages(composing.compose(params_type().model_validate(raw)))["training_curves"]
     assert curves["deps"] == ["data/code/training_curves.json", "data/reconstruction"]
 
 
 def test_no_stage_depends_on_a_setting_that_is_left_to_its_default() -> None:
     """DVC, which knows no defaults, would fail."""
     raw = yaml.safe_load((ROOT / "params.yaml").read_text())
-    assert "decide" in stages(composing.compose(Params.model_validate(raw)))["decide"]["params"]
+    assert "decide" in stages(composing.compose(params_type().model_validate(raw)))["decide"]["params"]
     del raw["decide"]
-    without = stages(composing.compose(Params.model_validate(raw)))
+    without = stages(composing.compose(params_type().model_validate(raw)))
     assert without["decide"]["params"] == ["audit.alpha"]
     del raw["datasets"]["reviews"]["use"]
-    without = stages(composing.compose(Params.model_validate(raw)))
+    without = stages(composing.compose(params_type().model_validate(raw)))
     assert without["embed"]["do"]["params"] == ["embedding", "datasets.${key}"]
     assert "datasets.${item.dataset}" in without["rewrite"]["do"]["params"]
 
@@ -74,10 +74,10 @@ def test_a_model_in_a_folder_of_ones_own_is_a_dependency_of_whoever_reads_it(
     raw = yaml.safe_load((ROOT / "profiles/anonymize.yaml").read_text()) | {"root": "../.."}
     raw["cells"] = yaml.safe_load((ROOT / "params.yaml").read_text())["cells"]
     raw["datasets"] |= yaml.safe_load((ROOT / "params.yaml").read_text())["datasets"]
-    before = stages(composing.compose(Params.model_validate(raw), run))
+    before = stages(composing.compose(params_type().model_validate(raw), run))
     raw |= {"embedding": {"model": "encoder"}}
     raw["classification"]["training"] = {**raw["classification"].get("training", {}), "model": "classifier"}
-    params = Params.model_validate(raw)
+    params = params_type().model_validate(raw)
     monkeypatch.chdir(tmp_path)
     assert stages(composing.compose(params))["embed"] == before["embed"], "elsewhere these are names of the hub"
     after = stages(composing.compose(params, run))
@@ -113,8 +113,8 @@ def test_no_stage_of_a_profile_is_idle(profile: Path, tmp_path: Path, monkeypatc
 def test_stages_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Either way: a study that params.yaml names and dvc.yaml lacks, and the other way round."""
     monkeypatch.chdir(tmp_path)
-    whole = Params.model_validate(TRAINING)
-    without = Params.model_validate(
+    whole = params_type().model_validate(TRAINING)
+    without = params_type().model_validate(
         TRAINING | {"one_run": {"canaries": {"training": "songs", "features": "songs", "noise": "none"}}}
     )
     composing.write(whole)
@@ -133,7 +133,7 @@ def test_a_stage_taken_away_or_changed_by_hand_is_refused(
 ) -> None:
     """Whatever depends on it would be stale for ever, and nothing would say so."""
     monkeypatch.chdir(tmp_path)
-    whole = Params.model_validate(TRAINING)
+    whole = params_type().model_validate(TRAINING)
     composing.write(whole)
     file = yaml.safe_load(Path("dvc.yaml").read_text())
     if edit == "remove":
@@ -150,7 +150,7 @@ def test_a_stage_taken_away_or_changed_by_hand_is_refused(
 
 
 def test_writing_what_is_there_already_touches_nothing(tmp_path: Path) -> None:
-    whole = Params.model_validate(TRAINING)
+    whole = params_type().model_validate(TRAINING)
     assert composing.write(whole, tmp_path)
     assert not composing.write(whole, tmp_path)
 
@@ -242,7 +242,7 @@ def test_check_names_the_command_that_composes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    composing.write(Params.model_validate(TRAINING))
+    composing.write(params_type().model_validate(TRAINING))
     run = {"training": "songs", "features": "songs", "noise": "none"}
     Path("params.yaml").write_text(yaml.safe_dump(TRAINING | {"one_run": {"canaries": run}}))
     code, _, said = call(capsys, "check", "params")
@@ -260,7 +260,7 @@ def test_what_is_built_has_dependencies_and_code_of_its_own(tmp_path: Path, monk
         "triples": {"own": {"corpus": {"source": "songs.py", "count": 10}, "clusters": [2]}},
         "autoencoders": {"own": {"corpus": {"source": "elsewhere.txt"}}},
     }
-    whole = Params.model_validate(settings)
+    whole = params_type().model_validate(settings)
     Path("params.yaml").write_text(yaml.safe_dump(settings))
     composing.write(whole)
     deps, params = dvc_files.listed("build@triples-own", settings)
@@ -286,7 +286,7 @@ def test_what_is_built_has_dependencies_and_code_of_its_own(tmp_path: Path, monk
 def test_records_of_entries_that_are_no_more_count_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as that of a cell whose folder now has one for each level: it would seem damaged for ever."""
     monkeypatch.chdir(tmp_path)
-    composing.write(Params.model_validate(TRAINING))
+    composing.write(params_type().model_validate(TRAINING))
     Path("params.yaml").write_text(yaml.safe_dump(TRAINING))
     outs = {
         "private_training@songs": "data/trained/songs",

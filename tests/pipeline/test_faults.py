@@ -830,6 +830,6 @@ def test_a_read_only_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         settings = yaml.safe_load((ROOT / "params.yaml").read_text())
         message = rf"{tmp_path}/data/guesses must be writable.*Read-only file system.*; mount it writable"
         with pytest.raises(UserError, match=message):
-            checking.check(params.Params.model_validate(settings | {"root": str(ROOT)}))
+            checking.check(params.params_type().model_validate(settings | {"root": str(ROOT)}))
     finally:
         subprocess.run(["umount", "data/guesses"], check=True)

@@ -18,7 +18,7 @@ import epsilometer
 from epsilometer.core.errors import UserError
 from epsilometer.core.study import studies
 from epsilometer.pipeline import bodies, composing, module
-from epsilometer.pipeline.params import read, whole
+from epsilometer.pipeline.params import params_type, read
 from epsilometer.pipeline.stages import code, prepare
 from epsilometer.pipeline.stages import report as report_stage
 from tests.support.places import ROOT
@@ -47,7 +47,7 @@ def install(site: Path) -> None:
 
 
 def forget() -> None:
-    for cached in (studies, whole, composing.fragments):
+    for cached in (studies, params_type, composing.fragments):
         cached.cache_clear()
 
 
@@ -91,7 +91,7 @@ def test_its_settings_are_checked_with_the_others(site: Path) -> None:
     for section, message in (
         ("lengths: {talk: {dataset: tolk}}", "unknown data set in lengths.talk"),
         ("lengths: {talk: {}}", "lengths.talk.dataset: missing; add it"),
-        ("lengths: {}", "must name something to study: cells, .*, lengths"),
+        ("lengths: {}", "must name something to study: .*cells, .* or lengths"),
         ("length: {}", "length"),
     ):
         Path("params.yaml").write_text(PARAMS.replace("lengths: {talk: {dataset: talk}}", section))

@@ -11,7 +11,7 @@ import yaml
 
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import checking
-from epsilometer.pipeline.params import Params, read
+from epsilometer.pipeline.params import params_type, read
 from epsilometer.project.references import EXAMPLE
 from tests.support.places import ROOT
 from tests.support.refusals import refused
@@ -205,7 +205,7 @@ def test_what_does_not_fit_into_memory_is_refused(
         section = section[key]
     section[place[-1]] = int(1e12)
     with pytest.raises(UserError, match=message) as error:
-        checking.check(Params.model_validate(good))
+        checking.check(params_type().model_validate(good))
     assert "; give at most " in str(error.value)
 
 

@@ -39,7 +39,7 @@ from epsilometer.pipeline.calibrating import calibrate_cells
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.comparing import compare
 from epsilometer.pipeline.measured import accept, measure
-from epsilometer.pipeline.params import Params, read
+from epsilometer.pipeline.params import params_type, read
 from epsilometer.pipeline.question_params import recorded_path
 from epsilometer.pipeline.stages import code, resources
 from epsilometer.project.paths import audited as audited_texts
@@ -177,14 +177,14 @@ def test_an_entry_depends_on_what_it_reads_and_on_no_other(project: Path) -> Non
         assert {f"data/code/asked/{name}.json", "data/prepared/reviews.parquet"} <= {*deps}
         assert not [each for each in (*deps, *params) if any(other in each for other in others)]
     now = changed(use={"settings": {"metric": "levenshtein"}}, authors={"epsilons": [2]})
-    old, new = (resources.records(Params.model_validate(of)) for of in (PARAMS, now))
+    old, new = (resources.records(params_type().model_validate(of)) for of in (PARAMS, now))
     assert {path.stem for path in old if old[path] != new[path]} == {"authors"}
 
 
 def test_the_code_of_an_entry_is_that_of_its_question_mechanism_attacks_and_metric(project: Path) -> None:
     shutil.copy(ROOT / "epsilometer/questions/similarity.py", "closeness.py")
     metric = PACKAGE / "metrics/levenshtein.py"
-    params = Params.model_validate(
+    params = params_type().model_validate(
         changed(use={"question": "closeness.py", "settings": {"metric": "levenshtein"}}, authors={"trials": 2})
     )
     assert {Path("closeness.py"), Path("mine.py"), metric} < {*asking.code(params, "use")}

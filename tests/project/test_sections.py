@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from epsilometer.cells.params import Instrument
-from epsilometer.pipeline.params import Params
+from epsilometer.pipeline.params import params_type
 from epsilometer.project.sections import Section
 
 
@@ -25,7 +25,7 @@ def sections(kind: Any) -> Iterator[type[Section]]:
 
 
 def floats() -> list[tuple[type[Section], str]]:
-    every = dict.fromkeys((section, name) for section in sections(Params) for name in section.model_fields)
+    every = dict.fromkeys((section, name) for section in sections(params_type()) for name in section.model_fields)
     return [(section, name) for section, name in every if section.model_fields[name].annotation is float]
 
 

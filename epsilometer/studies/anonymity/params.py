@@ -324,9 +324,9 @@ class AnonymityParams(ProjectParams):
 
     def studied(self) -> Iterator[tuple[str, bool]]:
         """As `ProjectParams.studied`."""
-        yield from super().studied()
         yield "downstream", bool(self.downstream)
         yield "anonymity", bool(self.anonymity)
+        yield from super().studied()
 
     def mechanisms_shown(self) -> Iterator[str]:
         """As `ProjectParams.mechanisms_shown`; also those whose rewrites attackers read."""

@@ -126,8 +126,8 @@ class LeaderboardParams(ProjectParams):
 
     def studied(self) -> Iterator[tuple[str, bool]]:
         """As `ProjectParams.studied`."""
-        yield from super().studied()
         yield "leaderboard", bool(self.leaderboard_cells)
+        yield from super().studied()
 
     def mechanisms_shown(self) -> Iterator[str]:
         """As `ProjectParams.mechanisms_shown`; also those that are compared."""

@@ -412,9 +412,9 @@ class TrainingParams(ProjectParams):
 
     def studied(self) -> Iterator[tuple[str, bool]]:
         """As `ProjectParams.studied`."""
-        yield from super().studied()
         yield "private_training", bool(self.private_training)
         yield "sent", bool(self.sent)
+        yield from super().studied()
 
     def datasets_studied(self) -> Iterator[str]:
         """As `ProjectParams.datasets_studied`; also those of trainings and of sent gradients."""

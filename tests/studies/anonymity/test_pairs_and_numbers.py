@@ -15,7 +15,7 @@ from epsilometer.auditing.schemas import DOWNSTREAM
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.checking import check
-from epsilometer.pipeline.params import Params, read
+from epsilometer.pipeline.params import params_type, read
 from epsilometer.pipeline.stages import prepare
 from epsilometer.report.results import Results
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, numbered
@@ -173,4 +173,4 @@ def test_parameters_that_cannot_be_meant_are_refused(
     raw = settings(tmp_path)
     raw[section] = {**raw.get(section, {}), **changes}
     with pytest.raises((UserError, ValueError), match=complaint):
-        Params.model_validate(raw).check()
+        params_type().model_validate(raw).check()

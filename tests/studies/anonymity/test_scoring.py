@@ -23,7 +23,7 @@ from epsilometer.corpora.parts import GROUP
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.models.classifier import Examples
 from epsilometer.pipeline.checking import check
-from epsilometer.pipeline.params import Params, read
+from epsilometer.pipeline.params import params_type, read
 from epsilometer.studies.anonymity.classification import Tried, rows
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples, labelled, to_rewrite
 from epsilometer.studies.anonymity.privatizing import collect, privatize
@@ -194,13 +194,13 @@ def test_a_check_finds_labels_that_cannot_be_learnt_before_anything_runs(
     raw["cells"] = {"songs-tem": {**raw["mechanisms"]["tem"], "dataset": "songs"}}
     raw["downstream"], raw["classification"] = {}, {"labels": {"songs": {"tasks": ["mood"]}}}
     with refused("EPS-S018", "b"):
-        check(Params.model_validate(raw))
+        check(params_type().model_validate(raw))
     texts.filter(pl.col("mood") != "b").select("text", "split", "mood").write_csv("songs.csv")
     with refused("EPS-S017", "2"):
-        check(Params.model_validate(raw))
+        check(params_type().model_validate(raw))
     (tmp_path / "songs.csv").unlink()
     with pytest.raises(UserError, match=r"songs\.csv"):
-        check(Params.model_validate(raw))
+        check(params_type().model_validate(raw))
 
 
 def test_the_profile_of_real_data_says_what_is_missing(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_the_profile_of_real_data_says_what_is_missing(tmp_path: Path) -> None:
     for dataset in raw["datasets"].values():
         dataset["source"] = dataset["source"].replace("../shared/data", str(tmp_path))
     with pytest.raises(UserError, match=r"snips\.parquet"):
-        check(Params.model_validate(raw | {"root": str(ROOT)}))
+        check(params_type().model_validate(raw | {"root": str(ROOT)}))
 
 
 # ----------------------------------------------------------------------------------------------------- privatizing
@@ -345,9 +345,9 @@ def test_the_embedded_model_is_found_from_the_runs_folder(project: Path) -> None
     root = ROOT
     raw = yaml.safe_load((project / "params.yaml").read_text()) | {"root": str(root)}
     raw["classification"]["training"].pop("model")
-    params = Params.model_validate(raw)
+    params = params_type().model_validate(raw)
     training = fine_tuning(params, params.classification.training)
     assert Path(training.model) == root / "data/embedded/models/deberta"
     raw["classification"]["training"]["model"] = "microsoft/deberta-v3-base"
-    params = Params.model_validate(raw)
+    params = params_type().model_validate(raw)
     assert fine_tuning(params, params.classification.training).model == "microsoft/deberta-v3-base"
