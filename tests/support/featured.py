@@ -9,13 +9,12 @@ import numpy as np
 import polars as pl
 import yaml
 
-from epsilometer.auditing.schemas import RUNS
 from epsilometer.core import tables
 from epsilometer.pipeline.params import read
 from epsilometer.studies.training.runs.features import LAYERS
 from epsilometer.studies.training.runs.heads import LastLayers
 from epsilometer.studies.training.stages import private_training
-from epsilometer.studies.training.tables import featured_path, features_path, runs_path
+from epsilometer.studies.training.tables import RUNS, featured_path, features_path, runs_path
 from epsilometer.studies.training.trainings import FEATURED
 from tests.support.places import ROOT
 

@@ -28,7 +28,6 @@ import polars as pl
 
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.identifiers.planting import plant
-from epsilometer.auditing.schemas import FAILURES
 from epsilometer.core import limits
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
@@ -38,6 +37,7 @@ from epsilometer.models.replies import is_stream
 from epsilometer.models.service import request
 from epsilometer.runtime.progress import note, track
 from epsilometer.studies.deployed.sink import Sink, listening
+from epsilometer.studies.deployed.tables import FAILURES
 from epsilometer.studies.deployed.traces import PlantedValues, readings
 
 KINDS = ("name", "e-mail address", "phone number")

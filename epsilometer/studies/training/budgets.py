@@ -8,9 +8,9 @@ import polars as pl
 
 from epsilometer.accounting.releases import Gaussian
 from epsilometer.accounting.statement import account, effective_noise
-from epsilometer.auditing.schemas import BUDGETS
 from epsilometer.runtime.progress import track
 from epsilometer.studies.training.params import TrainingParams
+from epsilometer.studies.training.tables import BUDGETS
 from epsilometer.studies.training.trainings import first_head, noise, schedule, training_count
 
 

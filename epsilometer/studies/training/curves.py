@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.schemas import CANDIDATES, MEMBERSHIP_AREAS
 from epsilometer.core import tables
 from epsilometer.core.tables import Schema
 from epsilometer.studies.training.params import Noised, TrainingParams
@@ -16,7 +15,13 @@ from epsilometer.studies.training.reconstruction import BLIND, bounded_mean
 from epsilometer.studies.training.results.paired_areas import Areas
 from epsilometer.studies.training.results.rates import area_of
 from epsilometer.studies.training.results.well_behaved import Moves, by_covariance, by_intervals, paired, verdicts
-from epsilometer.studies.training.tables import RECONSTRUCTED, membership_path, reconstruction_path
+from epsilometer.studies.training.tables import (
+    CANDIDATES,
+    MEMBERSHIP_AREAS,
+    RECONSTRUCTED,
+    membership_path,
+    reconstruction_path,
+)
 
 CURVES: Schema = {  # a row per attack, measure and batch size; its levels from the least noise to the most
     "cell": pl.String,  # of membership or reconstruction

@@ -20,12 +20,11 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
 from epsilometer.core.tables import Schema
 from epsilometer.studies.training.params import TrainingCell, TrainingParams
 from epsilometer.studies.training.results.equivalence import compare
-from epsilometer.studies.training.tables import budgets_path, runs_path
+from epsilometer.studies.training.tables import BUDGETS, RUNS, budgets_path, runs_path
 from epsilometer.studies.training.trainings import schedule, training_count
 
 METRIC, MARGIN = "mcc", 0.05  # largest difference of heads that count as equally good

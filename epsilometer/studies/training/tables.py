@@ -6,8 +6,93 @@ from pathlib import Path
 
 import polars as pl
 
+from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core.guarantees import budget_name
 from epsilometer.core.tables import Schema
+
+CANDIDATES: Schema = {  # as ESTIMATES, of noisy gradients: a row per level and number of candidates; epsilon: level
+    "level": pl.Float64,  # sigma or kappa; null without noise
+    "law": pl.Float64,  # success rate expected by the law between two texts; null for more, and where unknown
+    "bound": pl.Float64,  # the largest success rate of any adversary (`reconstruction_bounds.exact_match`)
+    **ESTIMATES,
+}
+
+_TARGET: Schema = {  # a model under attack
+    "training": pl.String,  # cell of private_training
+    "level": pl.Float64,  # of its noise; null without
+    "seed": pl.Int64,
+    "overfit": pl.Int64,  # factor on its epochs, to train too long on purpose; 1 otherwise
+    "attack": pl.String,
+}
+
+MEMBERSHIP: Schema = {  # results of membership attacks; a row per attack, and `strongest` (`results.membership`)
+    **_TARGET,
+    "best_attack": pl.String,  # the attack behind the row `strongest`; null in other rows
+    "references": pl.Int64,  # number of models that it is compared with
+    "references_level": pl.Float64,  # of their noise; null without
+    "alpha": pl.Float64,  # error of the row's intervals, which are over examples and given the models (`rates`)
+    "members": pl.Int64,  # number of members among the scored examples
+    "others": pl.Int64,
+    "auc": pl.Float64,  # area under the curve of true against false positives
+    "auc_low": pl.Float64,
+    "auc_high": pl.Float64,
+    "leakage": pl.Float64,  # TPR - FPR
+    "leakage_low": pl.Float64,
+    "leakage_high": pl.Float64,
+    "gap": pl.Float64,  # accuracy of the model on members less that on others
+    "gap_low": pl.Float64,
+    "gap_high": pl.Float64,
+    "loss": pl.Float64,  # in nats, proved for this model; it refutes no claim
+    "loss_point": pl.Float64,  # infinite where no error was made
+    "loss_ceiling": pl.Float64,
+    "named": pl.String,  # whom that loss's rule names: members or others
+    "delta": pl.Float64,
+}
+
+MEMBERSHIP_AREAS: Schema = {  # a row per attack and level, from the least noise to the most (`paired_areas`)
+    "attack": pl.String,
+    "level": pl.Float64,  # null without noise
+    "models": pl.Int64,  # number of models of this level, one per seed
+    "auc": pl.Float64,  # their mean, on the examples that the attack scores on every model
+    "covariance": pl.List(pl.Float64),  # with the areas of the attack's levels, in the order of the rows
+    "pairs": pl.Int64,  # the members or the others, whichever are fewer
+}
+
+MEMBERSHIP_RATES: Schema = {  # a row per attack and false positive rate, at thresholds set on other examples
+    **_TARGET,
+    "at": pl.Float64,  # the requested false positive rate
+    "tpr": pl.Float64,
+    "tpr_low": pl.Float64,
+    "tpr_high": pl.Float64,
+    "fpr": pl.Float64,  # the measured false positive rate
+    "fpr_low": pl.Float64,
+    "fpr_high": pl.Float64,
+    "set_on": pl.Int64,  # others that set the threshold: with fewer than 1 / at, it is their largest score
+    "members": pl.Int64,  # number of members that were measured
+    "others": pl.Int64,
+}
+
+MEMBERSHIP_CURVES: Schema = {**_TARGET, "fpr": pl.Float64, "tpr": pl.Float64}  # corners of the curves, of all examples
+
+RUNS: Schema = {  # scores of the trained heads of a cell of private_training
+    "level": pl.Float64,  # null without noise
+    "seed": pl.Int64,
+    "split": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+}
+
+BUDGETS: Schema = {  # claims of every training, a row per accountant (`accounting.statement`)
+    "cell": pl.String,
+    "level": pl.Float64,
+    "effective_sigma": pl.Float64,  # of Gaussian noise of equal norm on the sum
+    "neighbours": pl.String,
+    "sampling": pl.String,
+    "accountant": pl.String,
+    "delta": pl.Float64,
+    "lower": pl.Float64,
+    "upper": pl.Float64,
+}
 
 RECONSTRUCTED: Schema = {  # a text whose gradient was sent, and the text that an attack found for it
     "level": pl.Float64,  # sigma or kappa; null without noise, and for the blind baseline

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 import yaml
 
-from epsilometer.auditing.schemas import MEMBERSHIP_AREAS
 from epsilometer.core import tables
 from epsilometer.pipeline.params import read
 from epsilometer.studies.training.curves import curves
 from epsilometer.studies.training.results.well_behaved import FALLS, NO_MESSAGE
+from epsilometer.studies.training.tables import MEMBERSHIP_AREAS
 from tests.support.places import ROOT
 
 SECTIONS = {

@@ -9,12 +9,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
 from epsilometer.studies.training import pairs as training_pairs
 from epsilometer.studies.training.params import TrainingCell
 from epsilometer.studies.training.results.equivalence import DIFFERENT, EQUIVALENT
-from epsilometer.studies.training.tables import budgets_path, runs_path
+from epsilometer.studies.training.tables import BUDGETS, RUNS, budgets_path, runs_path
 
 SIGMAS = {  # on a step's sum of 128 texts
     ("clipped", 0.445): 0.445, ("scaled", 0.445): 0.445, ("drawn", 9822.0): 0.445, ("drawn", 867.0): 5.03,

@@ -13,7 +13,6 @@ from markupsafe import Markup
 from epsilometer.accounting.statement import between
 from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.results.diagnostics import STRONGEST
-from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, MEMBERSHIP_CURVES, RUNS
 from epsilometer.core.guarantees import budget_name
 from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, joined, specify
 from epsilometer.report.results import Results
@@ -28,7 +27,7 @@ from epsilometer.studies.training.pairs import MARGIN, METRIC, PAIRS
 from epsilometer.studies.training.params import HEAD, Noised, TrainingParams
 from epsilometer.studies.training.reconstruction import BLIND
 from epsilometer.studies.training.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
-from epsilometer.studies.training.tables import RECONSTRUCTED
+from epsilometer.studies.training.tables import BUDGETS, CANDIDATES, MEMBERSHIP, MEMBERSHIP_CURVES, RECONSTRUCTED, RUNS
 
 ACCOUNTANTS = ("loss distribution", "approximation", "Renyi", "pure", "published")
 SCORE = "mcc"  # of a head: 0 if it always names one class, whatever the classes' shares

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from epsilometer.accounting.releases import VonMisesFisher
 from epsilometer.auditing.claims.stated import Stated
 from epsilometer.auditing.results.estimates import Attacked, judge, rows
-from epsilometer.auditing.schemas import CANDIDATES
 from epsilometer.auditing.trials.sampling import Trials, of_all
 from epsilometer.core.attack import Guesses, choose, margins
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, restored
@@ -27,6 +26,7 @@ from epsilometer.core.von_mises_fisher import log_moment
 from epsilometer.studies.training.attacks.reconstruction.candidates import BLOCK, Candidates, GradientPool, noised
 from epsilometer.studies.training.results.reconstruction_bounds import exact_match, pair_success
 from epsilometer.studies.training.runs.noise import DirectionalNoise, TrainingNoise
+from epsilometer.studies.training.tables import CANDIDATES
 
 ATTACK = "candidates"
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from epsilometer.auditing.schemas import CANDIDATES
 from epsilometer.core import tables
 from epsilometer.studies.training.attacks.reconstruction.candidates import GradientPool
 from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.results.candidates import table
 from epsilometer.studies.training.sending import POOL, choosing, mechanism, noise, texts
-from epsilometer.studies.training.tables import reconstruction_path, sent_path
+from epsilometer.studies.training.tables import CANDIDATES, reconstruction_path, sent_path
 from epsilometer.text.words import words
 
 

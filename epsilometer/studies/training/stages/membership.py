@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
 from epsilometer.core import tables
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import track
@@ -22,7 +21,13 @@ from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.results.membership import MembershipJudging, Target, area_rows, curve_rows, rate_rows
 from epsilometer.studies.training.results.membership import rows as loss_rows
-from epsilometer.studies.training.tables import membership_path
+from epsilometer.studies.training.tables import (
+    MEMBERSHIP,
+    MEMBERSHIP_AREAS,
+    MEMBERSHIP_CURVES,
+    MEMBERSHIP_RATES,
+    membership_path,
+)
 
 
 def main(name: str) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.schemas import RUNS
 from epsilometer.core import tables
 from epsilometer.runtime.resuming import Parts, parts
 from epsilometer.runtime.scaling import Engine, run
@@ -22,7 +21,7 @@ from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.runs.private import Trained, train
 from epsilometer.studies.training.runs.scores import scores
-from epsilometer.studies.training.tables import HEAD_FILE, runs_path, trained_path
+from epsilometer.studies.training.tables import HEAD_FILE, RUNS, runs_path, trained_path
 from epsilometer.studies.training.trainings import (
     TRAIN,
     LabelledTexts,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from epsilometer.auditing.schemas import BUDGETS
 from epsilometer.core import tables
 from epsilometer.studies.training.budgets import budgets
 from epsilometer.studies.training.curves import CURVES, curves
 from epsilometer.studies.training.pairs import PAIRS, pairs
 from epsilometer.studies.training.params import read as read_params
-from epsilometer.studies.training.tables import budgets_path, training_curves_path, training_pairs_path
+from epsilometer.studies.training.tables import BUDGETS, budgets_path, training_curves_path, training_pairs_path
 
 
 def main() -> None:

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED, NOT_TESTABLE, VIOLATED
-from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, RUNS
 from epsilometer.report.table import Table
 from epsilometer.studies.training.curves import CURVES
 from epsilometer.studies.training.one_run.training import AUDITED
 from epsilometer.studies.training.report import section as training
 from epsilometer.studies.training.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
+from epsilometer.studies.training.tables import BUDGETS, CANDIDATES, MEMBERSHIP, RUNS
 from tests.support.audited import audit
 
 

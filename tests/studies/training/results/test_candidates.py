@@ -8,10 +8,10 @@ from scipy.special import expit
 from scipy.stats import chi2, norm
 
 from epsilometer.auditing.estimation.successes import clopper_pearson
-from epsilometer.auditing.schemas import CANDIDATES
 from epsilometer.studies.training.attacks.reconstruction.candidates import BLOCK, Candidates, GradientPool
 from epsilometer.studies.training.results.candidates import guesses, pair_law, table, trials
 from epsilometer.studies.training.runs.noise import DirectionalNoise, GaussianNoise, NoNoise, TrainingNoise
+from epsilometer.studies.training.tables import CANDIDATES
 from tests.support.sparing import first
 
 OF = {"dataset": "d", "mechanism": "m"}

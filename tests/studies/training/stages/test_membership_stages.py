@@ -13,7 +13,6 @@ import pytest
 import yaml
 from numpy.typing import NDArray
 
-from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
@@ -23,6 +22,7 @@ from epsilometer.runtime import resuming
 from epsilometer.studies.training import members as entries
 from epsilometer.studies.training.runs.heads import LastLayers
 from epsilometer.studies.training.stages import membership, references
+from epsilometer.studies.training.tables import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
 from epsilometer.studies.training.trainings import FEATURED
 from tests.support.featured import train
 from tests.support.places import ROOT

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import yaml
 
-from epsilometer.auditing.schemas import CANDIDATES, TRIALS
+from epsilometer.auditing.schemas import TRIALS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
@@ -23,6 +23,7 @@ from epsilometer.studies.training.report.section import section
 from epsilometer.studies.training.sending import texts
 from epsilometer.studies.training.stages import candidates, reconstruction, searches, sent, training_curves
 from epsilometer.studies.training.tables import (
+    CANDIDATES,
     RECONSTRUCTED,
     RECONSTRUCTION,
     reconstruction_path,
