@@ -15,19 +15,13 @@ from epsilometer.core import tables
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import track
 from epsilometer.runtime.resuming import Parts, parts
+from epsilometer.studies.training import tables as of_study
 from epsilometer.studies.training.members import MembershipGame, attacks, check_references, game
 from epsilometer.studies.training.membership import Decides, Evidence, MembershipAttack
 from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.results.membership import MembershipJudging, Target, area_rows, curve_rows, rate_rows
 from epsilometer.studies.training.results.membership import rows as loss_rows
-from epsilometer.studies.training.tables import (
-    MEMBERSHIP,
-    MEMBERSHIP_AREAS,
-    MEMBERSHIP_CURVES,
-    MEMBERSHIP_RATES,
-    membership_path,
-)
 
 
 def main(name: str) -> None:
@@ -95,9 +89,9 @@ def _write(params: TrainingParams, name: str, targets: list[Target]) -> None:
     curves = [row for target in targets for row in curve_rows(target)]
     areas = area_rows(targets, params.private_training[entry.training].from_least_noise)
     for lines, schema, what in (
-        (measured, MEMBERSHIP, None),
-        (at_rates, MEMBERSHIP_RATES, "rates"),
-        (curves, MEMBERSHIP_CURVES, "roc"),
-        (areas, MEMBERSHIP_AREAS, "areas"),
+        (measured, of_study.MEMBERSHIP, None),
+        (at_rates, of_study.MEMBERSHIP_RATES, "rates"),
+        (curves, of_study.MEMBERSHIP_CURVES, "roc"),
+        (areas, of_study.MEMBERSHIP_AREAS, "areas"),
     ):
-        tables.write(pl.DataFrame(lines, schema=dict(schema)), membership_path(name, what), schema)
+        tables.write(pl.DataFrame(lines, schema=dict(schema)), of_study.membership_path(name, what), schema)
