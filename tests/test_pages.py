@@ -289,7 +289,7 @@ def test_the_site_is_built_and_broken_links_fail(tmp_path: Path, added: str, sta
 
 def test_the_data_set_of_a_project_can_be_pasted(tmp_path: Path) -> None:
     (entry,) = blocks(TEXTS, "yaml")
-    text = (ROOT / "params.yaml").read_text().replace("\ndatasets:\n", f"\n{entry}", 1)
+    text = (ROOT / "profiles/generated.yaml").read_text().replace("\ndatasets:\n", f"\n{entry}", 1)
     (tmp_path / "params.yaml").write_text(text)
     read = params.read(tmp_path / "params.yaml").datasets["mail"]
     assert (read.source, read.text, read.public) == ("mail.csv", "body", False)
@@ -403,7 +403,7 @@ def test_the_audit_of_the_mechanism_refutes_its_claim_at_both_budgets(folder: Pa
 def test_the_entry_of_the_mechanism_can_be_pasted(tmp_path: Path) -> None:
     (entry,) = [block for block in blocks(GUIDE, "yaml") if "mine:" in block]
     mechanisms, cells = re.fullmatch(r"mechanisms:\n(.*)cells:\n(.*)", entry, re.DOTALL).groups()
-    text = (ROOT / "params.yaml").read_text()
+    text = (ROOT / "profiles/generated.yaml").read_text()
     text = text.replace("\nmechanisms:\n", f"\nmechanisms:\n{mechanisms}").replace("\ncells:\n", f"\ncells:\n{cells}")
     (tmp_path / "params.yaml").write_text(text)
     cell = params.read(tmp_path / "params.yaml").cells["queries-mine"]

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def load(text: str | bytes) -> Any:
@@ -28,15 +31,15 @@ def no_text(value: Any) -> str | None:
     left = [value]
     while left:
         part = left.pop()
-        if isinstance(part, Mapping):
-            left += [*part.keys(), *part.values()]
-        elif isinstance(part, list):
-            left += part
-        elif isinstance(part, str):
-            if any("\ud800" <= character <= "\udfff" for character in part):
+        if isinstance(part, str):
+            if not part.isascii() and _SURROGATE.search(part):
                 return "half a character (a lone surrogate)"
             if "\0" in part:
                 return "a NUL"
+        elif isinstance(part, list):
+            left += part
+        elif isinstance(part, Mapping):
+            left += [*part.keys(), *part.values()]
     return None
 
 

@@ -173,6 +173,11 @@ class Dataset(Section):
         "do not bind.",
     )
     public: bool = Field(False, description="Whether the report may show examples of its texts.")
+    screened: bool = Field(
+        False,
+        description="Whether the report may show those examples of a data set that is not public in which no name, "
+        "number or address is found, and no strong word.",
+    )
     public_part: Probability | None = Field(
         None,
         description="The share of its texts that is public: by a hash of each text (of the first of an author or a "

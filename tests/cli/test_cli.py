@@ -362,7 +362,7 @@ def test_check_looks_into_generated_data_sets(
 ) -> None:
     monkeypatch.chdir(ROOT)
     file = tmp_path / "params.yaml"
-    file.write_text((ROOT / "params.yaml").read_text().replace(right, wrong, 1))
+    file.write_text((ROOT / "profiles/generated.yaml").read_text().replace(right, wrong, 1))
     code, _, err = call(capsys, "check", "params", file)
     assert code == 2
     assert wrong.split()[1] in err

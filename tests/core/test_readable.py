@@ -81,7 +81,7 @@ def test_a_long_name_of_a_mechanism_is_one_line(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("source", ["", "\0", "a\0.txt"])
 def test_a_parameter_file_names_files(source: str) -> None:
-    stated = (ROOT / "params.yaml").read_text()
+    stated = (ROOT / "profiles/generated.yaml").read_text()
     assert "epsilometer/corpora/synthetic.py" in stated
     Path("params.yaml").write_text(stated.replace("epsilometer/corpora/synthetic.py", json.dumps(source)))
     with pytest.raises(UserError, match=r"holds a NUL|is empty"):

@@ -35,6 +35,7 @@ pytest_plugins = ["pytester"]
 
 SETTINGS = {
     "attribute": {"attribute": "gender", "kinds": ["linear"]},
+    "authorship": {"author": "gender", "authors": 2, "together": (1, 3)},
     "linking": {"author": "author", "among": 4, "attacks": ["bm25"]},
 }
 LIMITS = {"attribute": 0.8, "claim": 0.0, "identifiers": 0.2, "linking": 0.8, "tail": 0.05}  # of the others 0.5

@@ -289,7 +289,7 @@ def test_bad_calls_are_refused(originals: Any, rewrites: Any, metrics: Any, mess
 
 
 def test_settings_name_metrics_beside_the_cosine(tmp_path: Path) -> None:
-    written = yaml.safe_load((ROOT / "params.yaml").read_text())
+    written = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     path = tmp_path / "params.yaml"
     written["utility"] = {"metrics": {"bleu": None, "bertscore": {"layer": 5}}}
     path.write_text(yaml.safe_dump(written))

@@ -83,7 +83,7 @@ def test_all_that_computes_looks_for_the_chosen_device(
 
 def test_check_and_the_first_stage_refuse_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     without_gpu(monkeypatch)
-    params = read(ROOT / "params.yaml").model_copy(update={"device": "cuda"})
+    params = read(ROOT / "profiles/generated.yaml").model_copy(update={"device": "cuda"})
     choose("cuda")
     for work in (check, records):
         with refused("EPS-N024", "cuda"):

@@ -104,7 +104,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pl.DataFrame({"a": ["good"], "b": ["bad"], "relation": ["antonym"], "source": ["me"]}).write_csv("relations.csv")
     Path("swaps.py").write_text(SWAPS)
     Path("upper.py").write_text("def rewrite(text, epsilon, rng):\n    return text.upper() + str(rng.integers(9))\n")
-    raw: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw: dict[str, Any] = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     swaps = {"mechanism": "swaps", "file": "swaps.py", "resource": "data/auxiliaries/songs"}
     swaps["settings"] = {"victims": "data/classifiers/songs"}  # type: ignore[assignment]
     upper = {"mechanism": "upper", "file": "upper.py", "epsilons": [1, 2]}

@@ -58,7 +58,7 @@ def test_no_stage_depends_on_a_setting_that_is_left_to_its_default() -> None:
     del raw["decide"]
     without = stages(composing.compose(params_type().model_validate(raw)))
     assert without["decide"]["params"] == ["audit.alpha"]
-    del raw["datasets"]["reviews"]["use"]
+    del raw["datasets"]["queries"]["use"]
     without = stages(composing.compose(params_type().model_validate(raw)))
     assert without["embed"]["do"]["params"] == ["embedding", "datasets.${key}"]
     assert "datasets.${item.dataset}" in without["rewrite"]["do"]["params"]

@@ -371,7 +371,7 @@ def test_a_bit_that_flips_in_any_file_of_a_model_is_noticed(
     monkeypatch.chdir(tmp_path)
     pin = {"model": "some/model", "revision": "a" * 40, "low": -1, "high": 1}
     Path("pin.json").write_text(json.dumps(pin))
-    settings = yaml.safe_load((ROOT / "params.yaml").read_text()) | {"models": {"mine": "pin.json"}}
+    settings = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text()) | {"models": {"mine": "pin.json"}}
     Path("params.yaml").write_text(yaml.safe_dump(settings))
     model.main("mine")
     model_folder = Path("data/models/mine")
@@ -398,7 +398,7 @@ def test_bounds_that_are_measured_again_are_stated_again(tmp_path: Path) -> None
 
 
 def test_hash_and_lists_are_dvcs(tmp_path: Path) -> None:
-    deps, params = listed("attack@queries-tem", yaml.safe_load((ROOT / "params.yaml").read_text()))
+    deps, params = listed("attack@queries-tem", yaml.safe_load((ROOT / "profiles/generated.yaml").read_text()))
     records = {"data/code/attack/queries-tem.json", "data/resources/cells/queries-tem.json"}
     assert {"data/rewrites/queries-tem", *records} <= set(deps)
     assert {"audit.seed", "cells.queries-tem", "datasets.queries.use"} <= set(params)
@@ -684,7 +684,7 @@ def test_the_command_line_says_what_the_disk_answered(
 
     monkeypatch.setattr(checking, "check", check)
     with pytest.raises(SystemExit) as end:
-        cli.main(["check", "params", str(ROOT / "params.yaml")])
+        cli.main(["check", "params", str(ROOT / "profiles/generated.yaml")])
     assert end.value.code == 2
     assert capsys.readouterr().err == "error: no space is left on the disk; free some space, then run again\n"
 
@@ -827,7 +827,7 @@ def test_a_read_only_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     mount("--bind", "data/guesses", "data/guesses")
     try:
         mount("-o", "remount,bind,ro", "data/guesses")
-        settings = yaml.safe_load((ROOT / "params.yaml").read_text())
+        settings = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
         message = rf"{tmp_path}/data/guesses must be writable.*Read-only file system.*; mount it writable"
         with pytest.raises(UserError, match=message):
             checking.check(params.params_type().model_validate(settings | {"root": str(ROOT)}))

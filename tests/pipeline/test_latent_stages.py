@@ -27,7 +27,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     random = np.random.default_rng(0)
     lines = {" ".join(random.choice(list("abcdefgh"), 5)) for _ in range(200)}
     (tmp_path / "texts.txt").write_text("\n".join(sorted(lines)))
-    own = yaml.safe_load((ROOT / "params.yaml").read_text())
+    own = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     return own | {"root": str(ROOT), "corpus": {"source": str(tmp_path / "texts.txt")}}
 
 

@@ -11,6 +11,7 @@ import yaml
 
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import checking
+from epsilometer.pipeline.downloads import downloads, packaged
 from epsilometer.pipeline.params import params_type, read
 from epsilometer.project.references import EXAMPLE
 from tests.support.places import ROOT
@@ -222,7 +223,7 @@ ENTRIES = 40  # each costs about a second of its own
 
 
 def test_the_default_audit_has_few_entries_and_shows_every_loss() -> None:
-    """Five budgets a mechanism, but for dp_mlm; every trial of equal length, and what any length costs varied once."""
+    """Five budgets a mechanism on messages; every trial of equal length; who wrote them, also of texts as they are."""
     params = read(ROOT / "params.yaml")
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
     entries = []
@@ -231,9 +232,18 @@ def test_the_default_audit_has_few_entries_and_shows_every_loss() -> None:
         section = raw_section(over) if isinstance(over, str) else over
         entries += [*section]
     assert len(entries) <= ENTRIES
-    assert {len(cell.budgets) for cell in params.cells.values() if cell.mechanism != "dp_mlm"} == {5}
+    assert {len(cell.budgets) for cell in params.cells.values() if cell.dataset == "messages"} == {5}
     assert {params.match(name) for name in params.datasets} == {"words"}
-    assert [ablation.matches for ablation in params.ablations.values()] == [("words", "none")]
+    of_messages = {(entry.question, entry.mechanism) for entry in params.questions.values()}
+    assert of_messages == {(kind, name) for kind in ("authorship", "linking") for name in ("identity", "tem")}
+    assert not params.datasets["messages"].public, "examples are screened, and no endpoint sees them"
+    assert params.datasets["messages"].screened
+
+
+def test_the_audit_without_a_network_reads_no_package_and_no_hub() -> None:
+    params = read(ROOT / "profiles/generated.yaml")
+    assert {dataset.source for dataset in params.datasets.values()} == {"epsilometer/corpora/synthetic.py"}
+    assert downloads(params) == packaged(params) == []
 
 
 def raw_section(over: str) -> dict[str, Any]:

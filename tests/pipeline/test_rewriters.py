@@ -44,7 +44,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     table = {"text": texts, "singer": ["F", "M"] * (len(texts) // 2), "split": ["train", "train", "train", "test"] * 40}
     pl.DataFrame({name: column[:156] for name, column in table.items()}).write_csv("songs.csv")
     tiny_models.save_bart(Path("data/models/bart"))
-    settings = yaml.safe_load((ROOT / "params.yaml").read_text())
+    settings = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     songs = {"source": str(tmp_path / "songs.csv"), "labels": ["singer"], "public": True}
     settings["datasets"]["songs"] = songs
     settings["auxiliaries"] = {"songs": {"dataset": "songs", "attributes": ["singer"], "vectors": "minilm"}}

@@ -47,7 +47,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     (tmp_path / "mine.py").write_text(MINE)
     pl.DataFrame({"text": TEXTS, "split": "train"}).write_csv("songs.csv")
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
-    settings: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text())
+    settings: dict[str, Any] = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     entry = {"mechanism": "mine", "file": "mine.py", "epsilons": [1], "resource": "songs.csv", "settings": {}}
     settings |= {
         "datasets": {"songs": {"source": "songs.csv", "labels": [], "use": "train", "match": "none"}},

@@ -30,7 +30,7 @@ OWN = {
 def written(folder: Path, rows: Sequence[tuple[str | None, str | None]], changes: dict[str, Any]) -> Path:
     """A parameter file with a data set of texts and their authors."""
     pl.DataFrame(rows, schema=["text", "author"], orient="row").write_parquet(folder / "texts.parquet")
-    content = yaml.safe_load((ROOT / "params.yaml").read_text())
+    content = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     content["datasets"]["reviews"] = {"source": str(folder / "texts.parquet"), **changes}
     (folder / "params.yaml").write_text(yaml.safe_dump(content))
     return folder / "params.yaml"
@@ -106,9 +106,9 @@ def test_rows_are_left_out_by_value_and_by_length(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_real_messages_of_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_messages_of_the_default_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    params = read("profiles/messages.yaml")
+    params = read("params.yaml")
     pin = packages.read_pin(params.datasets["messages"].source)
     assert pin is not None
     try:

@@ -20,7 +20,7 @@ def labels(folder: Path, merge: dict[str, Any], *, complete: bool = False) -> li
     """The ratings 1 to 5, merged."""
     texts = folder / "reviews.csv"
     pl.DataFrame({"text": [f"the shop number {i}" for i in range(5)], "rating": range(1, 6)}).write_csv(texts)
-    content = yaml.safe_load((ROOT / "params.yaml").read_text())
+    content = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     content["datasets"]["reviews"] |= {"source": str(texts), "part": None, "count": None, "labels": ["rating"]}
     content["datasets"]["reviews"] |= {"merge": merge, "complete": complete}
     (folder / "params.yaml").write_text(yaml.safe_dump(content))
@@ -50,7 +50,7 @@ def pairs(folder: Path, answers: list[str | None], **changes: Any) -> pl.DataFra
     """Questions with these answers, as a data set of pairs."""
     questions = [f"question {i}" for i in range(len(answers))]
     pl.DataFrame({"asked": questions, "answered": answers}).write_parquet(folder / "pairs.parquet")
-    content = yaml.safe_load((ROOT / "params.yaml").read_text())
+    content = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     own = {"source": str(folder / "pairs.parquet"), "text": ["asked", "answered"], "pair": True}
     content["datasets"]["reviews"] = own | changes
     (folder / "params.yaml").write_text(yaml.safe_dump(content))
@@ -90,7 +90,7 @@ def chunks(folder: Path, **changes: Any) -> pl.DataFrame:
         "split": ["train"] * 7 + ["test"],
     }
     pl.DataFrame(rows).write_parquet(folder / "sentences.parquet")
-    content = yaml.safe_load((ROOT / "params.yaml").read_text())
+    content = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     own = {"source": str(folder / "sentences.parquet"), "labels": ["topic"], "group": ["essay"]}
     content["datasets"]["reviews"] = own | {"chunks": {"texts": 2, "of": ["essay"]}} | changes
     (folder / "params.yaml").write_text(yaml.safe_dump(content))

@@ -107,7 +107,9 @@ def test_no_network_is_not_taken_for_an_unknown_package(sha256: str, monkeypatch
     monkeypatch.delenv("PIP_FIND_LINKS")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # where nothing listens
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with pytest.raises(UserError, match=r"does not reach its index; run `epsilometer check params --fetch`"):
+    with pytest.raises(
+        UserError, match=r"does not reach its index; run `epsilometer check params --fetch` .*PROFILE=generated"
+    ):
         packages.file(Pin(**pin(sha256)))
 
 

@@ -221,7 +221,7 @@ REWRITTEN = ["planes & trains", HOSTILE, "", "x", "x", "x"]
 
 @cache
 def _params() -> Params:
-    return params.read(ROOT / "params.yaml")
+    return params.read(ROOT / "profiles/generated.yaml")
 
 
 def settings(**changes: object) -> Params:

@@ -24,7 +24,7 @@ CELL: dict[str, Any] = {"features": "songs", "label": "mood", "batch": 16, "epoc
 
 def write_params(folder: Path, **sections: Any) -> None:
     """Write params.yaml with the data set `songs`, features of the same name, and these sections."""
-    raw = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     raw["datasets"]["songs"] = {"source": "songs.csv", "labels": ["mood", "sure"]}
     raw["features"] = {"songs": {"dataset": "songs", "model": "data/models/minilm-mlm", "length": 32}}
     raw |= sections

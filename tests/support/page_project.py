@@ -57,7 +57,7 @@ def write_project(folder: Path) -> Path:
 
 
 def _params() -> dict[str, Any]:
-    raw: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw: dict[str, Any] = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     words = {"tem": [1, 11], "mvc": [1, 70]}
     kinds = {
         name: {"mechanism": name, "resource": "data/vectors/own.npz", "epsilons": at} for name, at in words.items()

@@ -1,8 +1,8 @@
-"""The most recognisable rewrites of each public data set, at the budget that a reader would choose."""
+"""The most recognisable rewrites of data sets whose examples may be shown, at the budget a reader would choose."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
@@ -12,6 +12,7 @@ from epsilometer.auditing.worth.leakage import Identifier, identifiers
 from epsilometer.report.cells.decision import chosen, decisions
 from epsilometer.report.cells.results import TextResults
 from epsilometer.report.rows import strongest
+from epsilometer.report.screen import harmless
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table
 from epsilometer.report.wording import at_budget, listed
@@ -19,10 +20,11 @@ from epsilometer.text.words import words
 
 SHOWN = 3  # texts per data set
 _WORDS = 4  # words of a text that are named
+_TOGETHER = 10  # trials that are screened at a time
 
 
 def section(results: TextResults) -> Section | None:
-    """Return a table per public data set; absent without any."""
+    """Return a table per data set whose examples may be shown; absent without any."""
     tables = [
         table
         for dataset, cell in chosen(decisions(results), results.unread).items()
@@ -40,23 +42,28 @@ def section(results: TextResults) -> Section | None:
 
 
 def of_dataset(results: TextResults, dataset: str, cell: tuple[str, float | None]) -> Iterator[Table]:
-    """Yield the texts of a public data set that are recognised most confidently in the rewrites of one cell."""
-    if dataset not in results.public:
+    """Yield the texts of a data set that are recognised most confidently in the rewrites of one cell."""
+    if dataset not in results.examples:
         return
     mechanism, epsilon = cell
     trials, rewrites = results.trials(dataset), results.rewrites(dataset, mechanism, epsilon)
     texts, table = results.texts(dataset), results.audited(dataset)
+    named, withheld = most_confident(results, dataset, cell, trials), 0
+    if dataset not in results.public:
+        named, withheld = screened(named, lambda trial: (texts[trials.source[trial]], rewrites[trial]))
     rows = []
-    for trial in most_confident(results, dataset, cell, trials):
+    for trial in named[:SHOWN]:
         source, others = trials.source[trial], [n for n in trials.candidates[trial] if n != trials.source[trial]]
         planted = identifiers(table[[int(source)]])[0]
         why = gave_away(texts[source], rewrites[trial], [texts[other] for other in others], planted)
         rows.append({"before": texts[source], "after": rewrites[trial] or "(empty)", "given away by": why})
-    yield Table(f"{dataset} · {at_budget(mechanism, epsilon)}", "", rows, texts=True)
+    caption = f"{withheld} that were named more confidently are withheld: a name, number or strong word may be in them."
+    if rows:
+        yield Table(f"{dataset} · {at_budget(mechanism, epsilon)}", caption if withheld else "", rows, texts=True)
 
 
 def most_confident(results: TextResults, dataset: str, cell: tuple[str, float | None], trials: Trials) -> list[int]:
-    """Return the trials whose source the strongest attack on what is released names most confidently, one per text."""
+    """Return the trials whose source the strongest attack names, the most confident first, one per text."""
     of_cell = {"dataset": dataset, "mechanism": cell[0], "epsilon": cell[1]}
     best = strongest(results.estimates).filter(*(pl.col(name).eq_missing(value) for name, value in of_cell.items()))
     guesses = results.table(f"data/guesses/{dataset}-{cell[0]}.parquet", GUESSES)
@@ -64,10 +71,25 @@ def most_confident(results: TextResults, dataset: str, cell: tuple[str, float | 
     target = pl.DataFrame({"trial": range(len(trials.target)), "target": trials.target, "source": trials.source})
     right = of_attack.join(target, on="trial").filter(pl.col("guess") == pl.col("target"))
     ordered = right.sort("posterior", "score", "trial", descending=[True, True, False], nulls_last=True)
-    chosen_trials: list[int] = (
-        ordered.unique("source", keep="first", maintain_order=True)["trial"].head(SHOWN).to_list()
-    )
-    return chosen_trials
+    named: list[int] = ordered.unique("source", keep="first", maintain_order=True)["trial"].to_list()
+    return named
+
+
+def screened(named: Sequence[int], shown: Callable[[int], Sequence[str]]) -> tuple[list[int], int]:
+    """Return the first trials whose texts may all be shown, and the number of those before them that are withheld.
+
+    shown: the texts of a trial that the table shows.
+    """
+    shown_first: list[int] = []
+    for row in range(0, len(named), _TOGETHER):
+        some = named[row : row + _TOGETHER]
+        may = harmless([text for trial in some for text in shown(trial)])
+        each = len(may) // len(some)
+        shown_first += [trial for i, trial in enumerate(some) if all(may[i * each : (i + 1) * each])]
+        if len(shown_first) >= SHOWN:
+            break
+    shown_first = shown_first[:SHOWN]
+    return shown_first, named.index(shown_first[-1]) + 1 - len(shown_first) if shown_first else len(named)
 
 
 def gave_away(text: str, rewrite: str, others: Sequence[str], planted: Sequence[Identifier]) -> str:

@@ -61,7 +61,7 @@ class TextResults(Results[TextsParams]):
         return Trials.of(self.table(f"data/trials/{dataset}.parquet", TRIALS))
 
     def rewrites(self, dataset: str, mechanism: str, epsilon: float | None) -> dict[int, str]:
-        """Return the rewrite of each trial; raises UserError unless the data set is public."""
-        self._check_public(dataset)
+        """Return the rewrite of each trial; raises UserError unless examples of the data set may be shown."""
+        self._check_shown(dataset, self.examples)
         table = self.table(rewrites_path(f"{dataset}-{mechanism}", epsilon), REWRITES)
         return dict(table.sort("trial").select("trial", "text").iter_rows())

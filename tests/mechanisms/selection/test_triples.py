@@ -278,7 +278,7 @@ def test_no_triples_have_no_vectors() -> None:
 
 def stage(folder: Path, monkeypatch: pytest.MonkeyPatch, **corpus: Any) -> Params:
     """A run's folder with the default parameters and a public corpus of triples."""
-    raw = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     raw |= {"root": str(ROOT), "triples": {"public": {"corpus": corpus, "clusters": [2, 5]}}}
     (folder / "params.yaml").write_text(yaml.safe_dump(raw))
     monkeypatch.chdir(folder)

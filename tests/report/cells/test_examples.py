@@ -53,3 +53,35 @@ def test_what_gives_a_rewrite_away_is_shared_with_its_source_alone() -> None:
 def test_names_and_texts_are_escaped() -> None:
     results = audit(texts=[HOSTILE, "b c"], rewrites=[HOSTILE, HOSTILE])
     assert HOSTILE in text_of(examples.section(results), results)
+
+
+SAID = [
+    "my friend Daniel lives in Boston",
+    "call 555 0199",
+    "that was damn good",
+    "i like to read books and hike",
+    "see a@b.com",
+]
+
+
+def test_of_screened_data_only_harmless_texts_are_shown_and_the_others_are_counted() -> None:
+    private = {name: dataset.model_copy(update={"public": False}) for name, dataset in settings().datasets.items()}
+    screened = private | {"queries": private["queries"].model_copy(update={"screened": True})}
+    results = audit(settings(datasets=screened), texts=SAID, rewrites=[text.lower() for text in SAID])
+    (table,) = examples.section(results).tables  # type: ignore[union-attr]
+    assert [str(row["text"]) for row in table.rows] == [
+        "<b>i like to read books and hike</b>",
+        "i like to read books and hike",
+    ]
+    assert "are withheld" in table.caption
+
+
+def test_a_harmless_text_is_withheld_where_its_rewrite_is_not() -> None:
+    """A mechanism may release the words of another person."""
+    rewrites = ["ask Emily Brown", "that sounds like a lot of fun", "i like to read books and hike"]
+    named, withheld = examples.screened([0, 1, 2], lambda trial: ("that sounds like a lot of fun", rewrites[trial]))
+    assert (named, withheld) == ([1, 2], 1)
+
+
+def test_where_no_text_is_harmless_none_is_shown() -> None:
+    assert examples.screened([0, 1], lambda trial: ("call me at 555 0199", "")) == ([], 2)

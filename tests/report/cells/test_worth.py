@@ -240,7 +240,7 @@ def test_without_utility_there_is_no_section() -> None:
 
 def test_the_coin_stands_in_the_default_audit_and_is_named_by_nothing_that_ranks() -> None:
     """Its cell has a law with a tail; the rows of a default audit's coin are those of the test above."""
-    params = read(ROOT / "params.yaml")
+    params = read(ROOT / "profiles/generated.yaml")
     coins = [name for name, cell in params.cells.items() if cell.mechanism == "coin"]
     assert coins
     assert all(params.datasets[params.cells[name].dataset].sets for name in coins), "beside what is possible"

@@ -47,7 +47,7 @@ def pairs(count: int) -> pl.DataFrame:
 
 
 def settings(folder: Path) -> dict[str, Any]:
-    raw: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw: dict[str, Any] = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     entry = {"mechanism": "mine", "file": "mine.py", "epsilons": [1, 9]}
     raw["datasets"] = {
         "twos": {

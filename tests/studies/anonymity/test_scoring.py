@@ -141,7 +141,7 @@ def test_labels_that_no_classifier_can_be_trained_on_are_refused(
 
 
 def parameters(**changes: Any) -> dict[str, Any]:
-    raw: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw: dict[str, Any] = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     raw["classification"] = {"labels": {"reviews": {"tasks": ["rating"], "attributes": ["gender"]}}}
     raw["downstream"] = {"reviews-tem": {**raw["mechanisms"]["tem"], "dataset": "reviews"}}
     raw["ablations"] = {}

@@ -31,7 +31,7 @@ def test_areas_are_compared_by_what_they_have_in_common(
 ) -> None:
     """.65 and .58, each with a deviation of .032: a sure fall only where both rise and fall with the examples."""
     monkeypatch.chdir(tmp_path)
-    content = yaml.safe_load((ROOT / "params.yaml").read_text()) | SECTIONS | {"root": str(ROOT)}
+    content = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text()) | SECTIONS | {"root": str(ROOT)}
     Path("params.yaml").write_text(yaml.safe_dump(content))
     common_columns = {"attack": "rmia", "models": 1, "pairs": 100}
     rows = [

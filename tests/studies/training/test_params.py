@@ -37,7 +37,7 @@ SECTIONS: dict[str, Any] = {
 
 
 def written(folder: Path, changes: dict[tuple[str, ...], Any]) -> Params:
-    content = yaml.safe_load((ROOT / "params.yaml").read_text()) | copy.deepcopy(SECTIONS)
+    content = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text()) | copy.deepcopy(SECTIONS)
     for place, value in changes.items():
         part = content
         for key in place[:-1]:

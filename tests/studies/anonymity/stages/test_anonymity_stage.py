@@ -114,7 +114,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "swaps.py").write_text(SWAPS)
     (tmp_path / "answers.py").write_text(ANSWERS)
     (tmp_path / "told.py").write_text(TOLD)
-    raw = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     raw["datasets"] = {"songs": {"source": "songs.csv", "labels": ["gender", "rating"], "group": ["author"]}}
     of_cells = ("dataset", "part", "true_labels")
     raw["mechanisms"] = {

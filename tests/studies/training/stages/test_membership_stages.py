@@ -55,7 +55,9 @@ SECTIONS["membership"]["noisy"] = SECTIONS["membership"]["long"] | {"training": 
 
 
 def write_params(changes: dict[tuple[str, ...], Any] | None = None) -> None:
-    content = yaml.safe_load((ROOT / "params.yaml").read_text()) | copy.deepcopy(SECTIONS) | {"root": str(ROOT)}
+    content = (
+        yaml.safe_load((ROOT / "profiles/generated.yaml").read_text()) | copy.deepcopy(SECTIONS) | {"root": str(ROOT)}
+    )
     for place, value in (changes or {}).items():
         part = content
         for key in place[:-1]:

@@ -65,7 +65,7 @@ class Guesser:
 
 
 def write(**sections: Any) -> None:
-    raw = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw = yaml.safe_load((ROOT / "profiles/generated.yaml").read_text())
     raw["datasets"]["songs"] = {"source": "songs.csv", "labels": ["mood"], "public": True}
     raw["models"]["tiny"] = "tiny"
     raw |= {"sent": {"songs": SENT}, "reconstruction": {"songs": {"sent": "songs", "attacks": ATTACKS}}} | sections

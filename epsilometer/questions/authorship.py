@@ -1,0 +1,220 @@
+"""Authorship: which of N people wrote n rewrites, seen together.
+
+Of each author, one half of the texts is known to the adversary, and the other half is for tests. A trial draws an
+author and n of their test texts uniformly, and rewrites these afresh. A classifier of words and of runs of characters
+gives the probability of each author for each rewrite; the adversary multiplies them and names the likeliest author. The
+`static` adversary learns from the known texts as they are, the `adaptive` one from their rewrites, which whoever knows
+the mechanism can make.
+
+Trials are independent, given the texts that the adversary knows, so right guesses are binomial. Their rate is over
+draws of these authors and of their test texts.
+
+**The loss** is that of guessing one of N equally likely authors, ln((N - 1) p / (1 - p)) (TeDA eq. 10). Another author
+changes n texts at once. If the pure loss between any two texts is at most c, the likelihoods of n rewrites under two
+authors differ by at most a factor e^(n c), so the loss of n texts together is at most n c; an average loss gives no
+such bound. Texts that are not rewritten (`identity`) show the most that these adversaries read off n texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Hits
+from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.gate_statistics import Errors, enough_texts
+from epsilometer.auditing.question import Gives, Need, Observed
+from epsilometer.auditing.subject import Subject
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.models.classifiers.linear import logistic_regression
+from epsilometer.text.words import words
+
+STATIC, ADAPTIVE = "static", "adaptive"
+_TIMES = 4  # rewrites of each known text
+_CHARACTERS = (2, 4)  # lengths of runs
+
+
+@dataclass(frozen=True)
+class _Writers:
+    """Texts by author. known, test: for each author the numbers of texts that an adversary knows, and of the others."""
+
+    texts: Sequence[str]
+    known: Sequence[NDArray[np.int64]]
+    test: Sequence[NDArray[np.int64]]
+
+
+@component
+class Authorship:
+    """author: the column of each text's author. authors: how many people could have written the texts, those with most
+    texts. together: numbers of texts by one author that the adversary sees at once.
+    """
+
+    author: str = "author"
+    authors: int = 20
+    together: Sequence[int] = (1, 5, 20)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.COLUMNS})
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})
+    usual: ClassVar[int] = 200
+
+    @model_validator(mode="after")
+    def _check(self) -> Authorship:
+        if self.authors < 2:
+            raise ValueError(f"authors must be at least 2, got {self.authors}: of one author nothing is to be guessed")
+        if not self.together or min(self.together) < 1 or len({*self.together}) < len(self.together):
+            raise ValueError(f"together must name different numbers of texts, each at least 1, got {self.together}")
+        return self
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The column of authors."""
+        return [self.author]
+
+    def limit(self, of: Subject, allowed: float) -> Limit:
+        """Return a limit on the loss, in nats, of each adversary and number of texts."""
+        if not allowed > 0:
+            raise UserError(f"the limit of authorship, in nats, must be > 0, got {allowed}", "EPS-Q053")
+        return Limit(allowed, self._scale, "the largest loss of authorship allowed")
+
+    def tests(self, of: Subject) -> Sequence[str]:
+        """Return a name for each number of texts and adversary."""
+        return [_name(adversary, n) for n in self.together for adversary in (STATIC, ADAPTIVE)]
+
+    def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
+        """Return the number of trials, each of which rewrites as many texts as are seen together."""
+        if limit.rate > 1 - 1e-6:
+            raise UserError(
+                f"no rate of guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q054"
+            )
+        needed = enough_texts(limit.rate, tests, errors=errors, share=1 / self.authors)
+        most = max(0, budget - _TIMES * sum(map(len, self._writers(of).known))) // max(self.together)
+        if needed > most:
+            raise UserError(
+                f"a loss of {limit.allowed:g} nats of authorship takes {needed:,} trials of {max(self.together)} "
+                f"rewrites to show, and the budget pays {most:,}; give a larger budget (--budget), fewer texts "
+                "(authorship.together), or a higher limit",
+                "EPS-Q055",
+            )
+        return needed
+
+    def observe(self, of: Subject, count: int) -> Sequence[Observed]:
+        """Return the evidence of each adversary at each number of texts, all from the same trials."""
+        writers, seed, most = self._writers(of), of.design.seed, max(self.together)
+        truth, drawn = _trials(writers, count, most, seed)
+        rewrites = np.array(_rewritten(of, writers.texts, drawn.ravel(), "tests"), object).reshape(drawn.shape)
+        known, author = np.concatenate(writers.known), np.repeat(np.arange(self.authors), [*map(len, writers.known)])
+        again = np.repeat(known, _TIMES)
+        learners = {
+            STATIC: _learned(tuple(writers.texts[i] for i in known), tuple(author)),
+            ADAPTIVE: _learn(_rewritten(of, writers.texts, again, "known"), np.repeat(author, _TIMES)),
+        }
+        every = {name: log_of(rewrites.ravel()).reshape(count, most, -1) for name, log_of in learners.items()}
+        observed = []
+        for n in self.together:
+            for name, logs in every.items():
+                right = logs[:, :n].sum(axis=1).argmax(axis=1) == truth
+                evidence = Evidence(
+                    _name(name, n), By.ATTACK, self._scale, Hits(int(right.sum()), count), covers=Covers.THESE
+                )
+                of_texts = [
+                    (writers.texts[i], bool(hit))
+                    for row, hit in zip(drawn[:, :n].tolist(), right, strict=True)
+                    for i in row
+                ]
+                observed.append(Observed(evidence, right.astype(np.float64), of_texts))
+        return observed
+
+    @property
+    def _scale(self) -> Scale:
+        return Scale("authorship", self.authors)
+
+    def _writers(self, of: Subject) -> _Writers:
+        """Return the authors with most texts, whose texts are halved at random, with equally many known of each."""
+        assert of.table is not None, "the columns are checked first"
+        by_author = (
+            of.table.with_row_index("row")
+            .filter(pl.col(self.author).is_not_null())
+            .group_by(self.author, maintain_order=True)
+            .agg("row", pl.len().alias("texts"))
+            .sort("texts", descending=True, maintain_order=True)
+        )
+        least, rows = 2 * max(self.together), by_author.head(self.authors)
+        if len(rows) < self.authors or rows["texts"].min() < least:  # type: ignore[operator]
+            enough = by_author.filter(pl.col("texts") >= least).height
+            raise UserError(
+                f"authorship among {self.authors} authors takes {least} texts of each, half of them to learn from, and "
+                f"{enough} of {len(by_author)} authors have so many; give texts of more authors, fewer texts seen "
+                "together (authorship.together), or fewer authors (authorship.authors)",
+                "EPS-Q056",
+            )
+        streams, halves = Noise.named(len(rows), of.design.seed, "authorship", "halves"), []
+        for i, row in enumerate(rows["row"].to_list()):
+            order = streams.generator(i).permutation(np.array(row, np.int64))
+            halves.append((order[: len(order) // 2], order[len(order) // 2 :]))
+        fewest = min(len(known) for known, _ in halves)
+        return _Writers(
+            of.table["text"].to_list(), [known[:fewest] for known, _ in halves], [test for _, test in halves]
+        )
+
+
+def _name(adversary: str, texts: int) -> str:
+    return f"{texts} text{'s' * (texts > 1)}: {adversary}"
+
+
+def _trials(writers: _Writers, count: int, most: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the author of each trial [count], and the numbers of their texts [count, most], in random order."""
+    streams = Noise.named(count, seed, "authorship", "trials")
+    truth, drawn = np.empty(count, np.int64), np.empty((count, most), np.int64)
+    for row in range(count):
+        generator = streams.generator(row)
+        truth[row] = generator.integers(len(writers.test))
+        drawn[row] = generator.permutation(writers.test[truth[row]])[:most]
+    return truth, drawn
+
+
+def _rewritten(of: Subject, texts: Sequence[str], numbers: NDArray[np.int64], stream: str) -> Sequence[str]:
+    """Return a fresh rewrite of each text by its number."""
+    noise = Noise.named(len(numbers), of.design.seed, "authorship", stream, of.epsilon)
+    (rewrites,) = rewrite_all(of.mechanism, Job(texts, numbers, [of.epsilon], [noise], tally=of.tally), paced=True)
+    return list(rewrites.texts)
+
+
+@lru_cache(maxsize=1)
+def _learned(texts: tuple[str, ...], author: tuple[int, ...]) -> Callable[[Sequence[str]], NDArray[np.float64]]:
+    """Return `_learn` of the known texts, which are the same at every budget."""
+    return _learn(texts, np.array(author))
+
+
+def _learn(texts: Sequence[str], author: NDArray[np.int64]) -> Callable[[Sequence[str]], NDArray[np.float64]]:
+    """Return a function of texts that gives the log-probability of each author [n, authors]."""
+    if not any(map(words, texts)):  # nothing is left to tell authors by
+        count = int(author.max()) + 1
+        return lambda others: np.zeros((len(others), count))
+    features = _features().fit(texts)
+    _, coefficients, intercepts = logistic_regression(features.transform(texts), [f"{i:09}" for i in author])
+
+    def logs(others: Sequence[str]) -> NDArray[np.float64]:
+        scores = features.transform(others) @ coefficients.T + intercepts
+        return np.asarray(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True), np.float64)
+
+    return logs
+
+
+def _features() -> Any:
+    """Return TF-IDF of words, beside that of runs of characters within words."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import FeatureUnion
+
+    of_words = TfidfVectorizer(analyzer=words, sublinear_tf=True)
+    of_characters = TfidfVectorizer(analyzer="char_wb", ngram_range=_CHARACTERS, min_df=2, sublinear_tf=True)
+    return FeatureUnion([("words", of_words), ("characters", of_characters)])
