@@ -18,6 +18,7 @@ EXTRAS = {
     "metrics": ("bert_score", "nltk", "rouge_score", "sacrebleu", "tldextract"),
     "report": ("altair", "fpdf", "jinja2", "markupsafe", "tabulate", "vl_convert"),
     "anonymisers": ("captum", "faker", "presidio_analyzer", "presidio_anonymizer", "spacy"),
+    "gguf": ("gguf",),
     "project": ("diskcache", "dvc", "dvc_data", "voluptuous"),
     "pipeline": ("fastapi", "httpx", "prefect", "starlette", "uvicorn"),
     "ray": ("ray",),

@@ -73,7 +73,8 @@ def bounds(model: str | Path) -> tuple[float, float]:
         return _range(stated, folder / "bounds.json")
     if pin is not None and "low" in pin:
         return _range(pin, folder)
-    name, revision = hub_id(str(model) if pin is None else f"{pin['model']}@{pin.get('revision', '')}")
+    named = str(model) if pin is None or "model" not in pin else f"{pin['model']}@{pin.get('revision', '')}"
+    name, revision = hub_id(named)
     if not folder.is_dir() and name in PUBLISHED_BOUNDS and revision == REVISIONS[name]:
         return PUBLISHED_BOUNDS[name]
     raise UserError(
@@ -143,10 +144,13 @@ def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = Non
         stated = {**measured, "weights": weights_hash(folder)}
     else:
         pin = read_pin(model)
-        name, revision = hub_id(str(model)) if pin is None else (pin["model"], pin["revision"])
-        if revision is None or not re.fullmatch("[0-9a-f]{40}", revision):
-            revision = folder.name  # the commit, in the hub's cache
-        stated = {"model": name, "revision": revision, **measured}
+        if pin is not None and "package" in pin:  # whose hash is that of the wheel
+            stated = pin | {name: measured[name] for name in ("low", "high", "measured_on")}
+        else:
+            name, revision = hub_id(str(model)) if pin is None else (pin["model"], pin["revision"])
+            if revision is None or not re.fullmatch("[0-9a-f]{40}", revision):
+                revision = folder.name  # the commit, in the hub's cache
+            stated = {"model": name, "revision": revision, **measured}
     write_text(json.dumps(stated, indent=2) + "\n", path)
     checksums.restate(path)
     return path

@@ -14,7 +14,7 @@ from typing import Any
 
 from epsilometer.core import json_text
 from epsilometer.core.errors import UserError, disk_trouble
-from epsilometer.runtime import checksums, hub
+from epsilometer.runtime import checksums, hub, packages
 from epsilometer.runtime.hub import Repository
 
 ENCODER = "all-MiniLM-L6-v2"  # the embedded sentence encoder, the default encoder
@@ -44,11 +44,14 @@ def hub_id(name: str) -> tuple[str, str | None]:
 def read_pin(name: str | Path) -> dict[str, Any] | None:
     """Return the content of a small file {"model": id, "revision": commit, ...}; None if `name` is not a .json file.
 
-    The embedded encoder has no revision: it comes with a package. Raises UserError for a .json file of another content.
+    A pin {"package": {...}} of a package's model may state clip bounds, too. The embedded encoder has no revision: it
+    comes with a package. Raises UserError for a .json file of another content.
     """
     path = Path(name)
     if path.suffix != ".json" or not path.is_file():
         return None
+    if packages.read_pin(path) is not None:
+        return packages.read_value(path)
     try:
         pin: dict[str, Any] = json_text.load(path.read_bytes())
         if pin["model"] == ENCODER or (isinstance(pin["model"], str) and isinstance(pin["revision"], str)):
@@ -64,12 +67,15 @@ def locate(name: str | Path) -> Path:
     """Return the folder of a model: config, tokeniser and safetensors weights. Downloads a hub model if it is missing.
 
     name: "all-MiniLM-L6-v2" (embedded), a folder, a Hugging Face id such as "roberta-base" or "id@revision", or a small
-    file that pins one. A fetched model gets its checksums beside it, which are compared from then on, as are those of
-    any folder that has some.
+    file that pins one, or a package's model (`models.packaged`). A fetched model gets its checksums beside it, which
+    are compared from then on, as are those of any folder that has some.
     Raises UserError for a missing folder, one without such weights or with a damaged file, and a failed download.
     """
-    pin = read_pin(name)
-    if pin:
+    if (package := packages.read_pin(name)) is not None:
+        from epsilometer.models import packaged  # which loads by what is here
+
+        name = packaged.folder(package)
+    elif pin := read_pin(name):
         name = "@".join(pin[key] for key in ("model", "revision") if key in pin)
     folder = local(name) or _download(str(name))
     if not _complete(folder):

@@ -71,11 +71,12 @@ def downloads(params: Params) -> list[Download]:
 
 
 def packaged(params: Params) -> list[Packaged]:
-    """Return every file of a package that data sets name, once, present or not. Needs no network.
+    """Return every file of a package that data sets, models and word vectors name, once, present or not. Needs no network.
 
     Raises UserError for a package under special terms that its pin does not accept.
     """
-    pins = dict.fromkeys(pin for path in _json_files(params) if (pin := packages.read_pin(path)) is not None)
+    own = (Path(params.path(source)) for source in (*params.models.values(), *params.words.sources.values()))
+    pins = dict.fromkeys(pin for path in (*_json_files(params), *own) if (pin := packages.read_pin(path)) is not None)
     every = [Packaged(pin, packages.content(pin)) for pin in pins]
     for each in every:
         packages.check_terms(each.pin, None if each.content is None else each.content.licence)
@@ -163,7 +164,7 @@ def _not_of_stages(params: Params, models: list[str]) -> list[str]:
 def pinned(source: str, place: str) -> list[str]:
     """Return the model that a small file {"model": id, "revision": commit} names; none for other sources."""
     path = Path(source)
-    if path.suffix != ".json" or not path.exists():
+    if path.suffix != ".json" or not path.exists() or packages.read_pin(path) is not None:
         return []
     try:
         pin = json.loads(path.read_bytes())

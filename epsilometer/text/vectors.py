@@ -26,6 +26,7 @@ from threadpoolctl import ThreadpoolController
 from epsilometer.core import limits
 from epsilometer.core.atomic import whole
 from epsilometer.core.errors import UserError
+from epsilometer.text.packaged_vectors import read_packaged
 from epsilometer.text.vector_files import read_embeddings, read_vectors
 from epsilometer.text.words import words as words_of
 
@@ -131,6 +132,8 @@ class WordVectors:
             return cls.from_transformer(path)
         if not path.is_file():
             raise UserError(f"file {str(path)!r} not found; give the path of a file of word vectors", "EPS-D073")
+        if path.suffix == ".json":
+            return cls(*read_packaged(path), str(path))
         with path.open("rb") as file:
             start = file.read(4)
         if start != b"PK\x03\x04":  # the start of a zip archive, and so of an npz archive

@@ -167,10 +167,11 @@ def test_all_attacks_that_need_no_large_model_run_by_default(
 
     monkeypatch.setattr(epsilometer.auditing.text_audit, "attacked", recorded)
     epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, design=Design(temperature=0))
-    assert set(asked_attacks) == {*names(IDENTIFICATION)} - {"channel", "judge"}
+    assert set(asked_attacks) == {*names(IDENTIFICATION)} - {"channel", "judge", "paraphrase"}
     assert capsys.readouterr().err.splitlines()[:2] == [
         "note: not run: internal, which does not apply to this mechanism",
-        "note: not run: channel, judge, which read with a language model; name them among the attacks to run them too",
+        "note: not run: channel, judge, paraphrase, which read with a language model; name them among the attacks to "
+        "run them too",
     ]
 
 

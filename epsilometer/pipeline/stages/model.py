@@ -2,8 +2,8 @@
 
 The source is the trained part of an embedded model (a folder with delta.safetensors, a masked language model's head
 and upper layers, or decoder.safetensors, both put on all-MiniLM-L6-v2), a whole model's folder, or a small tracked file
-{"model": id, "revision": commit} that pins a model of the Hugging Face hub, with the bounds that `epsilometer bounds`
-measured.
+{"model": id, "revision": commit} that pins a model of the Hugging Face hub, or {"package": {...}} that of a package,
+with the bounds that `epsilometer bounds` measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main(name: str) -> None:
     elif source.suffix == ".json" or (source / "config.json").is_file():
         shutil.copytree(locate(source), out, dirs_exist_ok=True)
         pin = read_pin(source)
-        if pin is not None and ("low" in pin or hub_id(pin["model"])[0] in PUBLISHED_BOUNDS):
+        if pin is not None and ("low" in pin or hub_id(pin.get("model", ""))[0] in PUBLISHED_BOUNDS):
             low, high = bounds(source)  # published bounds are refused at other revisions
             measured_on = pin.get("measured_on", "published")
             stated = {"low": low, "high": high, "measured_on": measured_on}

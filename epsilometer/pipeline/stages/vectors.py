@@ -1,4 +1,4 @@
-"""Stage vectors@name: word vectors in one format, from a user's file or a transformer's input embeddings."""
+"""Stage vectors@name: word vectors in one format, from a user's file, a package or a transformer's input embeddings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from epsilometer.models.locate import locate
 from epsilometer.pipeline.params import read
+from epsilometer.runtime.packages import read_pin
 from epsilometer.text.vectors import WordVectors
 
 
@@ -13,6 +14,6 @@ def main(name: str) -> None:
     """Write data/vectors/<name>.npz."""
     params = read()
     source = Path(params.path(params.words.sources[name]))
-    pinned = source.suffix == ".json"  # a pinned model, whose input embeddings are read
+    pinned = source.suffix == ".json" and read_pin(source) is None  # a model of the hub, whose embeddings are read
     vectors = WordVectors.from_transformer(locate(source)) if pinned else WordVectors.load(source)
     vectors.save(Path(f"data/vectors/{name}.npz"))

@@ -1,0 +1,75 @@
+"""The judge by likelihood: the candidate whose paraphrase the rewrite most likely is, under a causal language model.
+
+A candidate x scores ln p(rewrite, end of sequence | prompt to paraphrase x), of DP-Prompt's prompt, by the model's chat
+template where it has one. The model is asked for no label, which small models answer at chance: SmolLM2-135M-Instruct
+names the right one of two unrelated texts by their labels in half of the trials, and by likelihood in nearly all.
+
+A rewrite that is longer than the model's window after a prompt is truncated, under all candidates alike. A prior of the
+rewrite itself cancels, as candidates are compared on one rewrite. The likelihood is that of a paraphraser, not of the
+mechanism, so scores are no posteriors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.attack import ByScore, Context
+from epsilometer.core.component import EMBEDDED, component
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.mechanisms.tokens.dp_prompt import prompt
+
+if TYPE_CHECKING:
+    from epsilometer.models.causal_lm import CausalLM
+
+
+@component
+class ParaphraseAttack(ByScore):
+    """model: a causal language model by id, folder or pin, None for the embedded judge's; precision: of its weights."""
+
+    large: ClassVar[bool] = True
+
+    model: str | None = None
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+
+    @cached_property
+    def _network(self) -> CausalLM:
+        from epsilometer.models.causal_lm import CausalLM
+
+        return CausalLM(self.model or EMBEDDED / "judge", self.precision)
+
+    def score_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.float64]]:
+        """Score all epsilons at once: equal pairs of a candidate and a rewrite are scored once."""
+        pairs: dict[tuple[int, str], int] = {}
+        places = [
+            [[pairs.setdefault((int(number), text), len(pairs)) for number in row] for text, row in rows]
+            for rows in (zip(output.texts, candidates, strict=True) for output in rewrites)
+        ]
+        scores = self._scores([*pairs], contexts[0].texts)
+        return [scores[np.array(each, np.int64).reshape(candidates.shape)] for each in places]
+
+    def _scores(self, pairs: Sequence[tuple[int, str]], texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return ln p(rewrite | prompt) of each pair of a text's number and a rewrite."""
+        from epsilometer.models.generation import Softmax, log_likelihoods
+
+        model, numbers = self._network, {number: i for i, number in enumerate(sorted({number for number, _ in pairs}))}
+        written = [prompt(texts[number]) for number in numbers]
+        prompts = model.chat_tokens(written) if model.chats else model.tokens(written)
+        most = min(map(model.longest, map(len, prompts)), default=0)
+        if most < 1:
+            raise UserError(
+                f"the longest candidate leaves no room for a rewrite in the {model.window} tokens that "
+                f"{self.model or 'the embedded judge'} reads; shorten the texts, or give a model with a larger window",
+                "EPS-A209",
+            )
+        tokens = {text: [*model.plain(text), model.end][:most] for _, text in pairs}
+        source = np.array([numbers[number] for number, _ in pairs], np.int64)
+        sequences = [tokens[text] for _, text in pairs]
+        return log_likelihoods(model, Softmax(), prompts, source, sequences, np.ones(len(pairs)))
