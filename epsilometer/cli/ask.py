@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +23,7 @@ from epsilometer.cli.options import (
     Temperature,
     TextOptions,
     Trials,
+    Vectors,
     numbers,
     read_settings,
     shipped,
@@ -38,6 +41,12 @@ if TYPE_CHECKING:
     from epsilometer.auditing.trials.design import Design
 
 
+@cache
+def _until_exit() -> tempfile.TemporaryDirectory[str]:
+    """A folder for the resource that --vectors makes, which rewriting reads until the command ends."""
+    return tempfile.TemporaryDirectory(prefix="epsilometer-")
+
+
 @dataclass(frozen=True)
 class RewriteSource(Rewriting):
     """The rewrites' source: a mechanism, program or service on a file's texts, or a file of recorded rewrites."""
@@ -47,6 +56,19 @@ class RewriteSource(Rewriting):
         typer.Option(help="File of recorded rewrites: columns original, rewrite and, if there are budgets, epsilon."),
     ] = None
     epsilons: Epsilons = None
+    vectors: Vectors = None
+
+    @property
+    def chosen(self) -> dict[str, Any] | None:
+        """As `Rewriting.chosen`, on the word vectors of --vectors."""
+        chosen = super().chosen
+        if self.vectors is None:
+            return chosen
+        if chosen is None:
+            raise UserError("--vectors has no effect without --mechanism; leave it out", "EPS-U080")
+        from epsilometer.auditing.text_audit import on_vectors
+
+        return on_vectors(str(self.mechanism), chosen, self.vectors, Path(_until_exit().name))
 
     def check(self, question: Question) -> None:
         """Refuse two sources, none, a missing FILE, and options without effect beside the source."""

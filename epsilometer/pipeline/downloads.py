@@ -71,7 +71,7 @@ def downloads(params: Params) -> list[Download]:
 
 
 def packaged(params: Params) -> list[Packaged]:
-    """Return every file of a package that data sets, models and word vectors name, once, present or not. Needs no network.
+    """Return every file of a package that data sets, models and vectors name, once, present or not. Needs no network.
 
     Raises UserError for a package under special terms that its pin does not accept.
     """

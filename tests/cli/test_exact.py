@@ -57,6 +57,28 @@ def test_vectors_of_ones_own_and_python_says_the_same(capsys: pytest.CaptureFixt
     assert table.filter(pairs="equal length")["average"].item() == pytest.approx(rows["equal length"]["average"])
 
 
+def test_an_audit_on_vectors_of_ones_own_is_that_of_the_mechanism_on_them(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (
+        "audit",
+        "texts.txt",
+        "--mechanism",
+        "tem",
+        "--epsilons",
+        8,
+        "--trials",
+        20,
+        "--attacks",
+        "lexical",
+        "--json",
+    )
+    code, out, _ = call(capsys, *arguments, "--vectors", "vectors.txt")
+    assert code == 0
+    assert out == call(capsys, *arguments, "--set", "resource=vectors.txt")[1]
+    for wrong in (("--mechanism", "randomized_response"), ("--command", "cat")):
+        code, _, err = call(capsys, "audit", "texts.txt", *wrong, "--epsilons", 8, "--vectors", "vectors.txt")
+        assert (code, "--vectors is for" in err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
