@@ -193,7 +193,7 @@ def _plain(amount: Sum) -> list[float] | str:
 
 
 def _sum(plain: list[float] | str) -> Sum:
-    return Sum(unbounded=1) if isinstance(plain, str) else Sum(*plain)
+    return Sum(unbounded=1) if isinstance(plain, str) else Sum(plain[0], plain[1])
 
 
 def _largest(sums: Any) -> Sum:
