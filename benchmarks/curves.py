@@ -27,7 +27,7 @@ import polars as pl
 import yaml
 
 from benchmarks.learning import FOLDS, Labelled, rewrites, rows
-from benchmarks.shared.pages import RESULTS, ROOT, head
+from benchmarks.shared.pages import RESULTS, ROOT, head, write
 from epsilometer.auditing.text_audit import mechanism, on_public
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
@@ -37,7 +37,7 @@ from epsilometer.corpora.reading import read
 from epsilometer.studies.leaderboard.params import cell_name
 from epsilometer.studies.leaderboard.tables import AVERAGE, EQUAL, ROWS, rows_path
 
-PAGE = RESULTS / "teda_curves.md"
+FOLDER = RESULTS / "teda_curves"
 BOARD = ROOT / "runs/leaderboard"
 PROFILE = ROOT / "profiles/leaderboard.yaml"
 CHEAP = (
@@ -102,7 +102,7 @@ def table(of: Labelled, public: Sequence[str]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Print the table, and write docs/results/teda_curves.md of a file of texts."""
+    """Print the table, and write results/teda_curves of a file of texts."""
     parser = ArgumentParser(prog="python -m benchmarks.curves", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--snips", metavar="FILE", type=Path, help="public requests, with a column `intent`")
     options = parser.parse_args(arguments)
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     )
     print(*lines, sep="\n")
     if options.snips:
-        tables.write_text("\n".join(lines) + "\n", PAGE)
+        write(lines, FOLDER)
 
 
 if __name__ == "__main__":

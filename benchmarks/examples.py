@@ -23,15 +23,14 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.privrewrite import EPSILONS as BUDGETS
 from benchmarks.privrewrite import LONGEST, K, read
-from benchmarks.shared.pages import RESULTS, cell, head, table
+from benchmarks.shared.pages import RESULTS, cell, head, table, write
 from benchmarks.shared.word_lists import Resources, save
 from epsilometer.auditing.estimation.successes import clopper_pearson
-from epsilometer.core import tables
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.privrewrite import SANITISED, PrivRewrite
 from epsilometer.models.embedded import seq2seq
 
-PAGE = RESULTS / "examples.md"
+FOLDER = RESULTS / "examples"
 OF_SETTINGS = "a delectable and intriguing thriller filled with surprises , read my lips is an original ."
 OF_MECHANISMS = "this one is definitely one to skip , even for horror movie fanatics ."
 NOISES = {"1-D geometric": {"noise": "geometric"}, "1-D TEM": {"noise": "tem"}}
@@ -94,7 +93,7 @@ def answers(texts: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write docs/results/examples.md."""
+    """Write results/examples."""
     parser = ArgumentParser(prog="python -m benchmarks.examples", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--vectors", metavar="SOURCE", nargs="+", required=True)
     parser.add_argument("--answers", metavar="FILE", type=Path, required=True)
@@ -133,7 +132,7 @@ def main(arguments: Sequence[str]) -> None:
             shares,
         ),
     ]
-    tables.write_text("\n".join(lines) + "\n", PAGE)
+    write(lines, FOLDER)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import softmax
 from sklearn.metrics import f1_score
 
-from benchmarks.shared.pages import RESULTS, ROOT, dated
+from benchmarks.shared.pages import RESULTS, ROOT, dated, write
 from epsilometer.auditing.ceilings.ceiling import share_of_possible
 from epsilometer.auditing.ceilings.frontier import Frontier, TextSet, frontier, loss_of, mean, success_of
 from epsilometer.auditing.ceilings.share import best_text
@@ -55,7 +55,7 @@ from epsilometer.report.wording import mean_interval
 
 SHARED = ROOT.parent / "shared"
 CACHE = ROOT / "runs/exemplars"  # of embeddings
-PAGE = RESULTS / "exemplars.md"
+FOLDER = RESULTS / "exemplars"
 
 SPLITS, PUBLIC, PRIVATE, SETS, SIZE = 5, 2000, 3000, 40, 10
 POOL = 2 * (PUBLIC + PRIVATE)  # of which each split draws
@@ -349,7 +349,7 @@ def corpus_lines() -> Texts:
 
 
 def main() -> None:
-    """Write docs/results/exemplars.md."""
+    """Write results/exemplars."""
     needed = [SHARED / name for name in ("data/snips.parquet", "data/sst2.parquet", "corpus/corpus.txt.xz")]
     if absent := [str(path) for path in needed if not path.is_file()]:
         print(f"not run: needs {', '.join(absent)}")
@@ -366,7 +366,7 @@ def main() -> None:
                 row = measured(make(public, split, corpus), split, public)
                 rows.setdefault((name, kind), []).append(row)
                 print(split.number, kind, name, {key: round(value, 3) for key, value in row.items()}, flush=True)
-    tables.write_text(page(rows), PAGE)
+    write(page(rows).splitlines(), FOLDER)
 
 
 def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:

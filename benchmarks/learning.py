@@ -34,11 +34,10 @@ from numpy.typing import NDArray
 
 from benchmarks.rewrites import SETTINGS
 from benchmarks.shared.budgets import LossByBudget
-from benchmarks.shared.pages import RESULTS, head
+from benchmarks.shared.pages import RESULTS, head, write
 from epsilometer.auditing.text_audit import mechanism
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.worth.scoring import scores
-from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
@@ -49,7 +48,7 @@ from epsilometer.models.classifiers.linear import Linear, logistic_regression
 from epsilometer.report.wording import mean_interval
 from epsilometer.text.words import words
 
-PAGE = RESULTS / "teda_learning.md"
+FOLDER = RESULTS / "teda_learning"
 TEXTS, LONGEST, FOLDS = 300, 40, 5
 SHARES = (4, 2, 1)  # sizes are the texts to learn from over these
 KINDS = {LINEAR: "words", ENCODER: "head"}
@@ -215,7 +214,7 @@ def table(of: Labelled, private: Sequence[str]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Print the tables, and write docs/results/teda_learning.md of files of texts."""
+    """Print the tables, and write results/teda_learning of files of texts."""
     parser = ArgumentParser(prog="python -m benchmarks.learning", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--snips", metavar="FILE", type=Path, help="public requests, with a column `intent`")
     parser.add_argument("--sst2", metavar="FILE", type=Path, help="public sentences, with a column `sentiment`")
@@ -241,7 +240,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             print(line, flush=True)
             lines.append(line)
         if options.snips:
-            tables.write_text("\n".join(lines) + "\n", PAGE)
+            write(lines, FOLDER)
 
 
 if __name__ == "__main__":

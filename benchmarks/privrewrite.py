@@ -37,8 +37,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.shared.pages import RESULTS, head, table
-from epsilometer.core import tables
+from benchmarks.shared.pages import RESULTS, head, table, write
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.privrewrite import PrivRewrite
@@ -51,7 +50,7 @@ from epsilometer.report.wording import mean_interval
 
 Array = NDArray[np.float64]
 
-PAGE = RESULTS / "privrewrite_phases.md"
+FOLDER = RESULTS / "privrewrite_phases"
 EPSILONS = [2, 40]
 COUNTS = [10, 20, 30, 40, 50]
 K, LONGEST, BETA = 10, 32, 0.05
@@ -222,7 +221,7 @@ def read(file: Path, count: int) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write docs/results/privrewrite_phases.md."""
+    """Write results/privrewrite_phases."""
     parser = ArgumentParser(prog="python -m benchmarks.privrewrite", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", metavar="FILE", type=Path)
     parser.add_argument("--reviews", metavar="FILE", type=Path, help="others, of which twice as many are read")
@@ -247,7 +246,7 @@ def main(arguments: Sequence[str]) -> None:
         for line in part:
             lines.append(line)
             print(line, flush=True)
-            tables.write_text("\n".join(lines) + "\n", PAGE)  # hours of rows: what is there stays if it is stopped
+            write(lines, FOLDER)  # hours of rows: what is there stays if it is stopped
 
 
 if __name__ == "__main__":

@@ -33,9 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.shared.budgets import LossByBudget
-from benchmarks.shared.pages import RESULTS, cell, head, table
+from benchmarks.shared.pages import RESULTS, cell, head, table, write
 from epsilometer.auditing.text_audit import mechanism
-from epsilometer.core import tables
 from epsilometer.core.mechanism import HasFirstTokens, HasTokens, Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
@@ -45,7 +44,7 @@ from epsilometer.models.locate import ENCODER
 from epsilometer.report.wording import mean_interval
 from epsilometer.text.words import words
 
-PAGE = RESULTS / "teda_texts.md"
+FOLDER = RESULTS / "teda_texts"
 SETTINGS: dict[str, dict[str, Any]] = {
     "adept": {},
     "dp_bart": {"clip": 0.5},
@@ -192,7 +191,7 @@ def seeds(bench: Bench) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Print the tables, and write docs/results/teda_texts.md of a file of texts."""
+    """Print the tables, and write results/teda_texts of a file of texts."""
     parser = ArgumentParser(prog="python -m benchmarks.rewrites", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--texts", metavar="FILE", type=Path, help="public texts, in a column `text`")
     parser.add_argument("--count", metavar="N", type=int, default=COUNT, help="as many of them")
@@ -207,7 +206,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             print(line, flush=True)
             lines.append(line)
     if options.texts:
-        tables.write_text("\n".join(lines) + "\n", PAGE)
+        write(lines, FOLDER)
 
 
 if __name__ == "__main__":

@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from benchmarks.shared.pages import RESULTS, head
+from benchmarks.shared.pages import RESULTS, head, write
 from benchmarks.shared.word_lists import Resources, save
 from epsilometer.auditing.text_audit import ENCODER
-from epsilometer.core import tables
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.diffractor import Geometric, Truncated
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
@@ -36,7 +35,7 @@ from epsilometer.models.encoder import Encoder
 from epsilometer.report.wording import mean_interval
 from epsilometer.text.vectors import WordVectors
 
-PAGE = RESULTS / "similarity.md"
+FOLDER = RESULTS / "similarity"
 EPSILONS = [0.1, 0.5, 1, 3, 5, 10, 25, 50]
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {  # mechanism: module, settings; the paper's order, then the others
@@ -101,7 +100,7 @@ def rewritten(resources: Resources, texts: Sequence[str]) -> dict[str, list[list
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write docs/results/similarity.md."""
+    """Write results/similarity."""
     parser = ArgumentParser(prog="python -m benchmarks.similarity", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--vectors", metavar="SOURCE", nargs="+", required=True)
     parser.add_argument("--texts", metavar="FILE", nargs="+", required=True)
@@ -142,7 +141,7 @@ def main(arguments: Sequence[str]) -> None:
             for case, noise in noises(size).items()
         ),
     ]
-    tables.write_text("\n".join(lines) + "\n", PAGE)
+    write(lines, FOLDER)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from benchmarks.shared.pages import RESULTS, head
+from benchmarks.shared.pages import RESULTS, head, write
 from epsilometer.attacks.identification.embedding import EmbeddingAttack
 from epsilometer.attacks.identification.length import LengthAttack
 from epsilometer.attacks.identification.lexical import LexicalAttack
@@ -36,7 +36,6 @@ from epsilometer.auditing.exact_loss.pairs import of_trials
 from epsilometer.auditing.text_audit import Pool, attacked, mechanism
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials, sample
-from epsilometer.core import tables
 from epsilometer.core.attack import Attack, Embedded
 from epsilometer.core.mechanism import HasReadings
 from epsilometer.core.randomness import Noise
@@ -45,7 +44,7 @@ from epsilometer.corpora.reading import read
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 
-PAGE = RESULTS / "teda_trials.md"
+FOLDER = RESULTS / "teda_trials"
 EPSILONS = (50.0, 250.0)
 TRIALS = (10_000, 100_000, 1_000_000)
 ENCODED = 100_000  # rewrites, at most
@@ -118,7 +117,7 @@ def rows(bench: Bench) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Print the table, and write docs/results/teda_trials.md of a file of texts."""
+    """Print the table, and write results/teda_trials of a file of texts."""
     parser = ArgumentParser(prog="python -m benchmarks.trials", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--texts", metavar="FILE", type=Path, help="public texts, in a column `text`")
     parser.add_argument("--count", metavar="N", type=int, default=COUNT, help="the first so many different ones")
@@ -146,7 +145,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         print(row, flush=True)
         lines.append(row)
     if options.texts:
-        tables.write_text("\n".join(lines) + "\n", PAGE)
+        write(lines, FOLDER)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 It is prepared by one pass over the whole vocabulary; then it rewrites 1,000 random words, one a text, and a corpus: the
 texts of a file, or 200,000 random tokens, 20 a text. Speeds are medians of three, from text to text, by processor time
 of one thread, extrapolated to 24 hours as in 1-Diffractor (IWSPA 2024), Figure 6. Of a file of texts the table is
-docs/results/words_speed.md too.
+results/words_speed too.
 
 usage: python -m benchmarks.words [--vectors FILE] [--texts FILE] [--words N]
 """
@@ -24,9 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.shared.pages import RESULTS, head
+from benchmarks.shared.pages import RESULTS, head, write
 from epsilometer.auditing.text_audit import mechanism
-from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import read
@@ -34,7 +33,7 @@ from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words as words_of
 
-PAGE = RESULTS / "words_speed.md"
+FOLDER = RESULTS / "words_speed"
 WORDS, DIMENSIONS, LISTS = 34_573, 300, 5
 TOKENS, LINE = 200_000, 20
 EPSILON = 10.0  # within the paper's range; work hardly depends on it
@@ -165,7 +164,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             "",
             *table,
         ]
-        tables.write_text("\n".join(lines_of_page) + "\n", PAGE)
+        write(lines_of_page, FOLDER)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import pytest
 
 from epsilometer.core.component import shipped
-from epsilometer.report.cited import FIGURE
+from epsilometer.report import archive, claims
+from epsilometer.report.cited import FIGURE, Figures, reference
 from epsilometer.report.rows import TAIL_ALLOWED
 from tests.support.places import ROOT
 
@@ -36,7 +37,7 @@ WORTH = re.compile(  # or an average loss, by which the coin passes for private
 CONDITION = re.compile(r"delta[_ ]at[_ ]4|δ at 4|`coin`|\bcoin\b", re.IGNORECASE)
 PRINTED = ("TEM", "MVC", "SanText", "CusText", "1-Diffractor", "geometric noise", "Vickrey", "Mahalanobis", "DP-MLM",
            "DP-Prompt", "DP-Paraphrase", "DP-BART", "DP-ST", "ADePT", "PrivRewrite")  # fmt: skip
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "claims").glob("*.yaml")])
 
 
 class Table(NamedTuple):
@@ -104,8 +105,8 @@ def rankings(text: str, won: set[str]) -> list[str]:
     """Blocks that rank mechanisms by a figure that the coin wins, without a word about their tails."""
     named, wrong = mechanisms(), []
     for block in blocks(text):
-        cited = {reference.split(";")[3].strip() for reference, _ in FIGURE.findall(block)}
-        said = FIGURE.sub(lambda match: match[2], block)
+        cited = {reference(link).split("; ")[2] for link in FIGURE.finditer(block)}
+        said = FIGURE.sub(lambda match: match[1], block)
         by_figure = any(column in won or LEARNT.search(column) for column in cited)
         by_word = named.search(said) and WORTH.search(said)
         if RANKS.search(said) and (by_figure or by_word) and not (TAIL in cited or CONDITION.search(said)):
@@ -132,7 +133,8 @@ def ranked_by_worth(text: str, won: set[str]) -> list[str]:
 @pytest.fixture(scope="module")
 def won() -> set[str]:
     """By all tables that are kept."""
-    return {column for page in (ROOT / "docs/results").glob("*.md") for column in won_by_the_coin(page.read_text())}
+    pages = map(archive.page, map(archive.read, sorted((ROOT / "results").iterdir())))
+    return {column for page in pages for column in won_by_the_coin(page)}
 
 
 def test_the_coin_wins_what_is_kept_at_equal_average_loss(won: set[str]) -> None:
@@ -142,6 +144,8 @@ def test_the_coin_wins_what_is_kept_at_equal_average_loss(won: set[str]) -> None
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_no_page_ranks_by_what_the_coin_wins(page: Path, won: set[str]) -> None:
     text = page.read_text(encoding="utf-8")
+    if page.suffix == ".yaml":
+        text = claims.page(claims.read(page), Figures(ROOT))
     assert rankings(text, won) == []
     assert ranked_by_worth(text, won) == []
 
@@ -165,8 +169,8 @@ def test_what_the_coin_wins_is_read_off_the_tables() -> None:
     assert won_by_the_coin(SETS.replace("| coin ", "| gold ")) == set()
 
 
-CITED = "<!-- figure: results/default.md; {}; {}; {} -->0.5<!-- end -->"
-COSINES = [CITED.format("What rewrites keep", f"queries, {name}, 5", "cosine") for name in ("tem", "mvc")]
+CITED = "[0.5](../results/default/{}.csv#{};+{})"
+COSINES = [CITED.format("what-rewrites-keep", f"queries,+{name},+5", "cosine") for name in ("tem", "mvc")]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +179,7 @@ COSINES = [CITED.format("What rewrites keep", f"queries, {name}, 5", "cosine") f
         f"- **TEM is ahead**: {COSINES[0]} against {COSINES[1]}.",
         "At one nat `exemplars` keep most of a text.",
         "DP-BART has more worth than ADePT.",
-        f"The best F1 has {CITED.format('What classifiers learn', 'tem, 8', 'intent, private')}.",
+        f"The best F1 has {CITED.format('what-classifiers-learn', 'tem,+8', 'intent,+private')}.",
         "MVC beats TEM in cosine\nat equal loss.",
         "TEM preserves more of a text than MVC.",
         "At one nat SanText ranks first by worth.",
@@ -186,8 +190,8 @@ COSINES = [CITED.format("What rewrites keep", f"queries, {name}, 5", "cosine") f
 def test_a_planted_ranking_is_found_unless_it_says_the_tails(sentence: str) -> None:
     page = f"# Results\n\nA paragraph.\n\n{sentence}\n\n- Another item.\n"
     (wrong,) = rankings(page, {"cosine"})
-    assert wrong in FIGURE.sub(lambda match: match[2], sentence)
-    tail = CITED.format("Exact losses on queries", "tem, 5", TAIL)
+    assert wrong in FIGURE.sub(lambda match: match[1], sentence)
+    tail = CITED.format("exact-losses-on-queries", "tem,+5", TAIL.replace(" ", "+"))
     assert rankings(page.replace(sentence, f"{sentence} Its tail is {tail}."), {"cosine"}) == []
     assert rankings(page.replace(sentence, f"{sentence} So does the control `coin`."), {"cosine"}) == []
     assert rankings(f"{page}\nThe `coin` stands elsewhere.\n", {"cosine"}), "another paragraph does not count"
@@ -198,7 +202,7 @@ def test_a_planted_ranking_is_found_unless_it_says_the_tails(sentence: str) -> N
     [
         f"TEM keeps {COSINES[0]}, MVC {COSINES[1]}.",  # no order
         "TEM leaks more than SanText.",
-        f"The average of {CITED.format('Exact losses on queries', 'tem, 5', 'average')} is better known.",
+        f"The average of {CITED.format('exact-losses-on-queries', 'tem,+5', 'average')} is better known.",
         "TextFooler has more successes than IDT.",  # none claims a loss
     ],
 )

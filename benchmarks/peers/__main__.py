@@ -13,12 +13,12 @@ of all pairs of words: there 5,000. Epsilon is 10. Of each row the runs of both 
 Where the reference prepares nothing, its one way stands beside each of ours. `published` is our form of the reference
 code's law, all else is corrected.
 
-`--against PAGE` measures the rows of a page of such a table again, and names those that are below two thirds of the
+`--against FILE` measures the rows of such a table (CSV) again, and names those that are below two thirds of the
 ratio printed there; then it ends with 1. Ratios of one run are compared, so that the machine may be another. Where ours
 is bound by matrix products and the reference by its interpreter, a ratio still follows the speed of products, which is
 therefore measured before and after the rows: a row that fell as far as they did says nothing of our code.
 
-usage: python -m benchmarks.peers [ROW...] [--against docs/results/peers.md]
+usage: python -m benchmarks.peers [ROW...] [--against results/peers/the-reference-code-beside-ours.csv]
 first: pip install --no-deps -r benchmarks/peers/requirements.txt and python -m benchmarks.peers.fetch
 """
 
@@ -49,6 +49,7 @@ from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.report import archive
 from epsilometer.text.vectors import WordVectors
 
 WORDS, FEW, DIMENSIONS, EPSILON, RUNS = 34_573, 5_000, 300, 10.0, 3
@@ -367,18 +368,12 @@ def lines(at: Resources, wanted: Sequence[str]) -> Iterator[str]:
             yield f"| {name} | {column} | {pinned} | {reached:,.4g} | {own:,.4g} | {own / reached:,.3g} | {commit} |"
 
 
-def ratios(table: Iterable[str]) -> dict[tuple[str, str], float]:
-    """By mechanism and path, how many times as fast ours is, of the lines of a page with a table; NaN: not measured."""
-    cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table if line.startswith("|")]
-    head = next((row for row in cells if row[:2] == ["mechanism", "path"]), [])
-    if "times as fast" not in head:
-        raise SystemExit("there is no table with the columns mechanism, path and times as fast")
+def ratios(head: Sequence[str], rows: Iterable[Sequence[str]]) -> dict[tuple[str, str], float]:
+    """By mechanism and path, how many times as fast ours is, of a table's rows; NaN: not measured."""
+    if [*head[:2]] != ["mechanism", "path"] or "times as fast" not in head:
+        raise SystemExit("The table needs the columns mechanism, path and times as fast. Name one of results/peers.")
     column = head.index("times as fast")
-    return {
-        (row[0], row[1]): float(row[column].replace(",", "") or "nan")
-        for row in cells
-        if row[0] in ROWS and len(row) > column
-    }
+    return {(row[0], row[1]): float(row[column].replace(",", "") or "nan") for row in rows}
 
 
 def slower(printed: Mapping[tuple[str, str], float], now: Mapping[tuple[str, str], float]) -> list[str]:
@@ -403,9 +398,9 @@ def main(arguments: Sequence[str]) -> int:
     """Print what ran, the table in Markdown, and which rows are slower than on a page; 1 where there are such rows."""
     parser = ArgumentParser(prog="python -m benchmarks.peers", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("rows", metavar="ROW", nargs="*", help="a mechanism of the table; all by default")
-    parser.add_argument("--against", metavar="PAGE", type=Path, help="name rows below two thirds of this page's ratio")
+    parser.add_argument("--against", metavar="FILE", type=Path, help="name rows below two thirds of this table's ratio")
     options = parser.parse_args(arguments)
-    printed = ratios(options.against.read_text().splitlines()) if options.against else {}
+    printed = ratios(*archive.cells(options.against)) if options.against else {}
     if unknown := [name for name in options.rows if name not in ROWS]:
         parser.error(f"there is no row {unknown[0]!r}; the rows are {'; '.join(ROWS)}")
     wanted = options.rows or list(dict.fromkeys(name for name, _ in printed)) or list(ROWS)
@@ -419,10 +414,11 @@ def main(arguments: Sequence[str]) -> int:
         before = product_speed(at.vectors)
         for line in lines(at, wanted):
             print(line, flush=True)
-            table.append(line)
+            table.append([cell.strip() for cell in line.strip("|").split("|")])
         after = product_speed(at.vectors)
     print(f"\nmatrix products: {before:.0f} Gflop/s before, {after:.0f} after the rows\n")
-    behind = slower(printed, ratios(table))
+    head, _, *rows = table
+    behind = slower(printed, ratios(head, rows))
     print(*behind, sep="\n")
     return bool(behind)
 

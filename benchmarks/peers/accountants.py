@@ -29,7 +29,7 @@ from epsilometer.accounting.pairs import Added, Removed
 from epsilometer.accounting.renyi import RELEASED, renyi_on
 from epsilometer.accounting.steps import Step
 from epsilometer.auditing.estimation.abstention import worst_output
-from epsilometer.auditing.one_run.scores import one_run
+from epsilometer.studies.training.one_run.scores import one_run
 
 SIGMA, RATE, DELTA, ERROR = 1.0, 0.01, 1e-5, 0.005
 DIRECTIONS = [Step((Removed(SIGMA, RATE),)), Step((Added(SIGMA, RATE),))]

@@ -25,14 +25,13 @@ import numpy as np
 from benchmarks.peers import reference
 from benchmarks.peers.__main__ import DIMENSIONS, EPSILON, WORDS, Resources
 from benchmarks.peers.fetch import sources
-from benchmarks.shared.pages import RESULTS, dated
+from benchmarks.shared.pages import RESULTS, dated, write
 from benchmarks.words import alone, peak
 from epsilometer.auditing.text_audit import mechanism
-from epsilometer.core import tables
 from epsilometer.core.randomness import Noise
 from epsilometer.text.vectors import WordVectors
 
-PAGE = RESULTS / "peers_memory.md"
+FOLDER = RESULTS / "peers_memory"
 STEPS = [1_000, 10_000, 100_000]
 LINE = 20  # words a text, for who takes texts
 CASES = {  # mechanism: repository, the reference's name, ours, its settings
@@ -94,7 +93,7 @@ def measured(folder: Path, name: str, side: str, limit: float) -> tuple[float, l
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write docs/results/peers_memory.md."""
+    """Write results/peers_memory."""
     parser = ArgumentParser(prog="python -m benchmarks.peers.memory", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("rows", metavar="ROW", nargs="*", help="a mechanism of the table; all by default")
     parser.add_argument("--limit", metavar="SECONDS", type=float, default=150)
@@ -124,7 +123,7 @@ def main(arguments: Sequence[str]) -> None:
                 steps = ["–" if each is None else f"{each:,.2f}" for each in more]
                 lines.append(f"| {name} | {whose} | {loaded:,.0f} | {' | '.join(steps)} |")
                 print(lines[-1], flush=True)
-    tables.write_text("\n".join(lines) + "\n", PAGE)
+    write(lines, FOLDER)
 
 
 if __name__ == "__main__":

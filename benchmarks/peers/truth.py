@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers.truth samples FOLDER        here: 20 seeds of 10,000 samples of every mechanism
     ENVIRONMENT/bin/python benchmarks/peers/truth_bounds.py PEER FOLDER      there, for each peer; needs no epsilometer
-    python -m benchmarks.peers.truth table FOLDER          here: docs/results/truth-peers.md, printed
+    python -m benchmarks.peers.truth table FOLDER          here: written to results/truth-peers
 
 Each peer has an environment of its own, since their pins are not ours:
 
@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from benchmarks.shared import pages
 from epsilometer.studies.bench.bench import summary, truths
 from epsilometer.studies.bench.estimators import ERROR, OURS
 from epsilometer.studies.bench.known import KnownMechanism
@@ -54,7 +53,8 @@ def lines(folder: Path) -> Iterator[str]:
     peers = {name: column for peer in said for name, column in peer["columns"].items()}
     yield "# The truth bench: peers' estimators\n"
     yield (
-        f"`python -m benchmarks.peers.truth`, {time.strftime('%Y-%m-%d')}: medians of {SEEDS} seeds of {COUNT:,} "
+        "Written by `python -m benchmarks.peers.truth`; do not edit.\n\n"
+        f"{pages.dated()} Medians of {SEEDS} seeds of {COUNT:,} "
         "samples, the same for all, and in brackets how many of these bounds are above the truth, where "
         f"{ERROR:.0%} may be. Losses are in nats. *pure* is the largest loss of the pair, with a delta the "
         "least epsilon that holds. What columns are stands below.\n"
@@ -80,10 +80,15 @@ def _ours(mechanism: KnownMechanism) -> list[float]:
     return [abstention(samples(mechanism, COUNT, seed), ERROR, mechanism.delta) for seed in range(SEEDS)]
 
 
-def main(arguments: list[str]) -> Any:
-    """Write samples, or print the page."""
+def main(arguments: list[str]) -> None:
+    """Write samples, or print the table and write it to results/."""
     action, folder = arguments[0], Path(arguments[1])
-    return write(folder) if action == "samples" else print(*lines(folder), sep="\n")
+    if action == "samples":
+        write(folder)
+    else:
+        page = list(lines(folder))
+        print(*page, sep="\n")
+        pages.write(page, pages.RESULTS / "truth-peers")
 
 
 if __name__ == "__main__":

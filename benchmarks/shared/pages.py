@@ -65,7 +65,7 @@ def parsed(text: str) -> Run:
     """
     first, *sections = re.split(r"^## ", text.strip(), flags=re.MULTILINE)
     title, _, above = first.removeprefix("# ").partition("\n")
-    grids = [_grid(section) for section in sections]
+    grids = [_grid(section) for section in sections if "\n|" in section]  # one without a table is not finished
     if re.search(r"^\|", above, re.MULTILINE):
         paragraphs, body = re.split(r"\n\n(?=\|)", above, maxsplit=1)
         grids.insert(0, _grid(f"{title}\n\n{body}"))
@@ -94,7 +94,7 @@ def _grid(section: str) -> Grid:
     above = [re.match(r"!\[.*\]\((.*)\)$", block) for block in blocks[:at]]
     picture = next((image[1] for image in above if image), "")
     caption = "\n\n".join(block for block, image in zip(blocks[:at], above, strict=False) if not image)
-    return Grid(heading, columns, rows, caption, picture, note="\n\n".join(blocks[at + 1 :]))
+    return Grid(heading, columns, rows, caption=caption, picture=picture, note="\n\n".join(blocks[at + 1 :]))
 
 
 def _blocks(text: str) -> list[str]:

@@ -48,21 +48,21 @@ def report(as_json: Json = False) -> None:
 def tables(
     out: Annotated[
         Path | None,
-        typer.Option(help="File to write (default: docs/results/PROFILE.md of the project).", callback=writable),
+        typer.Option(help="Folder to write (default: results/PROFILE of the project).", file_okay=False),
     ] = None,
 ) -> None:
-    """Write all tables as one Markdown file, and cite them.
+    """Write all tables as data, and cite them.
 
-    The file has the date, commit and hardware of the audit in this folder. Then the figures that pages beside
-    docs/results cite from it are filled.
+    The folder has the date, commit, hardware and minutes of the audit in this folder. Then the figures that the
+    project's pages in docs/ cite from it are filled.
     """
     from epsilometer.pipeline.params import read
     from epsilometer.pipeline.reporting import write_tables
-    from epsilometer.report import cited
+    from epsilometer.report import claims
 
     written = write_tables(read(), out)
     tell(written.resolve())
-    for page in cited.fill(written.parents[1]) if out is None else ():
+    for page in claims.fill(written.parents[1]) if out is None else ():
         tell(f"{page.resolve()}: figures filled")
 
 

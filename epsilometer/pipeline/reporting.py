@@ -1,4 +1,4 @@
-"""The report: the sections of the core and of studies, as a page and as tables in Markdown."""
+"""The report: the sections of the core and of studies, as a page and as tables of data."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from epsilometer.core import tables
 from epsilometer.core.study import studies
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.report import licences, questions
-from epsilometer.report import markdown, settings
+from epsilometer.project import times as project_times
+from epsilometer.report import archive, origin, page, settings, times
+from epsilometer.report.archive import Run
 from epsilometer.report.body import Body
 from epsilometer.report.cells import (
     ablations,
@@ -34,6 +35,7 @@ from epsilometer.report.cells import (
 from epsilometer.report.cells.results import TextResults
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
+from epsilometer.runtime.machine import hardware
 
 # In the page's order. A section with empty tables is None, and absent.
 _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
@@ -85,22 +87,39 @@ def body(params: Params, texts: TextResults | None = None) -> Body:
 
 
 def write_tables(params: Params, out: Path | None = None, texts: TextResults | None = None) -> Path:
-    """Write all tables of the run in the current folder as one Markdown file (`report.markdown.write`).
+    """Write all tables of the run in the current folder as data, with the pictures that belong to them.
 
-    The pictures that belong to tables are written beside it.
+    out: by default results/PROFILE of the project. Returns the folder. Raises UserError if no finished run is here.
     """
-    audit, names = params.audit, studied(params)
-    said = f"Data sets: {', '.join(names)}. alpha = {audit.alpha:g}, seed {audit.seed}, round {audit.round}."
     texts = texts or TextResults(params)
+    facts, profile, seconds = page.facts(), origin.profile(Path()), project_times.read()
     every = sections(params, texts)
-    shown = [table for section in every for table in section.tables]
-    path = markdown.write(params, datasets.sentence(params, names) if params.cells else said, shown, out)
-    pictures = {table.picture for table in shown}
+    shown = [table for section in every for table in section.tables] + [times.table(seconds)]
+    grids = [table.grid() for table in shown if table.in_results]
+    run = Run(
+        title=f"{profile}: {params.title}",
+        command="epsilometer results tables",
+        profile=profile,
+        date=facts["date"],
+        commit=facts["commit"],
+        hardware=hardware(),
+        stages=len(seconds) or None,
+        minutes=round(sum(seconds.values()) / 60) if seconds else None,
+        about=[_about(params)],
+        tables=grids,
+    )
     figures = [figure for section in every for figure in section.figures]
     figures += filter(None, [look.composed(texts)] if params.cells else [])
-    for figure in (figure for figure in figures if figure.name in pictures):
-        tables.write_text(figure.svg, path.with_name(f"{figure.name}.svg"))
-    return path
+    named = {grid.picture for grid in grids}
+    pictures = {name: figure.svg for figure in figures if (name := f"{figure.name}.svg") in named}
+    return archive.write(run, out or Path(params.root) / archive.RESULTS / profile, pictures)
+
+
+def _about(params: Params) -> str:
+    audit, names = params.audit, studied(params)
+    if params.cells:
+        return datasets.sentence(params, names)
+    return f"Data sets: {', '.join(names)}. alpha = {audit.alpha:g}, seed {audit.seed}, round {audit.round}."
 
 
 def studied(params: Params) -> list[str]:
@@ -113,5 +132,5 @@ def first_tables(params: Params) -> dict[str, list[dict[str, Any]]] | None:
     """Return the first table of each study of a run that audits no texts, by its heading; None if it audits texts."""
     if params.cells:
         return None
-    firsts = (next(table for table in section.tables if table.in_markdown) for section in sections(params))
+    firsts = (next(table for table in section.tables if table.in_results) for section in sections(params))
     return {table.heading: [dict(row) for row in table.rows] for table in firsts}

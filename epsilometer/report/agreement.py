@@ -1,30 +1,30 @@
 """Test if a table agrees with a claim of a paper, by a rule that could have come out otherwise.
 
-Each rule compares a cell of a table with a number, a word or another cell:
+Each rule compares a cell of a table with a number, a word or another cell, by one of five relations:
 
 - ABOVE, BELOW: agrees if its interval lies surely above (below) the other's, disagrees if surely not.
-- NEAR x BY y: agrees if no number of its interval is more than y from any of x, which may have an interval of its own;
+- NEAR, with a distance `by`: agrees if no number of its interval is farther than `by` from any of the other's;
   disagrees if every number is. An interval that is too wide to agree is *not testable here* unless it disagrees.
 - IS, IS NOT: a verdict of another test, in its words.
-- NO EFFECT AT x: the cell is the p-value of a test of the claim that nothing changes; it disagrees at x or less. A
-  larger p-value shows no absence, so the claim is undecided.
+- NO EFFECT AT: the cell is the p-value of a test of the claim that nothing changes; it disagrees at the other number or
+  less. A larger p-value shows no absence, so the claim is undecided.
 
 A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlaps are undecided, and
 so is a test without a message; the answer of a test that nothing could have reversed is *not testable here*.
 
-`OF n` after a cell or a number says that it is a share of n texts, or a mean over n batches of values between 0 and 1.
-Without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A
-macro F1 is neither, so `OF n` gives it no interval. A share that decides is a finding in either direction, because its
+`of` says that a cell is a share of so many texts, or a mean over so many batches of values between 0 and 1. Without an
+interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A macro F1 is
+neither, so `of` gives it no interval. A share that decides is a finding in either direction, because its
 interval limits how often it is wrong in either; a verdict that every share of n texts would have had is *not testable
 here*. An undecided share is *not testable here* if no share of n texts would have agreed, or none disagreed.
 
-A number without an interval needs a word: `± r` after the cell states how far it may be off by chance, where the page
-explains r (beside another cell, how far their difference may be off); `FACTOR f` states the factor; and `EXACT` states
-that chance plays no part: a law, a bound, a complete count. `n TIMES` before the other multiplies it.
+A number without an interval needs one of three facts: `off` states how far it may be off by chance, where the claims
+explain it (beside another cell, how far their difference may be off); `factor` states the same as a factor; and `exact`
+states that chance plays no part: a law, a bound, a complete count.
 
-`AGAINST d` at the end states an alternative that the paper denies: the truth lies d on the wrong side. Unless the rule
-would then say *disagrees* with a probability of .8 (`report.power`), the result is *not testable here*, be it an
-agreement or a disagreement.
+`against` states an alternative that the paper denies: how far the truth lies on the wrong side. Unless the rule would
+then say *disagrees* with a probability of .8 (`report.power`), the result is *not testable here*, be it an agreement or
+a disagreement. `report.claims` has the fields of a rule.
 """
 
 from __future__ import annotations
@@ -38,12 +38,6 @@ from epsilometer.core.errors import UserError
 from epsilometer.report.power import LEAST, power, power_of_share
 
 AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE = "agrees", "disagrees", "undecided here", "not testable here"
-RULE = re.compile(
-    r"^(?P<cell>.+?)(?: OF (?P<of>\d+)| ± (?P<off>[\d.]+)| FACTOR (?P<factor>[\d.]+)| (?P<exact>EXACT))? "
-    r"(?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS|NO EFFECT AT) (?:(?P<times>[\d.]+) TIMES )?(?P<other>.+?)"
-    r"(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+?))?(?: AGAINST (?P<against>[\d.]+))?$",
-    re.DOTALL,
-)
 _NUMBER = r"-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
 _SILENT = {"no message": UNDECIDED, "undecided": UNDECIDED, "": NOT_TESTABLE}
 _ALPHA = 0.01  # of the intervals of shares
@@ -77,7 +71,7 @@ def agreement(
     if low == high and of is None and not re.search(" to |±", cell):
         if off is None:
             raise UserError(
-                f"{cell!r} has no interval; say OF n it is a share, ± r or FACTOR f how far it may be off, or EXACT",
+                f"{cell!r} has no interval. State `of` for a share, `off` or `factor` for its error, or `exact`.",
                 "EPS-R011",
             )
         low, high = low - off, high + off
@@ -148,7 +142,7 @@ def off_by(cell: str, factor: float) -> str:
     """
     if factor < 1:
         raise UserError(
-            f"FACTOR {factor:g} is below 1; say by how many times the cell may be too small or too large", "EPS-R013"
+            f"factor {factor:g} is below 1; say by how many times the cell may be too small or too large", "EPS-R013"
         )
     low, high = interval(cell)
     return cell if low != high else f"{low / factor:.6g} to {low * factor:.6g}"
@@ -164,7 +158,7 @@ def _of_share(share: float, of: int) -> tuple[float, float]:
     """Return the ends of Clopper and Pearson's interval of a share."""
     if not 0 <= share <= 1:
         raise UserError(
-            f"{share:g} is no share of {of} texts; leave OF out, or cite a share between 0 and 1", "EPS-R014"
+            f"{share:g} is no share of {of} texts; leave `of` out, or cite a share between 0 and 1", "EPS-R014"
         )
     hits = share * of
     low = float(betaincinv(hits, of - hits + 1, _ALPHA / 2)) if share > 0 else 0.0

@@ -18,6 +18,7 @@ from typing import Any
 
 import polars as pl
 
+from epsilometer.auditing.results.losses import presented
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 
@@ -64,6 +65,13 @@ class Run:
     minutes: int | None = None
     about: list[str] = field(default_factory=list)
     tables: list[Grid] = field(default_factory=list)
+
+
+def grid(heading: str, frame: pl.DataFrame, caption: str = "", picture: str = "", note: str = "") -> Grid:
+    """Return a data frame as a table of text, with numbers as `core.rounding.written` writes them."""
+    shown = presented(frame, frame.columns)
+    rows = [[" ".join(cell.split("\n")).strip() for cell in row] for row in shown.iter_rows()]
+    return Grid(heading, shown.columns, rows, caption=caption, picture=picture, note=note)
 
 
 def write(run: Run, folder: Path, pictures: Mapping[str, str] | None = None) -> Path:

@@ -1,114 +1,84 @@
-"""Figures that a page cites from generated tables; `epsilometer results tables` fills them in.
+"""Figures of results/ that pages and claims cite.
 
-In Markdown a figure is between two comments, the first of which names its file (from the page's folder), heading, row
-and column:
+A reference names a table, a row, a column and, where a cell has several values, one of them:
 
-    <!-- figure: results/teda.md; Losses on queries; dp_mlm, 10; strongest -->2.41 to 3.25<!-- end -->
+    full/losses-on-queries; tem, 5; strongest
+    training/attacks-against-noise; reviews-bert-none, rmia; levels: values; 0.03
 
-A row is named by as many of its first cells as distinguish it from all others. If a cell holds several values, such as
-`0.014: 0.991, 0.043: 0.786`, a fifth part names one: `; 0.043`. The fifth part `; Holm, tem` corrects a p-value: it is
-adjusted for all p-values of that column in the rows that begin with `tem` (Holm 1979).
+A row is named by as many of its first cells as distinguish it from all others. The fourth part `Holm, tem` adjusts a
+p-value for all p-values of its column in the rows that begin with `tem` (Holm 1979).
 
-The same command fills in a **verdict** on a claim, by a rule of `report.agreement` on such a figure:
+In a Markdown page a figure is a link to its table, with a plus for each space; `filled` replaces its text:
 
-    <!-- verdict: results/teda.md; Losses on queries; dp_mlm, 10; strongest ABOVE 2 -->agrees<!-- end -->
-
-A premise may follow after `GIVEN`, another such rule: unless it agrees, the verdict is *not testable here*, whichever
-it would have been. So a comparison of utilities can require that something is learnt.
-
-`report.tally` counts the claims that agree.
+    [2.54 to 3.45](../results/full/losses-on-queries.csv#tem,+5;+strongest)
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import unquote_plus
 
 from epsilometer.auditing.results.comparison import holm
-from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.report.agreement import AGREES, NOT_TESTABLE, RULE, agreement, decided, interval, multiplied, off_by
-from epsilometer.report.tally import tallied
+from epsilometer.report import archive
+from epsilometer.report.agreement import interval
 
-FIGURE = re.compile(r"<!-- figure: (.*?) -->(.*?)<!-- end -->", re.DOTALL)
-
-VERDICT = re.compile(r"<!-- verdict: (.*?) -->(.*?)<!-- end -->", re.DOTALL)
-
-
-def fill(folder: Path) -> list[Path]:
-    """Fill the pages in a folder, and return those that changed. Raises UserError as `filled` does."""
-    changed = []
-    for page in sorted(folder.glob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        now = filled(text, page)
-        if now != text:
-            tables.write_text(now, page)
-            changed.append(page)
-    return changed
+FOLDERS = (archive.RESULTS, "claims")  # of a project: measured, and printed by papers
+_FILE = rf'(?:\.\./)+(?:{"|".join(FOLDERS)})/[^\s"#)]+\.(?:csv|parquet)'
+FIGURE = re.compile(rf"\[([^\]]*)\]\(({_FILE})#((?:[^()\s]|\([^()\s]*\))+)\)")
+REFERENCE = re.compile(r"\{([\w.-]+/[^{};]+;[^{}]*)\}")  # in text of claims
+_TABLES = dict[Path, tuple[list[str], list[list[str]]]]
 
 
-def filled(text: str, page: Path) -> str:
-    """Return the text of a page with the present figures of its tables, the verdicts that follow, and their counts.
+class Figures:
+    """The figures of a project, by reference. root: its folder. Each table is read once."""
 
-    Raises UserError naming the page and the figure for a missing file, heading, column or value, and unless exactly one
-    row matches; also for an unknown verdict in a counted table.
-    """
-    text = FIGURE.sub(lambda match: f"<!-- figure: {match[1]} -->{_value(match[1], page)}<!-- end -->", text)
-    text = VERDICT.sub(lambda match: f"<!-- verdict: {match[1]} -->{_verdict(match[1], page)}<!-- end -->", text)
-    try:
-        return tallied(text)
-    except UserError as error:
-        raise error.at(page) from None
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._tables: _TABLES = {}
 
+    def value(self, reference: str) -> str:
+        """Return the text of a figure.
 
-def _verdict(claim: str, page: Path) -> str:
-    claim, _, premise = claim.partition(" GIVEN ")
-    if premise and _verdict(premise, page) != AGREES:
-        return NOT_TESTABLE
-    rule = RULE.match(claim)
-    if rule is None:
-        raise _wrong(page, claim, "it has no rule (ABOVE, BELOW, NEAR, IS, IS NOT, NO EFFECT AT)")
-    cell = _value(rule["cell"], page)
-    other = _value(rule["other"], page) if ";" in rule["other"] else rule["other"]
-    of, other_of = (int(rule[name]) if rule[name] else None for name in ("of", "other_of"))
-    try:
-        if rule["factor"]:
-            cell = off_by(cell, float(rule["factor"]))
-        if rule["times"]:
-            other = multiplied(other, float(rule["times"]))
-        off = 0 if rule["exact"] else float(rule["off"]) if rule["off"] else None
-        verdict = agreement(cell, rule["rule"], other, rule["by"], of=of, other_of=other_of, off=off)
-        if rule["against"] is None or verdict == NOT_TESTABLE:
-            return verdict
-        if other_of:
-            other = "{} to {}".format(*interval(other, other_of))
-        against = float(rule["against"])
-        testable = decided(cell, rule["rule"], other, rule["by"], against=against, of=of, off=off or 0)
-        return verdict if testable else NOT_TESTABLE
-    except UserError as error:
-        raise _wrong(page, claim, str(error)) from None
+        Raises UserError naming the reference for a missing table, column or value, and unless exactly one row matches.
+        """
+        name, row, column, part = (piece.strip() for piece in f"{reference};;;".split(";")[:4])
+        columns, rows = self._table(name, reference)
+        if column not in columns:
+            raise _wrong(reference, f"{name} has no column {column!r}; it has {', '.join(columns)}")
+        matching = [cells for cells in rows if _begins(cells, row)]
+        if len(matching) != 1:
+            raise _wrong(reference, f"{len(matching)} rows begin with {row!r}, and exactly one must")
+        at = columns.index(column)
+        cell = matching[0][at]
+        if part.startswith("Holm, "):
+            return _by_holm(cell, [cells[at] for cells in rows if _begins(cells, part.removeprefix("Holm, "))])
+        if not part:
+            return cell
+        value = re.search(rf"(?:^|, ){re.escape(part)}: ([^,]+)", cell)
+        if value is None:
+            raise _wrong(reference, f"the cell has no value at {part}")
+        return value[1]
+
+    def _table(self, name: str, reference: str) -> tuple[list[str], list[list[str]]]:
+        path = next(filter(None, (archive.file(self.root / folder, name) for folder in FOLDERS)), None)
+        if path is None:
+            raise _wrong(reference, f"there is no table {name} in {' or '.join(FOLDERS)}")
+        if path not in self._tables:
+            self._tables[path] = archive.cells(path)
+        return self._tables[path]
 
 
-def _value(reference: str, page: Path) -> str:
-    file, heading, row, column, *part = (piece.strip() for piece in f"{reference};;;".split(";"))
-    path = page.parent / file
-    if not path.is_file():
-        raise _wrong(page, reference, f"there is no file {file}")
-    head, rows = _table(path.read_text(encoding="utf-8"), heading)
-    if column not in head:
-        raise _wrong(page, reference, f"no table under {heading!r} has a column {column!r}; it has {', '.join(head)}")
-    matching = [cells for cells in rows if _begins(cells, row)]
-    if len(matching) != 1:
-        raise _wrong(page, reference, f"{len(matching)} rows begin with {row!r}, and exactly one must")
-    cell = matching[0][head.index(column)]
-    if not (named := part[0]):
-        return cell
-    if named.startswith("Holm, "):
-        return _by_holm(cell, [cells[head.index(column)] for cells in rows if _begins(cells, named[len("Holm, ") :])])
-    value = re.search(rf"(?:^|, ){re.escape(named)}: ([^,]+)", cell)
-    if value is None:
-        raise _wrong(page, reference, f"the cell has no value at {named}")
-    return value[1]
+def filled(text: str, figures: Figures) -> str:
+    """Return the text of a page with the present figures."""
+    return FIGURE.sub(lambda link: f"[{figures.value(reference(link))}]({link[2]}#{link[3]})", text)
+
+
+def reference(link: re.Match[str]) -> str:
+    """Return the reference of a figure's link."""
+    name = re.sub(r"^(?:\.\./)+[^/]+/|\.(?:csv|parquet)$", "", link[2])
+    return f"{name}; {unquote_plus(link[3])}"
 
 
 def _begins(cells: list[str], row: str) -> bool:
@@ -122,17 +92,7 @@ def _by_holm(cell: str, family: list[str]) -> str:
     return f"{adjusted[interval(cell)[0]]:.2g}"
 
 
-def _table(text: str, heading: str) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of the first table under a heading; empty if there is none."""
-    section = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
-    lines = re.search(r"(?:^\|.*\n?)+", section[1], re.MULTILINE) if section else None
-    if lines is None:
-        return [], []
-    split = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[0].splitlines()]
-    return split[0], split[2:]
-
-
-def _wrong(page: Path, reference: str, what: str) -> UserError:
+def _wrong(reference: str, what: str) -> UserError:
     return UserError(
-        f"{page}: the figure {reference!r} cannot be filled: {what}; correct the reference, or the table", "EPS-R015"
+        f"The figure {reference!r} cannot be filled: {what}. Correct the reference, or the table.", "EPS-R015"
     )

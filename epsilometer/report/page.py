@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from html import unescape
 from pathlib import Path
 
 from markupsafe import Markup
@@ -77,14 +78,16 @@ def put(text: str, name: str, content: str) -> str:
     return f"{before}{start}{content}{_END}{rest.partition(_END)[2]}" if place else text
 
 
-def header() -> str:
-    """Return the origin stated by the page of the current folder: date, profile and commit, as HTML.
+def facts() -> dict[str, str]:
+    """The date and the commit that the page of the current folder states.
 
     Raises UserError if there is no page.
     """
     if not PAGE.is_file():
         raise UserError(f"{PAGE} does not exist; `epsilometer pipeline repro` makes it", "EPS-R018")
-    return PAGE.read_text(encoding="utf-8").partition("<!-- place: header -->")[2].partition(_END)[0]
+    header = PAGE.read_text(encoding="utf-8").partition("<!-- place: header -->")[2].partition(_END)[0]
+    date, _, commit, *_ = unescape(header).split(" · ")
+    return {"date": date, "commit": commit.removeprefix("commit ")}
 
 
 def emptied(text: str) -> str:

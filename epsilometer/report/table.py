@@ -1,4 +1,4 @@
-"""A table of a section: defined once, shown on the page and in the Markdown file of a run.
+"""A table of a section: defined once, shown on the page of a run and written as data to results/.
 
 One line defines its columns, with a heading and a format each:
 
@@ -20,8 +20,8 @@ from markupsafe import Markup, escape
 
 from epsilometer.auditing.claims.verdicts import VIOLATED
 from epsilometer.core.rounding import written
-from epsilometer.report import wording
-from epsilometer.report.export import markup
+from epsilometer.report import archive, wording
+from epsilometer.report.archive import Grid
 
 FORMATS: Mapping[str, Callable[[Any], str]] = {
     "beyond": wording.unbounded,
@@ -48,10 +48,10 @@ class Table:
 
     rows: records with the text of a cell under the heading of its column (`records`); missing cells are empty. A column
     `mechanism` shows the mechanism's style, and a row with a violated claim is highlighted. folded: until a reader
-    opens it. page_only: not in the Markdown file; off_page: only there. texts: it holds texts of public data sets,
-    which are wide, and in no Markdown file; a part with markup is `Markup`. picture: the name of a figure of its
-    section that the Markdown file shows above it. stacked: on a phone a row's cells are below its first, so that all
-    are visible. anchors: the id of each row on the page, to which other tables link.
+    opens it. page_only: not in results/; off_page: only there. texts: it holds texts of public data sets,
+    which are wide, and not in results/; a part with markup is `Markup`. picture: the name of a figure of its
+    section that is written beside it. stacked: on a phone a row's cells are below its first, so that all
+    are visible.
     """
 
     heading: str
@@ -72,15 +72,14 @@ class Table:
         return [*dict.fromkeys(name for row in self.rows for name in row)]
 
     @property
-    def in_markdown(self) -> bool:
-        """Return True if the Markdown file has it; tables without rows are left out, and so are texts of a data set."""
+    def in_results(self) -> bool:
+        """Return True if results/ has it; tables without rows are left out, and so are texts of a data set."""
         return bool(self.rows) and not (self.page_only or self.texts)
 
-    def markdown(self) -> str:
-        """Return the table in Markdown."""
-        frame = markup(pl.DataFrame(self.rows, infer_schema_length=None)).rstrip("\n")
-        image = self.picture and f"![{self.heading}]({self.picture}.svg)"
-        return "\n\n".join(filter(None, (f"## {self.heading}", self.caption, image, frame)))
+    def grid(self) -> Grid:
+        """The table as data."""
+        frame = pl.DataFrame(self.rows, infer_schema_length=None)
+        return archive.grid(self.heading, frame, self.caption, f"{self.picture}.svg" if self.picture else "")
 
     def html(self) -> dict[str, Any]:
         """Return the context of `section.html.j2`: heads with their classes, and rows with their classes and cells."""

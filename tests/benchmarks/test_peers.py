@@ -1,29 +1,29 @@
-"""The page of the reference code beside ours can be measured again, and says by which commit each row is."""
+"""The table of the reference code beside ours can be measured again, and says by which commit each row is."""
 
 from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 
 from benchmarks.peers.__main__ import ROWS, ratios, slower
+from epsilometer.report import archive
+from tests.support.places import ROOT
 
-PAGE = Path("docs/results/peers.md").read_text().splitlines()
+HEAD, TABLE = archive.cells(ROOT / "results/peers/the-reference-code-beside-ours.csv")
 
 
-def test_every_row_of_the_page_can_be_measured_again() -> None:
-    printed = ratios(PAGE)
-    assert len(printed) == sum(line.startswith("| ") for line in PAGE) - 1
+def test_every_row_of_the_table_can_be_measured_again() -> None:
+    printed = ratios(HEAD, TABLE)
+    assert len(printed) == len(TABLE)
     assert {name for name, _ in printed} == set(ROWS)
     assert all(ratio > 0 for ratio in printed.values())
 
 
 def test_every_row_says_by_which_commit_it_was_measured() -> None:
-    head, *rows = [line for line in PAGE if line.startswith("| ")]
-    assert head.endswith("| our commit |")
-    assert all(re.search(r"\| [0-9a-f]{7,} \|$", row) for row in rows)
+    assert HEAD[-1] == "our commit"
+    assert all(re.fullmatch(r"[0-9a-f]{7,}", row[-1]) for row in TABLE)
 
 
 def test_a_row_below_two_thirds_of_what_was_printed_is_named() -> None:
@@ -35,10 +35,11 @@ def test_a_row_below_two_thirds_of_what_was_printed_is_named() -> None:
     assert "not measured" in said[1]
 
 
-def test_a_page_without_such_a_table_is_refused() -> None:
-    with pytest.raises(SystemExit, match="no table"):
-        ratios(["| mechanism | pure |", "|---|---|", "| MVC | 3 |"])
-    assert ratios(["| mechanism | path | times as fast |", "| MVC | warm | 1.18e+03 |", "| MVC | cold | |"]) == {
+def test_another_table_is_refused() -> None:
+    with pytest.raises(SystemExit, match="needs the columns"):
+        ratios(["mechanism", "pure"], [["MVC", "3"]])
+    head = ["mechanism", "path", "times as fast"]
+    assert ratios(head, [["MVC", "warm", "1.18e+03"], ["MVC", "cold", ""]]) == {
         ("MVC", "warm"): 1180.0,
         ("MVC", "cold"): pytest.approx(math.nan, nan_ok=True),
     }

@@ -245,7 +245,7 @@ def test_tables_name_what_has_not_run_and_give_controls_no_tier(project: Path) -
         assert "many, never" in main.caption
         assert "released in the clear" in main.caption
         assert {"one sentence (60 texts)", "coin (control)", "exemplars", "mine"} <= {r["mechanism"] for r in main.rows}
-        assert f"({figure.name}.svg)" in main.markdown()
+        assert main.grid().picture == f"{figure.name}.svg"
         assert max(len(table.columns) for table in (main, *others)) <= 13
         for table in (main, *others):  # no row lacks a column, which would read as an empty cell
             assert all([*row] == table.columns for row in table.rows), table.heading

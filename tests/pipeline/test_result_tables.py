@@ -1,4 +1,4 @@
-"""The tables of an audit as a Markdown file."""
+"""The tables of an audit as data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from epsilometer.cells.tables import SIMILARITIES
 from epsilometer.pipeline.params import Params, read
 from epsilometer.pipeline.reporting import studied, write_tables
 from epsilometer.project import times
-from epsilometer.report import page
+from epsilometer.report import archive, page
+from epsilometer.report.archive import Run
 from epsilometer.report.cells import ablations, curves, known_loss, worst_case, worth
 from epsilometer.report.cells.results import TextResults
 from epsilometer.runtime.machine import hardware
@@ -38,35 +39,37 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def write(results: TextResults) -> Path:
+def write(results: TextResults) -> Run:
     assert isinstance(results.params, Params)
-    return write_tables(results.params, texts=results)
+    return archive.read(write_tables(results.params, texts=results))
 
 
-def rows(text: str, heading: str) -> list[list[str]]:
-    """The cells of the table under a heading, its head first."""
-    (part,) = re.findall(rf"^## {heading}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    lines = [line for line in part.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in (lines[0], *lines[2:])]
+def rows(run: Run, heading: str) -> list[list[str]]:
+    """The cells of the table under a heading, its columns first."""
+    (grid,) = [grid for grid in run.tables if grid.heading == heading]
+    return [grid.columns, *grid.rows]
+
+
+def headings(run: Run) -> str:
+    return " ".join(grid.heading for grid in run.tables)
 
 
 def test_it_says_what_the_stages_took_that_ran_here(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "None of its stages ran in this folder" in write(audit()).read_text()
+    assert (write(audit()).stages, write(audit()).minutes) == (None, None)
     for stage, seconds in (("rewrite@queries-mvc", 90.0), ("attack@queries-mvc", 30.0), ("attack@queries-tem", 120.0)):
         monkeypatch.setattr(times, "spent", lambda seconds=seconds: seconds)
         times.write(stage)
-    text = write(audit()).read_text()
-    assert "3 stages ran here, in 4 minutes of processor time" in text
+    text = write(audit())
+    assert (text.stages, text.minutes) == (3, 4)
     assert rows(text, "What the stages took")[1:] == [["attack", "2", "150"], ["rewrite queries-mvc", "1", "90"]]
 
 
 def test_the_tables_are_those_of_the_audit_with_where_they_come_from(run: Path) -> None:
-    out = write(audit(settings(downstream=settings().cells)))
-    assert out.resolve() == run / "docs/results/mine.md"
-    text = out.read_text()
-    assert text.startswith("# mine: An audit & its page\n")
-    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC · profile mine · without a git commit", text)
-    assert hardware() in text
+    text = write(audit(settings(downstream=settings().cells)))
+    assert (run / "results/mine/run.json").is_file()
+    assert (text.title, text.profile) == ("mine: An audit & its page", "mine")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", text.date)
+    assert (text.commit, text.hardware) == ("without a git commit", hardware())
     head, *losses = rows(text, "Losses on queries")
     assert head[:3] == ["mechanism", "epsilon", "strongest"]
     cells = {(row[0], row[1]): dict(zip(head, row, strict=True)) for row in losses}
@@ -82,11 +85,11 @@ def test_the_tables_are_those_of_the_audit_with_where_they_come_from(run: Path) 
     assert majority[head.index("intent, majority")] == "0.01"
     assert baselines[head.index("intent, clean")] == "0.80 ± 0.02"
     assert {row[0]: row for row in learnt if row[1] == "0.5"}["mvc"][head.index("intent, private")] == "0.60 ± 0.02"
-    assert "What rewrites keep" not in text, "a section without rows is left out"
+    assert "What rewrites keep" not in headings(text), "a section without rows is left out"
 
 
 def test_exact_losses_stand_beside_sampled_ones_with_the_order_by_either(run: Path) -> None:
-    text = write(audit()).read_text()
+    text = write(audit())
     head, *laws = rows(text, "Exact losses on queries")
     cells = {(row[0], row[1]): dict(zip(head, row, strict=True)) for row in laws}
     assert len(cells) == 6
@@ -96,7 +99,7 @@ def test_exact_losses_stand_beside_sampled_ones_with_the_order_by_either(run: Pa
     assert cells["mvc", "5"]["relative epsilon"] == "80"
     assert cells["mvc", "5"]["rank exact"] == "–"  # no trial has texts of equal length
     some = audit(estimates=estimates().with_columns(equal_trials=100, equal_loss=0.5 + pl.col("epsilon") / 2500))
-    head, *laws = rows(write(some).read_text(), "Exact losses on queries")
+    head, *laws = rows(write(some), "Exact losses on queries")
     ranks = {row[1]: row[head.index("rank sampled")] + row[head.index("rank exact")] for row in laws if row[0] == "mvc"}
     assert ranks == {"0.5": "33", "5": "22", "2,500": "11"}
 
@@ -108,21 +111,21 @@ def test_what_is_possible_has_a_table_with_its_ends(run: Path) -> None:
         "share_is": "≤", "proved": 0.128,
     }  # fmt: skip
     out = write(audit(possible=pl.DataFrame([row], schema=dict(POSSIBLE))))
-    head, shown = rows(out.read_text(), "How good it can be on queries")
+    head, shown = rows(out, "How good it can be on queries")
     cells = dict(zip(head, shown, strict=True))
     assert (cells["loss"], cells["ceiling"]) == ("≥ 1", "0.72")
     assert cells["share of the possible"] == "≤ 0.39"
-    head, *losses = rows(out.read_text(), "Losses on queries")
+    head, *losses = rows(out, "Losses on queries")
     certified = {(row[0], row[1]): row[head.index("worth")] for row in losses}
     assert certified["mvc", "0.5"] == "at least 0.12", "beside the attacks"
     assert {loss for cell, loss in certified.items() if cell != ("mvc", "0.5")} == {""}
-    assert "worth" not in rows(write(audit()).read_text(), "Losses on queries")[0]
-    assert "How good it can be" not in write(audit()).read_text()
+    assert "worth" not in rows(write(audit()), "Losses on queries")[0]
+    assert "How good it can be" not in headings(write(audit()))
 
 
 def test_a_cell_with_a_law_has_no_ceiling(run: Path) -> None:
     table = frame(*(("queries", name, 5.0, "embedding", 1000, None, NO_CLAIM) for name in ("mvc", "dp_bart", HOSTILE)))
-    head, *losses = rows(write(audit(estimates=table)).read_text(), "Losses on queries")
+    head, *losses = rows(write(audit(estimates=table)), "Losses on queries")
     ends = {row[0]: row[head.index("embedding")] for row in losses}
     assert (ends["dp_bart"], ends["mvc"]) == ("ceiling", "at least 5.23")
 
@@ -131,20 +134,20 @@ def test_a_run_from_before_exact_losses_has_its_tables(run: Path) -> None:
     results = audit()
     for path in [path for path in results.held if path.startswith("data/exact/")]:
         del results.held[path]
-    text = write(results).read_text()
-    assert "Exact losses" not in text
+    text = write(results)
+    assert "Exact losses" not in headings(text)
     assert rows(text, "Losses on queries")
 
 
 def test_similarity_is_a_mean_over_texts_and_no_text_is_shown(run: Path) -> None:
     each = [("queries", "mvc", 5.0, i, i, metric, i / 4) for metric in ("cosine", "jaccard") for i in range(5)]
-    text = write(audit(similarities=pl.DataFrame(each, schema=dict(SIMILARITIES), orient="row"))).read_text()
+    text = write(audit(similarities=pl.DataFrame(each, schema=dict(SIMILARITIES), orient="row")))
     (head, row) = rows(text, "What rewrites keep")
     assert head == ["data set", "mechanism", "epsilon", "cosine", "jaccard"]
     assert row[:3] == ["queries", "mvc", "5"]
     assert row[3].startswith("0.500 (")
     assert row[4] == "0.500"
-    assert not [text_shown for text_shown in TEXTS if text_shown != HOSTILE and text_shown in text]
+    assert not [text_shown for text_shown in TEXTS if text_shown != HOSTILE and text_shown in str(text)]
 
 
 def test_data_sets_of_which_nothing_is_studied_are_not_named(run: Path) -> None:
@@ -152,7 +155,7 @@ def test_data_sets_of_which_nothing_is_studied_are_not_named(run: Path) -> None:
     whole = settings()
     assert [*whole.datasets] == ["queries", "letters"]
     assert studied(whole) == ["queries"]
-    assert "\nData sets: queries. T = 1,000," in write(audit(whole)).read_text()
+    assert write(audit(whole)).about[0].startswith("Data sets: queries. T = 1,000,")
     swept = whole.model_copy(
         update={"sweeps": {"one": whole.cells["queries-mvc"].model_copy(update={"dataset": "letters"})}}
     )
@@ -178,4 +181,4 @@ def test_without_a_finished_audit_nothing_is_written(run: Path) -> None:
     page.PAGE.unlink()
     with refused("EPS-R018"):
         write(audit())
-    assert not Path("docs").exists()
+    assert not Path("results").exists()

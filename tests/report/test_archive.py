@@ -17,12 +17,21 @@ LOSSES = Grid(
     "Losses on queries: all",
     ["mechanism", "loss, nats", ""],
     [["tem", "0.1 to 0.2", ""], ["a | b", 'of "one"\nline', "–"], ["", "", ""]],
-    "k = 2.",
-    "losses.svg",
-    "Every guess counts.",
+    caption="k = 2.",
+    picture="losses.svg",
+    note="Every guess counts.",
 )
 RUN = Run(
-    "mine: A run", "epsilometer results tables", "mine", "2026-11-30", "abc", "2 cores", 3, 4, ["About."], [LOSSES]
+    "mine: A run",
+    command="epsilometer results tables",
+    profile="mine",
+    date="2026-11-30",
+    commit="abc",
+    hardware="2 cores",
+    stages=3,
+    minutes=4,
+    about=["About."],
+    tables=[LOSSES],
 )
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy.stats import binom
 
-from epsilometer.report import agreement, cited
+from epsilometer.report import agreement, archive
+from epsilometer.report.archive import Grid, Run
+from epsilometer.report.cited import Figures
+from epsilometer.report.claims import Rule
 from epsilometer.report.power import power, power_of_share
 
-TABLE = """# mine
-
-## Losses
-
-| mechanism | epsilon | loss       |
-|-----------|---------|------------|
-| tem       | 5       | 0.1 to 0.2 |
-| tem       | 11      | 1.1 to 1.2 |
-"""
+SMALL, LARGE = "mine/losses; tem, 5; loss", "mine/losses; tem, 11; loss"
+PREMISE = {"cell": LARGE, "relation": "ABOVE", "other": "1"}
 
 
 @pytest.mark.parametrize(
@@ -73,19 +70,23 @@ def test_a_fine_test_decides(
 
 
 @pytest.mark.parametrize(
-    ("rule", "verdict"),
+    ("cell", "relation", "other", "more", "verdict"),
     [
-        ("tem, 11; loss ABOVE results/mine.md; Losses; tem, 5; loss AGAINST 1", "agrees"),
-        ("tem, 5; loss ABOVE results/mine.md; Losses; tem, 11; loss AGAINST 1", "disagrees"),
-        ("tem, 11; loss ABOVE results/mine.md; Losses; tem, 5; loss AGAINST 0.05", "not testable here"),
-        ("tem, 5; loss ABOVE results/mine.md; Losses; tem, 11; loss AGAINST 0.05", "not testable here"),
-        ("tem, 5; loss ABOVE 0.15 AGAINST 0.01", "not testable here"),
-        ("tem, 5; loss NEAR 0.15 BY 0.1 AGAINST 0.2 GIVEN results/mine.md; Losses; tem, 11; loss ABOVE 1", "agrees"),
-        ("tem, 5; loss NEAR 0.15 BY 0.1 AGAINST 0.05", "not testable here"),
+        (LARGE, "ABOVE", SMALL, {"against": 1}, "agrees"),
+        (SMALL, "ABOVE", LARGE, {"against": 1}, "disagrees"),
+        (LARGE, "ABOVE", SMALL, {"against": 0.05}, "not testable here"),
+        (SMALL, "ABOVE", LARGE, {"against": 0.05}, "not testable here"),
+        (SMALL, "ABOVE", "0.15", {"against": 0.01}, "not testable here"),
+        (SMALL, "NEAR", "0.15", {"by": "0.1", "against": 0.2, "given": PREMISE}, "agrees"),
+        (SMALL, "NEAR", "0.15", {"by": "0.1", "against": 0.05}, "not testable here"),
     ],
 )
-def test_too_coarse_a_test_decides_neither_way(tmp_path: Path, rule: str, verdict: str) -> None:
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results/mine.md").write_text(TABLE)
-    text = f"<!-- verdict: results/mine.md; Losses; {rule} -->?<!-- end -->"
-    assert cited.filled(text, tmp_path / "page.md") == text.replace("?", verdict)
+def test_too_coarse_a_test_decides_neither_way(
+    tmp_path: Path, cell: str, relation: str, other: str, more: dict[str, Any], verdict: str
+) -> None:
+    rows = [["tem", "5", "0.1 to 0.2"], ["tem", "11", "1.1 to 1.2"]]
+    archive.write(
+        Run("mine", tables=[Grid("Losses", ["mechanism", "epsilon", "loss"], rows)]), tmp_path / "results/mine"
+    )
+    rule = Rule.model_validate({"cell": cell, "relation": relation, "other": other, **more})
+    assert rule.verdict(Figures(tmp_path)) == verdict

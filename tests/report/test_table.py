@@ -8,6 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
+from epsilometer.report import archive
 from epsilometer.report.environment import show
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table, record, records
@@ -35,8 +36,9 @@ def test_a_frame_has_a_record_a_row() -> None:
 def test_both_renderings_have_all_rows_and_columns_and_trust_no_name() -> None:
     rows = [{"mechanism": HOSTILE, "loss": "0.5"}, {"mechanism": "tem", "claim": NOT_REFUTED}]
     table = Table("Losses", "In nats.", rows)
-    text = table.markdown()
-    assert text.startswith("## Losses\n\nIn nats.\n\n| mechanism")
+    grid = table.grid()
+    assert (grid.heading, grid.caption, grid.columns) == ("Losses", "In nats.", ["mechanism", "loss", "claim"])
+    text = archive.markdown(grid.columns, grid.rows)
     assert "<b>a\\|b</b>" in text
     page = html(table)
     assert "&lt;b&gt;a|b&lt;/b&gt;" in page
@@ -45,12 +47,12 @@ def test_both_renderings_have_all_rows_and_columns_and_trust_no_name() -> None:
         assert NOT_REFUTED in shown
 
 
-def test_what_holds_texts_or_is_of_the_page_alone_is_not_in_markdown() -> None:
+def test_what_holds_texts_or_is_of_the_page_alone_is_not_in_results() -> None:
     rows = [{"a": "1"}]
-    assert Table("", "", rows).in_markdown
-    assert not Table("", "", []).in_markdown
-    assert not Table("", "", rows, texts=True).in_markdown
-    assert not Table("", "", rows, page_only=True).in_markdown
+    assert Table("", "", rows).in_results
+    assert not Table("", "", []).in_results
+    assert not Table("", "", rows, texts=True).in_results
+    assert not Table("", "", rows, page_only=True).in_results
     assert html(Table("absent", "", [])).count("absent") == 0
 
 

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from epsilometer.cli.options import Json, Workers, out_option, writable
+from epsilometer.cli.options import Json, Workers
 from epsilometer.cli.output import show, tell
-from epsilometer.core.errors import UserError
 from epsilometer.runtime.withholding import withheld
 
 
@@ -21,18 +20,19 @@ def estimators(
         Path | None, typer.Option(help="File (.py) with a function bound(samples, error, delta), a further auditor.")
     ] = None,
     workers: Workers = 1,
-    out: Annotated[Path | None, out_option(writable)] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the tables and their figure, such as results/truth.", file_okay=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run estimators on mechanisms whose loss is known.
 
-    Prints the truth, the bound, its coverage, samples and seconds. --out writes Markdown (.md), with a figure.
+    Prints the truth, the bound, its coverage, samples and seconds.
     """
     from epsilometer.studies.bench.bench import FULL, QUICK
     from epsilometer.studies.bench.bench import bench as run
 
-    if out is not None and out.suffix != ".md":
-        raise UserError(f"--out must be a Markdown file, which ends in .md, got {out.name!r}", "EPS-U019")
     with withheld():
         table = run(FULL if full else QUICK, auditor, workers)
     if out is not None:

@@ -1,4 +1,4 @@
-"""The truth bench as a page and a picture: estimators' bounds beside the truth. Losses are in nats."""
+"""The truth bench as tables and a picture: estimators' bounds beside the truth. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from epsilometer.core import tables
-from epsilometer.report.export import markup
+from epsilometer.report import archive
+from epsilometer.report.archive import Run
 from epsilometer.report.figures import COLOURS, INK, MUTED, SHAPES, Figure, specify
 from epsilometer.runtime.machine import hardware
 from epsilometer.studies.bench.estimators import ERROR, OURS
@@ -21,27 +21,29 @@ _LINEAR = 0.1  # nats, below which its axis is about linear
 _DRAWN = ("success rate", "abstention")
 
 
-def write(table: pl.DataFrame, path: Path) -> None:
-    """Write the page, and truth.svg beside it."""
+def write(table: pl.DataFrame, folder: Path) -> None:
+    """Write the tables and truth.svg to a folder, as `archive.write`."""
     most = max(table["samples"].to_list())
-    parts = [
-        "# The truth bench",
-        "Written by `epsilometer check estimators`; do not edit. Losses are in nats. `a (b)`: the median lower bound "
-        "over seeds, and the share of seeds whose bound is not above the truth, of which "
-        f"{1 - ERROR:.0%} are promised. *pure* is the largest loss of the pair, with a delta the least epsilon that "
+    about = [
+        "`a (b)`: the median lower bound over seeds, and the share of seeds whose bound is not above the truth, of "
+        f"which {1 - ERROR:.0%} are promised. "
+        "*pure* is the largest loss of the pair, with a delta the least epsilon that "
         "holds; *at 1 %* the best ln(TPR / FPR) at that false-positive rate; *guess* what the best adversary's success "
         "rate shows; *exact* the exact loss's bracket of it; *ms* the time of all estimators. The success rate bounds "
         "*guess*, the others *pure*.",
-        f"{time.strftime('%Y-%m-%d')}, {hardware().lstrip(', ')}.",
         f"![Bounds beside the truth]({_NAME}.svg)",
         "*Black ticks: the pure loss (at the right edge: infinite). Grey ticks: what the success rate can show. "
         f"Points: median bounds from {most:,} samples; lines: from the least to the largest of the seeds.*",
     ]
-    for (count,), part in table.group_by("samples", maintain_order=True):
-        seeds = part["seeds"][0]
-        parts += [f"## {count:,} samples, {seeds} seeds", markup(beside(part)).rstrip("\n"), pooled(part)]
-    tables.write_text("\n\n".join(parts) + "\n", path)
-    tables.write_text(figure(table.filter(samples=most)).svg, path.parent / f"{_NAME}.svg")
+    grids = [
+        archive.grid(f"{count:,} samples, {part['seeds'][0]} seeds", beside(part), note=pooled(part))
+        for (count,), part in table.group_by("samples", maintain_order=True)
+    ]
+    day = time.strftime("%Y-%m-%d")
+    run = Run(
+        "The truth bench", "epsilometer check estimators", date=day, hardware=hardware(), about=about, tables=grids
+    )
+    archive.write(run, folder, {f"{_NAME}.svg": figure(table.filter(samples=most)).svg})
 
 
 def beside(part: pl.DataFrame) -> pl.DataFrame:

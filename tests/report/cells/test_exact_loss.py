@@ -46,7 +46,7 @@ def test_both_groups_of_pairs_stand_beside_what_trials_of_each_prove() -> None:
     assert latents["sampled"] == estimate(70, 100).loss
     section = exact_loss.section(audit())
     assert section is not None
-    text = "".join(table.markdown() for table in section.tables if table.off_page)
+    text = "".join(str(table.grid()) for table in section.tables if table.off_page)
     assert text.count("latents") == 3 + 1  # of each budget of one mechanism, and the caption
     assert "4.00 ± 0.01" in text
     assert "8.00 ± 0.01" in text
@@ -166,7 +166,7 @@ def test_of_generated_text_the_mean_alone_is_known() -> None:
     results = audit(estimates=frame(SURE), exact=law.cast(dict(EXACT)), curves=curves(law))
     section = exact_loss.section(results)
     assert section is not None
-    text = section.tables[0].markdown()
+    text = str(section.tables[0].grid())
     assert "at least 7.99" in text
     assert "None" not in text
     assert comparable(results.estimates, results.exact, 0.01)["exact"].to_list() == [False]

@@ -18,7 +18,7 @@ def test_the_most_confident_guesses_of_public_data_are_shown_before_and_after() 
     (table,) = section.tables
     mechanism, epsilon = chosen(decisions(results), results.unread)["queries"]
     assert table.heading == f"queries · {mechanism} at ε = {epsilon:g}"
-    assert not table.in_markdown, "it holds texts"
+    assert not table.in_results, "it holds texts"
     assert table.columns == ["before", "after", "given away by"]
     shown = [(row["before"], row["after"]) for row in table.rows]
     pairs = [("snow", "(empty)"), ("call 555 0199", "555-0199 call"), ("play jazz now", "play rock then")]

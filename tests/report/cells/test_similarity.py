@@ -53,7 +53,7 @@ def test_two_metrics_are_drawn_and_all_are_in_the_file() -> None:
     metrics = {name.split()[2] for name in section.figures[0].specification["datasets"]}
     assert metrics == {"cosine", "perplexity"}
     (means,) = section.tables
-    assert means.in_markdown
+    assert means.in_results
     assert means.off_page
 
 

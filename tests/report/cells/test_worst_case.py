@@ -38,7 +38,7 @@ def test_how_deniable_words_are_is_a_table() -> None:
     assert section is not None
     _, words = section.tables
     assert words.off_page
-    assert words.in_markdown
+    assert words.in_results
     assert [(row["stays"], row["stays, of most"]) for row in words.rows] == [
         ("0.050", "0.000 to 0.100"),
         ("0.400", "0.000 to 0.800"),

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
+from epsilometer.report import archive
 from epsilometer.studies.bench.bench import TRUTH
 from epsilometer.studies.bench.report import figure, write
-from tests.support.commands import app
-from tests.support.refusals import refused
 
 
 def row(mechanism: str, estimator: str, **more: float) -> dict[str, object]:
@@ -30,21 +29,16 @@ def table() -> pl.DataFrame:
 
 
 def test_a_line_a_mechanism_with_bounds_and_coverage(tmp_path: Path) -> None:
-    write(table(), tmp_path / "page.md")
-    page = (tmp_path / "page.md").read_text()
+    write(table(), tmp_path)
+    page = archive.page(archive.read(tmp_path))
     assert "0.250 (0.9)" in page
     assert "3.500 (1)" in page
     assert "success rate 2 of 40, abstention 0 of 40" in page
     assert (tmp_path / "truth.svg").read_text().count("open|door") >= 1
-    assert {file.name for file in tmp_path.iterdir()} == {"page.md", "truth.svg"}, "no picture that no page shows"
+    assert {file.name for file in tmp_path.iterdir()} == {"run.json", "1-000-samples-20-seeds.csv", "truth.svg"}
 
 
 def test_what_is_infinite_stands_at_the_edge() -> None:
     data = figure(table()).specification["datasets"]
     assert max(line["loss"] for line in data["truths"]) == 12
     assert {line["mechanism"] for line in data["bounds"]} == {"open|door", "shut"}
-
-
-def test_a_page_must_be_markdown(tmp_path: Path) -> None:
-    with refused("EPS-U019", "page.html"):
-        app(["check", "estimators", "--out", str(tmp_path / "page.html")])

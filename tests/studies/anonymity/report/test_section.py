@@ -205,8 +205,8 @@ def test_settings_are_chosen_on_texts_of_which_nothing_else_is_said() -> None:
 def test_both_tables_stand_in_the_results_of_a_profile() -> None:
     (success,) = anonymity.success_tables(measured())
     (inferred,) = inferring.infer_tables(hidden().filter(label="gender"))
-    assert success.in_markdown
-    assert inferred.in_markdown
+    assert success.in_results
+    assert inferred.in_results
     assert success.heading == "reviews: gender hidden, rating kept"
     assert inferred.heading == "reviews: who infers gender"
     assert success.rows[0]["RS_all"] == "0.350 (0.100 to 0.400)"
@@ -223,7 +223,7 @@ def test_attackers_of_several_kinds_stand_apart_beside_the_best_of_them() -> Non
     both, by_kind = inferring.infer_tables(pl.concat([linear, tuned]))
     assert [row["adaptive"] for row in both.rows if row["mechanism"] == "idt"] == ["0.83"]
     assert by_kind.heading == "reviews: who infers gender, by kind of classifier"
-    assert by_kind.in_markdown
+    assert by_kind.in_results
     assert [(row["classifier"], row["adaptive"]) for row in by_kind.rows if row["mechanism"] == "idt"] == [
         ("linear", "0.78"),
         ("transformer", "0.83"),
@@ -261,7 +261,7 @@ def test_what_rewrites_keep_has_a_column_a_metric_and_a_dash_where_there_is_none
         ("bae", "7", "1.000 (1.000 to 1.000)", None),
         ("idt", "40", "0.911 (0.800 to 0.950)", "0.500 (0.250 to 0.750)"),
     ]
-    assert table.in_markdown
+    assert table.in_results
 
 
 def test_figures_hold_every_cell() -> None:

@@ -198,7 +198,7 @@ def test_utility_stands_beside_what_is_reconstructed_under_the_same_noise() -> N
         "score": 0.5, "least": 0.4, "most": 0.6, "value": 0.8, "low": 0.7, "high": 0.9, "front": True,
     }  # fmt: skip
     table = training.utility_table([noise, noise | {"low": None, "high": None, "front": False}])
-    assert table.in_markdown
+    assert table.in_results
     first, second = table.rows
     assert first["reconstructed"] == "rouge_l (decepticons, 8)"
     assert (first["mcc"], first["value"], first["interval"]) == ("0.500 (0.400 to 0.600)", "0.800", "0.700 to 0.900")

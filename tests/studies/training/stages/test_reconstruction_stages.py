@@ -164,7 +164,7 @@ def test_what_is_sent_and_what_is_found() -> None:
     training_curves.main()
     shown = section(Results(read()))
     assert shown is not None
-    rows_by_table = {table.heading: len(table.rows) for table in shown.tables if table.in_markdown}
+    rows_by_table = {table.heading: len(table.rows) for table in shown.tables if table.in_results}
     assert rows_by_table.keys() == {"Which of k texts a gradient came from", "Attacks against noise"}
     assert {figure.name for figure in shown.figures} == {"training-attacks"}
 
