@@ -9,7 +9,7 @@
 # make lint      ruff and mypy, which CI runs beside the tests
 # make test-slow   what guards a release and takes long: kills by the dozen, full disks, the tutorial, paper-sized checks
 # make flow      the audit as a Prefect flow
-# make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/reaudits.md)
+# make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/how-to/reaudits.md)
 # make ui        Prefect's server, a worker and the deployments, to watch and start audits (PORT=4200);  make ui-stop
 # make bench     the speed and memory tables, all that this machine can
 # make docs      the pages as a site, .site/html/index.html; a broken link fails

@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.shared.pages import RESULTS, ROOT, dated
+from benchmarks.shared.pages import RESULTS, ROOT, dated, write
 from epsilometer.auditing.corpora.checks import learnt
 from epsilometer.core import tables
 from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
@@ -44,7 +44,7 @@ from epsilometer.report.wording import mean_interval
 SNIPS = ROOT.parent / "shared/data/snips.parquet"
 MESSAGES = ROOT / "profiles/packages/chitchat.json"
 CACHE = ROOT / "runs/release"  # of embeddings
-PAGE = RESULTS / "release.md"
+FOLDER = RESULTS / "release"
 
 SEEDS, PUBLIC, LABELLED = 20, 2000, 64
 NUMBERS, EPSILONS = (1000, 3000), (0.25, 1.0)
@@ -189,11 +189,11 @@ def seconds() -> str:
 
 
 def main() -> None:
-    """Write docs/results/release.md."""
+    """Write results/release."""
     if not SNIPS.is_file():
         print(f"not run: needs {SNIPS}")
         return
-    tables.write_text(page(learnt_from_snips(), seconds(), shares()), PAGE)
+    write(page(learnt_from_snips(), seconds(), shares()).splitlines(), FOLDER)
 
 
 def page(seeds: Sequence[dict[str, float]], took: str, messages: list[dict[str, str]]) -> str:

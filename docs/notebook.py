@@ -1,4 +1,4 @@
-"""Write tutorial.ipynb from tutorial.md: `python docs/notebook.py`.
+"""The notebook tutorial.ipynb, from tutorial.md; `make docs` writes it to .site/pages.
 
 Text and code stand once, in tutorial.md. Cells have no outputs, so the notebook has the same bytes every time.
 """
@@ -7,19 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parent
 INSTALL = """import importlib.util
 
 if importlib.util.find_spec("epsilometer") is None:  # on a hosted service: clone the repository here first
     %pip install --quiet './epsilometer[models]'"""
-
-
-def main() -> None:
-    """Write docs/tutorial.ipynb."""
-    (DOCS / "tutorial.ipynb").write_text(notebook((DOCS / "tutorial.md").read_text()))
 
 
 def notebook(page: str) -> str:
@@ -55,7 +48,3 @@ def _unlinked(text: str) -> str:
 
 def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Write settings.md from the models of params.yaml: `python docs/settings.py`.
+"""The page of settings, from the models of params.yaml; `make docs` writes it.
 
 Each setting is described once, in its `Field(description=...)`.
 """
@@ -7,29 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from epsilometer.pipeline.params import params_type
 from epsilometer.project.sections import Section
 
-PAGE = Path(__file__).parent / "settings.md"
 HEAD = """# Settings
 
 For whoever writes or edits `params.yaml`: every setting, its values, its default and what it does.
 `epsilometer check params` says whether a file is valid before anything runs. Settings of mechanisms, attacks and
 metrics stand in their own files ([list](mechanisms.md)).
 
-Written by `python docs/settings.py` from the code that reads the file; do not edit. `{name: …}` stands for entries that
+Written from the code that reads the file. `{name: …}` stands for entries that
 you name.
 """
 LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true, false", "null": "null"}
-
-
-def main() -> None:
-    """Write docs/settings.md."""
-    PAGE.write_text(page())
 
 
 def page() -> str:
@@ -91,7 +84,3 @@ def values(setting: dict[str, Any]) -> str:
         return f"{{name: {values(entries)}}}" if isinstance(entries, dict) and entries else "settings"
     limits = [f"{sign} {setting[key]:g}" for key, sign in LIMITS.items() if key in setting]
     return " ".join([TYPES.get(setting.get("type", ""), "any"), *limits])
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""What docs/adapters.md shows of others' anonymisers runs, and prints what it shows."""
+"""What docs/how-to/adapters.md shows of others' anonymisers runs, and prints what it shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epsilometer.corpora.synthetic import generate
 from epsilometer.text.identifiers import _without_transformers
 from tests.support.places import ROOT
 
-PAGE = (ROOT / "docs/adapters.md").read_text()
+PAGE = (ROOT / "docs/how-to/adapters.md").read_text()
 SECTIONS = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 CAPITAL = re.compile(r"\b[A-Z]\w+")
 

@@ -95,7 +95,7 @@ class Publisher:
             )
         note(
             "the mechanism is not epsilometer's: its draws are exact where it takes them from `laws.sample`, and not "
-            "where it compares floating-point numbers (docs/security-releases.md)"
+            "where it compares floating-point numbers (docs/concepts/security-releases.md)"
         )
 
 

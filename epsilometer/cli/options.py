@@ -144,7 +144,8 @@ class EndpointOptions:
     template: Annotated[
         Path | None,
         typer.Option(
-            help="YAML: method, headers, body with {text}, path of the answer (docs/deployed.md).", dir_okay=False
+            help="YAML: method, headers, body with {text}, path of the answer (how-to/deployed.md).",
+            dir_okay=False,
         ),
     ] = None
     model: Annotated[str | None, typer.Option(help="Model name, for chat endpoints.")] = None

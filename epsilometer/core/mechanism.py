@@ -426,7 +426,7 @@ def check_has_guarantee(mechanism: object, name: str) -> None:
     if not callable(getattr(mechanism, "guarantee", None)):
         raise UserError(
             f"{name} has no method guarantee; add guarantee(epsilon), which returns a Guarantee, or None without a "
-            "claim (docs/your-own-mechanism.md)",
+            "claim (docs/how-to/your-own-mechanism.md)",
             "EPS-C050",
         )
 

@@ -1,8 +1,8 @@
 """Detection of English texts by their function words, without a model; other languages are not identified.
 
 In English texts a quarter or more of the words are function words (`words.STOP_WORDS`): 29 to 52 % in thirteen real
-data sets, 0 to 7 % in thirteen other languages (docs/languages.md). Texts below LEAST are in another language, or are
-not sentences (keywords, codes). Italian, with 15 %, passes: it has "a", "i" and "in", too.
+data sets, 0 to 7 % in thirteen other languages (docs/how-to/languages.md). Texts below LEAST are in another
+language, or are not sentences (keywords, codes). Italian, with 15 %, passes: it has "a", "i" and "in", too.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def test_exemplars_are_chosen_among_public_texts_of_the_language(language: str) 
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_the_encoder_knows_paraphrases_of_english_alone(language: str) -> None:
-    """Of ten, in docs/languages.md: 10, 4, 1 and 2; a guess finds one."""
+    """Of ten, in docs/how-to/languages.md: 10, 4, 1 and 2; a guess finds one."""
     left, right = (Encoder(ENCODER).encode(list(side)) for side in zip(*PARAPHRASES[language], strict=True))
     right_ones = int((np.argmax(right @ left.T, axis=1) == np.arange(10)).sum())
     assert right_ones == 10 if language == "English" else right_ones <= 5

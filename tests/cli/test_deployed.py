@@ -34,7 +34,7 @@ from tests.support.refusals import refused
 from tests.support.sparing import first
 from tests.support.waiting import LAST_RESORT, finished, wait_for
 
-PAGE = (ROOT / "docs/deployed.md").read_text()
+PAGE = (ROOT / "docs/how-to/deployed.md").read_text()
 SECRET = "sk-planted-55e1"
 ENDPOINT = ("--endpoint", "URL", "--model", "m")
 QUICK = ("--attacks", "lexical", "--temperature", "0")

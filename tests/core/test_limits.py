@@ -15,7 +15,7 @@ LIMITS = [value for value in vars(limits).values() if isinstance(value, Limit)]
 
 
 def test_the_page_lists_every_bound_with_its_default() -> None:
-    page = (ROOT / "docs/reliability.md").read_text()
+    page = (ROOT / "docs/concepts/reliability.md").read_text()
     listed: dict[str, str] = {}
     for names, values in re.findall(r"^\| (`EPSILOMETER_[^|]*) \| ([\d, ]+) \|", page, re.MULTILINE):
         listed |= dict(zip(re.findall(r"\w+", names), values.split(", "), strict=True))

@@ -232,7 +232,7 @@ def test_the_fixture_of_pytest_asks_them_all(pytester) -> None:
 def test_the_page_has_the_table_of_combinations() -> None:
     from tests.support.combinations import table as combinations
 
-    assert combinations() in (ROOT / "docs/questions.md").read_text()
+    assert combinations() in (ROOT / "docs/concepts/questions.md").read_text()
 
 
 def test_a_question_without_a_budget_is_not_searched() -> None:

@@ -1,4 +1,4 @@
-"""The question that docs/questions.md shows, asked in every way from its file."""
+"""The question that docs/concepts/questions.md shows, asked in every way from its file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tests.support.combinations import DOORS, opens
 from tests.support.commands import call
 from tests.support.places import ROOT
 
-SHOWN = re.search(r"```python\n(# keeps_length.py\n.*?)```", (ROOT / "docs/questions.md").read_text(), re.DOTALL)
+SHOWN = re.search(
+    r"```python\n(# keeps_length.py\n.*?)```", (ROOT / "docs/concepts/questions.md").read_text(), re.DOTALL
+)
 QUICK = ("--attacks", "lexical", "--trials", 200)
 FIGURE = ("--question", "keeps_length.py")
 

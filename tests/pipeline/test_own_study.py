@@ -33,7 +33,7 @@ lengths: {talk: {dataset: talk}}
 
 def install(site: Path) -> None:
     """Write the package that the page shows, and the metadata that an installer writes."""
-    page = (ROOT / "docs/your-own-study.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/how-to/your-own-study.md").read_text(encoding="utf-8")
     for name, content in re.findall(r"```\w+\n# (epsilometer_lengths/\S+)\n(.*?)```", page, re.DOTALL):
         (site / name).parent.mkdir(parents=True, exist_ok=True)
         (site / name).write_text(content, encoding="utf-8")

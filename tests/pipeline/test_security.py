@@ -1,4 +1,4 @@
-"""Hostile texts, files and paths; keys and private texts that must not get about: the tests of docs/security.md."""
+"""Hostile texts, files and paths; keys and private texts that must not leak: tests of docs/concepts/security.md."""
 
 from __future__ import annotations
 

@@ -704,7 +704,7 @@ def test_what_is_shown_and_what_is_not_is_said(
 
 
 def test_scheduled_re_audits_are_fresh() -> None:
-    """As docs/reaudits.md says: without fresh noise only changes are measured."""
+    """As docs/how-to/reaudits.md says: without fresh noise only changes are measured."""
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
     scheduled = [deployment for deployment in deployments if "schedules" in deployment]
     assert [deployment["name"] for deployment in scheduled] == ["reaudit"]

@@ -56,7 +56,7 @@ _LARGEST = 700.0  # nats: larger exponents overflow
 _BLOCK = 32  # inputs compared with all others at a time
 _LISTS_NOTHING = (
     "the mechanism does not list its inputs and outputs; add `inputs` and `output_texts`, and `laws` for an exact "
-    "check (docs/your-own-mechanism.md)"
+    "check (docs/how-to/your-own-mechanism.md)"
 )
 _NO_LAW_FOR_CURVE = "a claim in zCDP, Renyi or GDP can only be checked by laws; add `laws` to the mechanism"
 _UNITS_COMPOSE = "a longer text has more units, whose divergences add; a claim in zCDP, Renyi or GDP is of all of them"

@@ -73,7 +73,7 @@ class _Checks:
         return guesses.slots
 
     def _interface(self) -> str | None:
-        if problem := lacks(self.attack, "guess", 3, "docs/your-own-attack.md"):
+        if problem := lacks(self.attack, "guess", 3, "docs/how-to/your-own-attack.md"):
             return problem
         if self.mechanism is None:
             self.mechanism = next((simple for simple in _simple() if applies(self.attack, simple)), None)

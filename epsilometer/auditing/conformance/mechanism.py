@@ -113,7 +113,7 @@ class _Checks:
 
     def _interface(self) -> str | None:
         for name, arguments in (("rewrite", 3), ("guarantee", 1)):
-            if problem := lacks(self.mechanism, name, arguments, "docs/your-own-mechanism.md"):
+            if problem := lacks(self.mechanism, name, arguments, "docs/how-to/your-own-mechanism.md"):
                 return problem
         for name, arguments in _methods(self.mechanism):
             if problem := refuses(self.mechanism, name, arguments):

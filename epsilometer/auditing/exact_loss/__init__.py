@@ -1,6 +1,6 @@
 """The exact loss of mechanisms whose law is known: no trials, no ceiling.
 
-Formulas: docs/exact-loss-products.md and docs/exact-loss-sampling.md.
+Formulas: docs/concepts/exact-loss-products.md and docs/concepts/exact-loss-sampling.md.
 
 Users call `epsilometer.exact_loss(texts, mechanism, epsilons)` and `epsilometer.exact_curves`, defined in `from_texts`.
 Inside the package:

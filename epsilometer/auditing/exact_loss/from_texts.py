@@ -33,7 +33,7 @@ def exact_loss(
     trials: int = TRIALS,
     design: Design = STANDARD,
 ) -> pl.DataFrame:
-    """Compute the privacy loss of a mechanism whose law is known, without trials (docs/exact-loss.md).
+    """Compute the privacy loss of a mechanism whose law is known, without trials (docs/concepts/exact-loss.md).
 
     texts, mechanism, epsilons, settings: as in `epsilometer.audit`. design: which pairs of texts are compared; at the
     default temperature, each text with the one most dissimilar to it. trials: if there are more pairs than this, the
@@ -85,7 +85,7 @@ def exact_pairs(
     if not isinstance(built, HasLaws):
         raise UserError(
             "the mechanism states no output distribution, by which pairs are compared; add `laws` "
-            "(docs/your-own-mechanism.md)",
+            "(docs/how-to/your-own-mechanism.md)",
             "EPS-A077",
         )
     if shows_more(cast(Mechanism, built)):
@@ -123,7 +123,7 @@ def measured(
     if not applies(built):
         raise UserError(
             "the mechanism states no output distribution, which the exact loss needs; add `laws` or `log_likelihoods` "
-            "(docs/your-own-mechanism.md), or run an audit",
+            "(docs/how-to/your-own-mechanism.md), or run an audit",
             "EPS-A079",
         )
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]

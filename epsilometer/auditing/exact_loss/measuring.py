@@ -68,7 +68,7 @@ def pair_losses(request: Request) -> list[PairLosses]:
         return latents.losses(request)
     raise UserError(
         "the mechanism states no output distribution, which the exact loss needs; add `laws` "
-        "(docs/your-own-mechanism.md), or run an audit",
+        "(docs/how-to/your-own-mechanism.md), or run an audit",
         "EPS-A090",
     )
 

@@ -43,7 +43,7 @@ The text around them calls <Phi(x), Phi(y)> "their cosine similarity", of "norma
 are scaled to length 1 the lemma is false, since one word can turn a short average round: `as_published: true` does so,
 keeps Delta, and its claim must fail. With plain averages beta cancels if nothing is clipped and Delta < 1, since
 u / Delta = T (<Phi(x), Phi(y)> + beta) / 2: the effect of beta that the paper reports cannot come from this formula
-(docs/pitfalls-models.md).
+(docs/concepts/pitfalls-models.md).
 """
 
 from __future__ import annotations

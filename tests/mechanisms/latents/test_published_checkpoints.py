@@ -24,7 +24,9 @@ from epsilometer.models.seq2seq import Seq2Seq
 from tests.support import tiny_models
 from tests.support.places import ROOT
 
-(SNIPPET,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/paper.md").read_text(), re.MULTILINE | re.DOTALL)
+(SNIPPET,) = re.findall(
+    r"^```python\n(.*?)^```", (ROOT / "docs/how-to/published-grid.md").read_text(), re.MULTILINE | re.DOTALL
+)
 OUT = "../shared/models/dp-bart-pr-plus-10"
 PRUNED = [0, 3, 5, 31]
 Weights = dict[str, torch.Tensor]

@@ -72,7 +72,9 @@ def test_an_estimator_that_claims_too_much_is_seen() -> None:
 
 def test_ones_own_auditor_joins_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The example of the guide, on a mechanism of each kind."""
-    (code,) = re.findall(r"```python\n(# mine.py.*?)```", (ROOT / "docs/truth-bench.md").read_text(), re.DOTALL)
+    (code,) = re.findall(
+        r"```python\n(# mine.py.*?)```", (ROOT / "docs/concepts/truth-bench.md").read_text(), re.DOTALL
+    )
     (tmp_path / "mine.py").write_text(code)
     chosen = [EVERY[name] for name in ("NoisyHist2", "Gaussian mu=2 delta=.01", "uniform")]
     monkeypatch.setattr("epsilometer.studies.bench.bench.every", lambda: chosen)

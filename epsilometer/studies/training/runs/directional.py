@@ -43,7 +43,7 @@ A mean of zero has no direction: its draw is uniform, w_i = 0 and u_i = 0 above;
 
 The vector n and sums of gradients are float32. Neither changes a law by much: they move a draw by 1e-7 of its noise, or
 a mean by 1e-7 of itself, which is 1e-7 of the claimed loss. Means nearer than 1e-5.5 to the span of others count as in
-it: 3e-6 kappa more loss for such an example. docs/security-releases.md explains the effect on a release.
+it: 3e-6 kappa more loss for such an example. docs/concepts/security-releases.md explains the effect on a release.
 """
 
 from __future__ import annotations
