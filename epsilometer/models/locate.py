@@ -238,8 +238,8 @@ def _wanted(of: Repository, names: Sequence[str]) -> list[str]:
         raise UserError(
             f"{of}: {held}, not in safetensors. A pickle can run code when it is read, so it is neither fetched nor "
             "loaded: name a revision that holds safetensors (id@revision; the hub converts many models under "
-            "refs/convert or a pull request), or convert the file yourself where you trust it, as docs/how-to/published-grid.md says, "
-            "and give the folder",
+            "refs/convert or a pull request), or convert the file yourself where you trust it, as "
+            "docs/how-to/published-grid.md says, and give the folder",
             "EPS-N053",
         )
     return chosen
