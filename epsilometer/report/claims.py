@@ -48,7 +48,7 @@ class Rule(_Strict):
     cell: a reference. other: a number, a word or a reference. by: the distance that `NEAR` allows, which may have an
     interval. of, other_of: numbers of texts of which cell and other are shares. off: how far a cell without an
     interval may be off by chance; factor: the same as a factor; exact: chance plays no part. times: multiplies other.
-    against: how far on the wrong side the truth lies in the alternative that the paper denies. given: a premise; unless
+    against: how far on the wrong side the truth lies in the alternative that the paper denies. premise: unless
     it agrees, the verdict is that the claim is not testable.
     """
 
@@ -63,11 +63,11 @@ class Rule(_Strict):
     exact: bool = False
     times: float | None = None
     against: float | None = None
-    given: Rule | None = None
+    premise: Rule | None = None
 
     def verdict(self, figures: Figures) -> str:
         """Return the verdict. Raises UserError naming the cell if it cannot be compared."""
-        if self.given is not None and self.given.verdict(figures) != AGREES:
+        if self.premise is not None and self.premise.verdict(figures) != AGREES:
             return NOT_TESTABLE
         cell = figures.value(self.cell)
         other = figures.value(self.other) if ";" in self.other else self.other
@@ -101,12 +101,12 @@ class Rule(_Strict):
 class Claim(_Strict):
     """A claim and its test.
 
-    where: its place in the paper. ours: True if the paper does not claim it. printed, here: the paper's figure, and
+    place: where the paper says it. ours: True if the paper does not claim it. printed, here: the paper's figure, and
     ours. verdict: a word of `VERDICTS` with a reason, or `{rule}` with one.
     """
 
     claim: str
-    where: str = ""
+    place: str = ""
     ours: bool = False
     printed: str = ""
     here: str = ""
@@ -259,8 +259,8 @@ def page(paper: Paper, figures: Figures) -> str:
 
 def _row(each: Judged, figures: Figures) -> list[str]:
     claim = each.claim
-    where = "; ".join(filter(None, (claim.where, "ours to show" if claim.ours else "")))
-    return [claim.claim, where, _cited(claim.printed, figures), _cited(claim.here, figures), each.text]
+    place = "; ".join(filter(None, (claim.place, "ours to show" if claim.ours else "")))
+    return [claim.claim, place, _cited(claim.printed, figures), _cited(claim.here, figures), each.text]
 
 
 def _cited(text: str, figures: Figures) -> str:

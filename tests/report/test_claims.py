@@ -39,7 +39,7 @@ def ruled(cell: str, relation: str, other: str, **more: Any) -> Rule:
     return Rule.model_validate({"cell": cell, "relation": relation, "other": other, **more})
 
 
-def premise(least: str) -> dict[str, str]:
+def least_of_eleven(least: str) -> dict[str, str]:
     return {"cell": ELEVEN, "relation": "ABOVE", "other": least}
 
 
@@ -60,10 +60,10 @@ def premise(least: str) -> dict[str, str]:
         (ruled(FIVE, "BELOW", "0.1", times=6), "agrees"),
         (ruled(FIVE, "BELOW", "at least 0.1", times=3), "agrees"),
         (ruled(FIVE, "ABOVE", "0.05", factor=9), "agrees"),  # an interval that the table gives stays
-        (ruled(FIVE, "ABOVE", "0.05", given=premise("1")), "agrees"),
-        (ruled(FIVE, "ABOVE", "0.3", given=premise("1")), "disagrees"),
-        (ruled(FIVE, "ABOVE", "0.05", given=premise("2")), "not testable here"),
-        (ruled(FIVE, "ABOVE", "0.3", given=premise("1.15")), "not testable here"),
+        (ruled(FIVE, "ABOVE", "0.05", premise=least_of_eleven("1")), "agrees"),
+        (ruled(FIVE, "ABOVE", "0.3", premise=least_of_eleven("1")), "disagrees"),
+        (ruled(FIVE, "ABOVE", "0.05", premise=least_of_eleven("2")), "not testable here"),
+        (ruled(FIVE, "ABOVE", "0.3", premise=least_of_eleven("1.15")), "not testable here"),
     ],
 )
 def test_a_verdict_follows_from_the_tables(project: Path, rule: Rule, verdict: str) -> None:
@@ -91,7 +91,7 @@ def paper(*of: dict[str, Any]) -> Paper:
 
 CLAIMS = (
     {"claim": "It leaks", "rule": {"cell": ELEVEN, "relation": "ABOVE", "other": "1"}, "here": f"{{{ELEVEN}}} nats"},
-    {"claim": "It leaks more", "where": "table 1", "verdict": "not testable here: another model"},
+    {"claim": "It leaks more", "place": "table 1", "verdict": "not testable here: another model"},
     {
         "claim": "It falls",
         "rule": {"cell": FIVE, "relation": "ABOVE", "other": "1"},
@@ -220,16 +220,16 @@ def rules(name: str) -> list[tuple[Claim, Rule]]:
 
 
 def premises(rule: Rule) -> list[Rule]:
-    return [] if rule.given is None else [rule.given, *premises(rule.given)]
+    return [] if rule.premise is None else [rule.premise, *premises(rule.premise)]
 
 
 def test_heads_are_compared_on_the_premise_that_they_learn() -> None:
     compared = [rule for _, rule in rules("empirical-calibration") if "/equally-loud-noises;" in rule.cell]
     assert len(compared) >= 6
     for rule in compared:
-        (given,) = premises(rule)
-        assert "none" in given.cell
-        assert (given.cell.split("; ")[-1], given.relation, given.other) == ("mcc", "ABOVE", "0.2")
+        (learns,) = premises(rule)
+        assert "none" in learns.cell
+        assert (learns.cell.split("; ")[-1], learns.relation, learns.other) == ("mcc", "ABOVE", "0.2")
 
 
 def test_what_is_printed_of_membership_is_of_the_noise_that_the_row_is_about() -> None:
@@ -293,7 +293,7 @@ def test_what_latents_or_more_trials_must_show_is_no_finding() -> None:
     """Guesses by latents are right with probability Φ(m / sigma), and DP-Prompt at its ceiling is as a copier."""
     compared = 0
     for claim, rule in rules("teda"):
-        if rule.given is None and rule.cell.endswith("; internal") and rule.other.endswith("; internal"):
+        if rule.premise is None and rule.cell.endswith("; internal") and rule.other.endswith("; internal"):
             compared += 1
             assert claim.verdict.startswith("by construction: "), claim.claim
     assert compared >= 10
@@ -304,17 +304,17 @@ def test_no_claim_on_texts_of_another_noise_or_a_copier_is_decided_either_way() 
     counts = {"dp_bart": 0, "dp_paraphrase": 0}
     for claim, rule in rules("teda"):
         compared = f"{rule.cell} {rule.other}"
-        given = premises(rule)
+        required = premises(rule)
         if re.search("dp_bart|DP-BART with other seeds", compared) and "internal" not in compared:
             counts["dp_bart"] += 1
             assert any(
-                each.cell.startswith(SIGNAL) and each.relation == "ABOVE" and each.times == 0.5 for each in given
+                each.cell.startswith(SIGNAL) and each.relation == "ABOVE" and each.times == 0.5 for each in required
             ), claim.claim
         if "dp_paraphrase," in compared:
             counts["dp_paraphrase"] += 1
-            assert any(each.cell == COPIES for each in given), claim.claim
+            assert any(each.cell == COPIES for each in required), claim.claim
         why = claim.verdict.partition(": ")[2]
-        assert why or rule.verdict(FIGURES) != "not testable here" or not given, claim.claim
+        assert why or rule.verdict(FIGURES) != "not testable here" or not required, claim.claim
     assert min(counts.values()) >= 20
 
 
@@ -342,8 +342,8 @@ def test_the_premise_of_unlike_candidates_is_the_papers(every: dict[str, list[Ju
         return unlike and rule.relation == "ABOVE" and rule.against == 1
 
     compared = [(claim, rule) for claim, rule in rules("teda") if compares(rule)]
-    assert all("section 3.2.2" in claim.where for claim, _ in compared)
+    assert all("section 3.2.2" in claim.place for claim, _ in compared)
     words = {id(each.claim): each.text for each in every["teda"]}
-    verdicts = [words[id(claim)] for claim, rule in compared if "factors_words" in rule.cell or "MVC" in claim.where]
+    verdicts = [words[id(claim)] for claim, rule in compared if "factors_words" in rule.cell or "MVC" in claim.place]
     of_chance = "not testable here: a difference of 1 nat would be missed"  # of 300 trials, under MVC
     assert [verdicts.count(word) for word in ("disagrees", of_chance, "agrees", "undecided here")] == [6, 1, 1, 1]

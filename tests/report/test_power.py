@@ -77,7 +77,7 @@ def test_a_fine_test_decides(
         (LARGE, "ABOVE", SMALL, {"against": 0.05}, "not testable here"),
         (SMALL, "ABOVE", LARGE, {"against": 0.05}, "not testable here"),
         (SMALL, "ABOVE", "0.15", {"against": 0.01}, "not testable here"),
-        (SMALL, "NEAR", "0.15", {"by": "0.1", "against": 0.2, "given": PREMISE}, "agrees"),
+        (SMALL, "NEAR", "0.15", {"by": "0.1", "against": 0.2, "premise": PREMISE}, "agrees"),
         (SMALL, "NEAR", "0.15", {"by": "0.1", "against": 0.05}, "not testable here"),
     ],
 )
