@@ -31,7 +31,9 @@ def watch(
 
     if once:
         with watching.alone():
-            if not watching.Watch(tell, begin).look():
+            looks = watching.Watch(tell, begin)
+            if not looks.look():
                 say("no re-audit was begun")
+            looks.ask()
         return
     watching.watch(tell, begin, every)

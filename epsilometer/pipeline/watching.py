@@ -39,7 +39,6 @@ class Watch:
         self._say, self._start = say, start
         self._started: list[str] = []
         self._said: set[str] = set()
-        self._last_question = -_ASK
         self._clock = time.time()
 
     def look(self) -> bool:
@@ -56,7 +55,6 @@ class Watch:
             self._once(f"{_WAITS}: {error}")
             return False
         self._said = {line for line in self._said if not line.startswith(_WAITS)}
-        self._ask_for_newer(now)
         changed = sources.changes(recorded, sources.records(now))
         if changed == self._started:
             return False
@@ -72,10 +70,12 @@ class Watch:
         self._started = changed
         return True
 
-    def _ask_for_newer(self, now: Sequence[Source]) -> None:
-        if time.monotonic() - self._last_question < _ASK:
-            return
-        self._last_question = time.monotonic()
+    def ask(self) -> None:
+        """Report what the hub and the package index have that is newer, each once; neither is waited for by a look."""
+        try:
+            now = current(read())
+        except (UserError, OSError):
+            return  # a look names it
         served, unknown = sources.served(now, {})
         newer, unanswered = newer_packages(now)
         for line in [*sources.newer(served), *newer]:
@@ -156,7 +156,12 @@ def watch(say: Callable[[str], None], start: Start, every: float) -> None:
     with alone():
         say(f"watching {len(baseline.read().about['sources'])} sources, every {every:g} s; Ctrl-C ends it")
         looks = Watch(say, start)
-        pause = threading.Event()
-        while True:
-            looks.look()
-            pause.wait(every)  # by a clock that nobody sets
+        threading.Thread(target=_repeat, args=(looks.ask, _ASK), name="ask-for-newer", daemon=True).start()
+        _repeat(looks.look, every)
+
+
+def _repeat(do: Callable[[], object], every: float) -> None:
+    pause = threading.Event()
+    while True:
+        do()
+        pause.wait(every)  # by a clock that nobody sets

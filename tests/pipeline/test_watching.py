@@ -147,29 +147,35 @@ def test_two_watches_of_a_folder_are_refused(tmp_path: Path, monkeypatch: pytest
 
 def test_a_clock_that_is_set_back_is_said(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(watched.looks._clock - 3600, 1)
-    monkeypatch.setattr(watching, "time", SimpleNamespace(time=lambda: next(clock), monotonic=lambda: 0.0))
+    monkeypatch.setattr(watching, "time", SimpleNamespace(time=lambda: next(clock)))
     for _ in range(2):
         watched.looks.look()
     (said,) = watched.said
     assert said.startswith("the clock was set back by 3600 s;")
 
 
-def test_newer_versions_are_reported_once_a_day_and_not_adopted(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_newer_versions_are_reported_once_and_not_adopted(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[str] = []
-    clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(watching, "time", SimpleNamespace(time=lambda: 1e10, monotonic=lambda: clock.now))
     monkeypatch.setattr(watching, "latest_version", lambda name: requests.append(name) or "99.1")
     before = {file: file.read_bytes() for file in Path().rglob("*.*") if file.is_file()}
-    for day in (0, 0.5, 1.1):
-        clock.now = day * 86_400
-        assert not watched.looks.look()
+    for _ in range(2):
+        watched.looks.ask()
     assert requests == 2 * sorted({name for name, _ in _packages()})
     (numpy,) = (line for line in watched.said if "numpy" in line)
     assert numpy.startswith("not adopted: package numpy: the index has 99.1, in use is ")
     assert {file: file.read_bytes() for file in before} == before
-    assert not watched.begun
+    assert not watched.looks.look()
+
+
+def test_what_the_index_refuses_is_said(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> str:
+        raise UserError("no such package")
+
+    monkeypatch.setattr(watching, "latest_version", refuse)
+    watched.looks.ask()
+    (said,) = watched.said
+    assert said.startswith("no answer, asked again in a day: ")
+    assert "package numpy (UserError)" in said
 
 
 def test_what_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
