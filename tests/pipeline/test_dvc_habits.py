@@ -49,10 +49,10 @@ def test_status_names_what_is_always_looked_at_alone(audited: Toy) -> None:
 
 def test_metrics_have_a_row_a_cell_and_epsilon(audited: Toy) -> None:
     rows = audited.run("dvc", "metrics", "show", "--md").splitlines()
-    assert [row.split("|")[1].strip() for row in rows[2:]] == [
+    assert [row.split("|")[1].strip() for row in rows if "songs-mine" in row] == [
         f"reports/metrics/songs-mine/{epsilon}.json" for epsilon in (1, 5)
     ]
-    assert {name.strip() for name in rows[0].split("|")} >= {"length", "strongest"}
+    assert {name.strip() for name in next(row for row in rows if "Path" in row).split("|")} >= {"length", "strongest"}
 
 
 def test_what_differs_from_a_commit_is_shown(audited: Toy) -> None:

@@ -185,6 +185,8 @@ def test_what_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [Source("mechanism-x", {"packages": {"numpy": "1.0"}})]
     assert newer_packages(now, refuse) == ([], ["package numpy (UserError)"])
     assert newer_packages(now, lambda name: "1.0") == ([], [])
+    built = [Source("mechanism-x", {"packages": {"torch": "2.13.0+cpu"}})]
+    assert newer_packages(built, lambda name: "2.13.0") == ([], [])
 
 
 def test_without_a_baseline_there_is_nothing_to_watch(
