@@ -9,10 +9,12 @@ Nothing of the package is installed, imported or executed.
 from __future__ import annotations
 
 import importlib.util
+import io
 import math
 import os
 import shutil
 import tempfile
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +110,7 @@ def _convert(pin: Pin, source: Path, out: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    with quiet_loading(source.parent):
+    with quiet_loading(source.parent), redirect_stderr(io.StringIO()):  # of a bar that cannot be turned off
         of: dict[str, Any] = {"gguf_file": source.name, "trust_remote_code": False}
         model = AutoModelForCausalLM.from_pretrained(source.parent, dtype=torch.float32, **of)
         tokenizer = AutoTokenizer.from_pretrained(source.parent, **of)

@@ -185,8 +185,16 @@ def test_a_mechanism_that_begins_to_tell_has_changed(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", [name for name, _ in pairs("calibrate")])
 def test_a_search_ends_and_contains_what_is_known(name: str) -> None:
     """A share of .5 of the identifiers survives where e^epsilon is 119."""
-    target = {"identifiers": 0.5, "similarity": 0.6, "tail": 0.3, "attribute": 2.0, "linking": 1.0}.get(name, 0.5)
-    search = Search(low=1.0, high=14.0, width=2.0, budget=20_000 if name == "attribute" else 4000)
+    target = {
+        "identifiers": 0.5,
+        "similarity": 0.6,
+        "tail": 0.3,
+        "attribute": 2.0,
+        "authorship": 2.0,
+        "linking": 1.0,
+    }.get(name, 0.5)
+    budget = {"attribute": 20_000, "authorship": 60_000}.get(name, 4000)
+    search = Search(low=1.0, high=14.0, width=2.0, budget=budget)
     met = calibrate(build(name), of(name, "randomized_response", 1.0), target, search)
     assert met.status in list(SearchStatus)
     assert met.low < met.high
