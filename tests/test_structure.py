@@ -389,7 +389,7 @@ def test_no_public_function_takes_more_than_seven_parameters() -> None:
     """
     wrong = []
     for file, nodes in parsed().items():
-        if {"cli", "flows"} & {*file.relative_to(ROOT).parts}:
+        if {"cli", "flows", "commands", "commands.py"} & {*file.relative_to(ROOT).parts}:
             continue
         for node in nodes[ast.FunctionDef]:
             if not node.name.startswith("_"):
