@@ -1,8 +1,9 @@
 """The judge by likelihood: the candidate whose paraphrase the rewrite most likely is, under a causal language model.
 
-A candidate x scores ln p(rewrite, end of sequence | prompt to paraphrase x), of DP-Prompt's prompt, by the model's chat
-template where it has one. The model is asked for no label, which small models answer at chance: SmolLM2-135M-Instruct
-names the right one of two unrelated texts by their labels in half of the trials, and by likelihood in nearly all.
+A candidate x scores ln p(rewrite, end of sequence | prompt to paraphrase x): DP-Prompt's prompt, by the model's chat
+template where it has one, or for the embedded paraphraser the text and its marker. The model is asked for no label,
+which small models answer at chance: SmolLM2-135M-Instruct names the right one of two unrelated texts by their labels in
+half of the trials, and by likelihood in nearly all.
 
 A rewrite that is longer than the model's window after a prompt is truncated, under all candidates alike. A prior of the
 rewrite itself cancels, as candidates are compared on one rewrite. The likelihood is that of a paraphraser, not of the
@@ -19,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.attack import ByScore, Context
-from epsilometer.core.component import EMBEDDED, component
+from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
+from epsilometer.mechanisms.tokens.dp_paraphrase import MARKER
 from epsilometer.mechanisms.tokens.dp_prompt import prompt
+from epsilometer.models.embedded import paraphraser
 
 if TYPE_CHECKING:
     from epsilometer.models.causal_lm import CausalLM
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 @component
 class ParaphraseAttack(ByScore):
-    """model: a causal language model by id, folder or pin, None for the embedded judge's; precision: of its weights."""
+    """model: a causal language model by id, folder or pin, None for the embedded paraphraser; precision: of weights."""
 
     large: ClassVar[bool] = True
 
@@ -41,7 +44,7 @@ class ParaphraseAttack(ByScore):
     def _network(self) -> CausalLM:
         from epsilometer.models.causal_lm import CausalLM
 
-        return CausalLM(self.model or EMBEDDED / "judge", self.precision)
+        return CausalLM(self.model or paraphraser(), self.precision)
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
@@ -60,13 +63,17 @@ class ParaphraseAttack(ByScore):
         from epsilometer.models.generation import Softmax, log_likelihoods
 
         model, numbers = self._network, {number: i for i, number in enumerate(sorted({number for number, _ in pairs}))}
-        written = [prompt(texts[number]) for number in numbers]
-        prompts = model.chat_tokens(written) if model.chats else model.tokens(written)
+        if self.model is None:
+            prompts = model.tokens([texts[number] + MARKER for number in numbers])
+        else:
+            written = [prompt(texts[number]) for number in numbers]
+            prompts = model.chat_tokens(written) if model.chats else model.tokens(written)
         most = min(map(model.longest, map(len, prompts)), default=0)
         if most < 1:
             raise UserError(
                 f"the longest candidate leaves no room for a rewrite in the {model.window} tokens that "
-                f"{self.model or 'the embedded judge'} reads; shorten the texts, or give a model with a larger window",
+                f"{self.model or 'the embedded paraphraser'} reads; shorten the texts, or give a model with a larger "
+                "window",
                 "EPS-A209",
             )
         tokens = {text: [*model.plain(text), model.end][:most] for _, text in pairs}
