@@ -120,7 +120,7 @@ class _Spread:
 
     def _lay_out(self) -> None:
         self.centre, self.deviation = self._moments()
-        self.window = window(self.log_moment, self.tilt, self.deviation, (-math.inf, math.inf), _SCALES)
+        self.window = window(self.log_moment, self.tilt, self.deviation, (-math.inf, math.inf), scales=_SCALES)
 
     def log_moment(self, tilt: float) -> float:
         """Return ln E e^(tilt S), over the mass in the spans."""

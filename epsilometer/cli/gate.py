@@ -131,8 +131,7 @@ def _files(paths: Mapping[str, Path], finding: str) -> Files:
     """Return the files of the formats; finding: the file at which SARIF shows a finding."""
     from epsilometer.report.gate import Files
 
-    json, markdown, junit, sarif, html = (paths.get(form) for form in _FORMATS)
-    return Files(json, markdown, junit, sarif, html, finding)
+    return Files(**{form: paths.get(form) for form in _FORMATS}, finding=finding)
 
 
 def _schema() -> dict[str, Any]:

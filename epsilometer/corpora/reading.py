@@ -82,14 +82,8 @@ def read(
     raw = unfolded(raw, [*texts, *labels], str(source))
     if split == "split" and split not in raw.columns:
         split = None
-    wanted = [*(("text", column) for column in texts), *(("label", label) for label in labels)] + (
-        [("split", split)] if split else []
-    )
     raw = with_joint(raw, labels)
-    for kind, column in wanted:
-        if column not in raw.columns:
-            missing_parts = [part for part in parts(column) if part not in raw.columns] if kind == "label" else []
-            raise no_column(source, f"{kind} column", (missing_parts or [column])[0], raw.columns)
+    _check_columns(raw, source, texts, labels, split)
     for column in texts:
         check_strings(raw, column, str(source))
         if nul := (raw[column].str.contains("\0", literal=True).fill_null(False).arg_true() + 1).to_list():
@@ -263,6 +257,16 @@ def _load(source: str, layout: files.Layout, rows: int | None) -> pl.DataFrame:
     if package is None and _HUB_ID.fullmatch(source) and not Path(dataset).suffix and not path.exists():
         return hub.load(dataset, revision=revision or None, rows=rows)
     return files.read(path, layout)
+
+
+def _check_columns(
+    raw: pl.DataFrame, source: str | Path, texts: Sequence[str], labels: Sequence[str], split: str | None
+) -> None:
+    wanted = [*(("text", column) for column in texts), *(("label", label) for label in labels)]
+    for kind, column in [*wanted, *([("split", split)] if split else [])]:
+        if column not in raw.columns:
+            missing_parts = [part for part in parts(column) if part not in raw.columns] if kind == "label" else []
+            raise no_column(source, f"{kind} column", (missing_parts or [column])[0], raw.columns)
 
 
 def _generate(source: str, request: GeneratorRequest) -> pl.DataFrame:

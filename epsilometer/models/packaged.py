@@ -88,10 +88,10 @@ def _weights(pin: Pin, source: Path) -> int:
         raise UserError(
             f"{pin}: {pin.file!r} is no readable GGUF ({type(error).__name__}); name another", "EPS-N083"
         ) from error
-    known = sorted({*GGUF_SUPPORTED_ARCHITECTURES} - {"general", "tokenizer"})
-    if architecture not in known:
+    readable = sorted({*GGUF_SUPPORTED_ARCHITECTURES} - {"general", "tokenizer"})
+    if architecture not in readable:
         raise UserError(
-            f"{pin} holds a model of kind {architecture!r}, and the loader knows {listed(known, 'kind')}", "EPS-N084"
+            f"{pin} holds a model of kind {architecture!r}, and the loader knows {listed(readable, 'kind')}", "EPS-N084"
         )
     for tensor in reader.tensors:
         try:

@@ -46,10 +46,10 @@ _CHARACTERS = (2, 4)  # lengths of runs
 
 @dataclass(frozen=True)
 class _Writers:
-    """Texts by author. known, test: for each author the numbers of texts that an adversary knows, and of the others."""
+    """Texts by author. profile, test: for each author the numbers of texts that an adversary knows, and of others."""
 
     texts: Sequence[str]
-    known: Sequence[NDArray[np.int64]]
+    profile: Sequence[NDArray[np.int64]]
     test: Sequence[NDArray[np.int64]]
 
 
@@ -97,7 +97,7 @@ class Authorship:
                 f"no rate of guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q054"
             )
         needed = enough_texts(limit.rate, tests, errors=errors, share=1 / self.authors)
-        most = max(0, budget - _TIMES * sum(map(len, self._writers(of).known))) // max(self.together)
+        most = max(0, budget - _TIMES * sum(map(len, self._writers(of).profile))) // max(self.together)
         if needed > most:
             raise UserError(
                 f"a loss of {limit.allowed:g} nats of authorship takes {needed:,} trials of {max(self.together)} "
@@ -110,12 +110,15 @@ class Authorship:
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
         """Return the evidence of each adversary at each number of texts, all from the same trials."""
         writers, seed, most = self._writers(of), of.design.seed, max(self.together)
-        truth, drawn = _trials(writers, count, most, seed)
-        rewrites = np.array(_rewritten(of, writers.texts, drawn.ravel(), "tests"), object).reshape(drawn.shape)
-        known, author = np.concatenate(writers.known), np.repeat(np.arange(self.authors), [*map(len, writers.known)])
-        again = np.repeat(known, _TIMES)
+        truth, tests = _trials(writers, count, most, seed)
+        rewrites = np.array(_rewritten(of, writers.texts, tests.ravel(), "tests"), object).reshape(tests.shape)
+        learnt, author = (
+            np.concatenate(writers.profile),
+            np.repeat(np.arange(self.authors), [*map(len, writers.profile)]),
+        )
+        again = np.repeat(learnt, _TIMES)
         learners = {
-            STATIC: _learned(tuple(writers.texts[i] for i in known), tuple(author)),
+            STATIC: _learned(tuple(writers.texts[i] for i in learnt), tuple(author)),
             ADAPTIVE: _learn(_rewritten(of, writers.texts, again, "known"), np.repeat(author, _TIMES)),
         }
         every = {name: log_of(rewrites.ravel()).reshape(count, most, -1) for name, log_of in learners.items()}
@@ -128,7 +131,7 @@ class Authorship:
                 )
                 of_texts = [
                     (writers.texts[i], bool(hit))
-                    for row, hit in zip(drawn[:, :n].tolist(), right, strict=True)
+                    for row, hit in zip(tests[:, :n].tolist(), right, strict=True)
                     for i in row
                 ]
                 observed.append(Observed(evidence, right.astype(np.float64), of_texts))
@@ -161,9 +164,9 @@ class Authorship:
         for i, row in enumerate(rows["row"].to_list()):
             order = streams.generator(i).permutation(np.array(row, np.int64))
             halves.append((order[: len(order) // 2], order[len(order) // 2 :]))
-        fewest = min(len(known) for known, _ in halves)
+        fewest = min(len(first) for first, _ in halves)
         return _Writers(
-            of.table["text"].to_list(), [known[:fewest] for known, _ in halves], [test for _, test in halves]
+            of.table["text"].to_list(), [first[:fewest] for first, _ in halves], [test for _, test in halves]
         )
 
 
@@ -174,12 +177,12 @@ def _name(adversary: str, texts: int) -> str:
 def _trials(writers: _Writers, count: int, most: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the author of each trial [count], and the numbers of their texts [count, most], in random order."""
     streams = Noise.named(count, seed, "authorship", "trials")
-    truth, drawn = np.empty(count, np.int64), np.empty((count, most), np.int64)
+    truth, tests = np.empty(count, np.int64), np.empty((count, most), np.int64)
     for row in range(count):
         generator = streams.generator(row)
         truth[row] = generator.integers(len(writers.test))
-        drawn[row] = generator.permutation(writers.test[truth[row]])[:most]
-    return truth, drawn
+        tests[row] = generator.permutation(writers.test[truth[row]])[:most]
+    return truth, tests
 
 
 def _rewritten(of: Subject, texts: Sequence[str], numbers: NDArray[np.int64], stream: str) -> Sequence[str]:

@@ -411,6 +411,21 @@ def _opened(result: NDArray[np.uint8]) -> Any:
     return value
 
 
+def _unusable(address: str | None, error: Exception) -> UserError:
+    remedy = (
+        f"a busy machine may need more than {os.environ[_START]} seconds: run again when it is less busy, raise "
+        f"{_START}, or set runtime.ray: null (all parts of Ray were ended)"
+        if address is None
+        else "join the cluster on this machine first (ray start --address=HOST:PORT), with its token and the same "
+        "versions of Python and Ray, or set runtime.ray: null"
+    )
+    return UserError(
+        f"Ray at {address or 'this machine'} cannot be used ({type(error).__name__}: "
+        f"{' '.join(str(error).split())[:300]}); {remedy}",
+        "EPS-C111",
+    )
+
+
 @contextmanager
 def cluster(engine: Engine) -> Iterator[Any]:
     """The module ray, connected for the duration of the context; a connection that the caller made stays.
@@ -449,18 +464,7 @@ def cluster(engine: Engine) -> Iterator[Any]:
             try:
                 ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
             except Exception as error:  # its type depends on the fault
-                remedy = (
-                    f"a busy machine may need more than {os.environ[_START]} seconds: run again when it is less busy, "
-                    f"raise {_START}, or set runtime.ray: null (all parts of Ray were ended)"
-                    if address is None
-                    else "join the cluster on this machine first (ray start --address=HOST:PORT), with its token and "
-                    "the same versions of Python and Ray, or set runtime.ray: null"
-                )
-                raise UserError(
-                    f"Ray at {address or 'this machine'} cannot be used ({type(error).__name__}: "
-                    f"{' '.join(str(error).split())[:300]}); {remedy}",
-                    "EPS-C111",
-                ) from error
+                raise _unusable(address, error) from error
             if address is None and os.environ.get("RAY_AUTH_MODE") != "token":
                 raise UserError(
                     "this version of Ray starts clusters without a token; install a newer one: pip install "

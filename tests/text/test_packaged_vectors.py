@@ -46,7 +46,7 @@ def glove(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
 
 def test_both_files_come_with_one_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, downloads, download = glove(tmp_path, monkeypatch), [], packages._download
-    monkeypatch.setattr(packages, "_download", lambda *given: downloads.append(1) or download(*given))
+    monkeypatch.setattr(packages, "_download", lambda *pins: downloads.append(1) or download(*pins))
     vectors = WordVectors.load(path)
     assert vectors.words == WORDS
     assert (vectors.vectors == VECTORS).all()

@@ -23,9 +23,8 @@ from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
-from epsilometer.mechanisms.tokens.dp_paraphrase import MARKER
-from epsilometer.mechanisms.tokens.dp_prompt import prompt
 from epsilometer.models.embedded import paraphraser
+from epsilometer.models.provider import DOCUMENT, MARKER
 
 if TYPE_CHECKING:
     from epsilometer.models.causal_lm import CausalLM
@@ -64,9 +63,9 @@ class ParaphraseAttack(ByScore):
 
         model, numbers = self._network, {number: i for i, number in enumerate(sorted({number for number, _ in pairs}))}
         if self.model is None:
-            prompts = model.tokens([texts[number] + MARKER for number in numbers])
+            prompts = model.tokens([MARKER.format(texts[number]) for number in numbers])
         else:
-            written = [prompt(texts[number]) for number in numbers]
+            written = [DOCUMENT.format(texts[number]) for number in numbers]
             prompts = model.chat_tokens(written) if model.chats else model.tokens(written)
         most = min(map(model.longest, map(len, prompts)), default=0)
         if most < 1:
@@ -79,4 +78,4 @@ class ParaphraseAttack(ByScore):
         tokens = {text: [*model.plain(text), model.end][:most] for _, text in pairs}
         source = np.array([numbers[number] for number, _ in pairs], np.int64)
         sequences = [tokens[text] for _, text in pairs]
-        return log_likelihoods(model, Softmax(), prompts, source, sequences, np.ones(len(pairs)))
+        return log_likelihoods(model, Softmax(), prompts, source, sequences=sequences, epsilons=np.ones(len(pairs)))
