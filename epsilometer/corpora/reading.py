@@ -83,7 +83,7 @@ def read(
     if split == "split" and split not in raw.columns:
         split = None
     raw = with_joint(raw, labels)
-    _check_columns(raw, source, texts, labels, split)
+    _check_columns(raw, source, texts, labels=labels, split=split)
     for column in texts:
         check_strings(raw, column, str(source))
         if nul := (raw[column].str.contains("\0", literal=True).fill_null(False).arg_true() + 1).to_list():
