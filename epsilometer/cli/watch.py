@@ -23,11 +23,11 @@ def watch(
     from epsilometer.pipeline import watching
     from epsilometer.pipeline.flows.trigger import start
 
-    def begin(changed: Sequence[str]) -> None:
-        say(start(changed))
+    def tell(lines: str) -> None:
+        say("\n".join(map(printable, lines.splitlines())))
 
-    def tell(line: str) -> None:
-        say("\n".join(map(printable, line.splitlines())))
+    def begin(changed: Sequence[str]) -> None:
+        tell(start(changed))
 
     if once:
         with watching.alone():

@@ -24,6 +24,10 @@ ALL = (*STAGES, "exact", "claims", "similarity", "ceilings", "decide", "ablation
 def audited(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Toy:
     """A finished audit, committed."""
     toy = Toy(tmp_path_factory.mktemp("habits") / "toy", stages=ALL, warm=warm)
+    leaks = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < 0.5 else 'play'\n"
+    (toy.folder / "mine.py").write_text(leaks)
+    toy.params["attacks"] = {"lexical": {}}
+    toy.write_params()
     embed = toy.folder / "embed.py"  # what the report reads of it
     embed.write_text(embed.read_text().replace("write_json({},", "write_json({'cut': 0},"))
     toy.run(*REPRO)
@@ -52,7 +56,7 @@ def test_metrics_have_a_row_a_cell_and_epsilon(audited: Toy) -> None:
     assert [row.split("|")[1].strip() for row in rows if "songs-mine" in row] == [
         f"reports/metrics/songs-mine/{epsilon}.json" for epsilon in (1, 5)
     ]
-    assert {name.strip() for name in next(row for row in rows if "Path" in row).split("|")} >= {"length", "strongest"}
+    assert {name.strip() for name in next(row for row in rows if "Path" in row).split("|")} >= {"lexical", "strongest"}
 
 
 def test_what_differs_from_a_commit_is_shown(audited: Toy) -> None:

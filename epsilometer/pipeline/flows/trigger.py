@@ -33,7 +33,8 @@ def start(changed: Sequence[str]) -> str:
         if sent is None:
             raise UserError("Prefect took no event; check PREFECT_API_URL", "EPS-P072")
         return f"the server at {PREFECT_API_URL.value()} starts the deployment reaudit"
-    done = subprocess.run([sys.executable, "-m", "epsilometer.pipeline.flows.reaudit"])
+    command = [sys.executable, "-m", "epsilometer.pipeline.flows.reaudit"]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode == 2:
-        raise UserError("the re-audit refused to run, and said why above", "EPS-P073")
-    return "the re-audit passed" if done.returncode == 0 else "the re-audit did not pass: what it said stands above"
+        raise UserError(done.stderr.strip().rpartition("error: ")[2], "EPS-P077")
+    return f"the re-audit {'did not pass' if done.returncode else 'passed'}:\n{done.stdout.strip()}"
