@@ -38,7 +38,7 @@ def test_the_files_that_guides_name_are_there(guide: Path) -> None:
     assert not [path for path in linked if Path(path).name not in BUILT and not (guide.parent / path).exists()]
 
 
-@pytest.mark.parametrize("command", re.findall(r"`epsilometer (check --.+?)`", CONTRIBUTING))
+@pytest.mark.parametrize("command", re.findall(r"`epsilometer (check (?:mechanism|attack|metric) .+?)`", CONTRIBUTING))
 def test_the_templates_pass_the_conformance_tests(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -167,7 +167,7 @@ OTHERWISE = {
     "deployed",  # tests/cli/test_deployed.py
     "your-own-study",  # tests/pipeline/test_own_study.py
     "truth-bench",  # tests/studies/bench/test_bench.py runs its example
-    "paper",  # tests/mechanisms/latents/test_published_checkpoints.py converts a small checkpoint
+    "published-grid",  # tests/mechanisms/latents/test_published_checkpoints.py converts a small checkpoint
 }
 
 
