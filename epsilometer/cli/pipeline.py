@@ -28,7 +28,7 @@ def repro(context: typer.Context) -> None:
 
     It is `dvc repro`, one run at a time and never on damaged files; params.yaml is checked first. Without arguments the
     whole audit, and at the end the report is shown. With stages these and what they depend on: a file that is missing
-    stops what needs it, and nothing else. Options of `dvc repro` (`dvc repro --help`) are passed on.
+    stops what needs it, and nothing else. `dvc repro --help` lists options, which are passed on.
     """
     from epsilometer.pipeline.checking import AbsentError
     from epsilometer.pipeline.repro import main

@@ -190,7 +190,9 @@ def dossier(
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("reports/dossier"),
     schema: Annotated[bool, schema_option(_schema)] = False,
 ) -> None:
-    """Write what a finished audit says of one release: a page to sign and a page of evidence.
+    """Write two pages about one release, for a decision.
+
+    A page to sign and a page of evidence.
 
     The pages are HTML, PDF and JSON; without --epsilon they are about the largest budget within the limits, or the
     smallest. No text is shown. An audit that is not finished is refused.

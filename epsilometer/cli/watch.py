@@ -15,7 +15,9 @@ def watch(
     every: Annotated[float, typer.Option(min=1, help="Seconds between looks.")] = 60,
     once: Annotated[bool, typer.Option("--once", help="Look once and end, for cron.")] = False,
 ) -> None:
-    """Begin a re-audit when a mechanism, a package, a model's pin or a data set changes, until interrupted.
+    """Begin a re-audit whenever its sources change.
+
+    They are mechanisms, packages, pins of models and data sets. It ends when it is interrupted.
 
     Compares with the records of the last re-audit, or of the baseline. Newer versions on the hub and at the package
     index are reported once a day, and never adopted. With `make ui` the re-audit runs on its server.

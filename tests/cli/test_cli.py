@@ -112,7 +112,7 @@ def test_any_columns_on_request(capsys: pytest.CaptureFixture[str], texts: Path)
     assert json.loads(call(capsys, *arguments, "--columns", "trials", "--json")[1]) == [{"trials": 20}]
     code, out, err = call(capsys, *arguments, "--columns", "epsilon,ceilling")
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1] == "error: unknown column 'ceilling'; did you mean 'ceiling'?"
+    assert err.splitlines()[-1] == "error: unknown column 'ceilling'; did you mean 'ceiling'? [EPS-C022]"
     assert "not run" not in err  # before anything is rewritten
 
 
@@ -352,7 +352,7 @@ def test_check_lists_what_is_missing_and_what_would_be_downloaded(
     assert "valid" not in out
     assert err.splitlines() == [
         "error: datasets.mine.source: there is no 'text.csv'; put it there, or correct the path",
-        "words.sources.theirs: there is no 'word.json'; put it there, or correct the path",
+        "words.sources.theirs: there is no 'word.json'; put it there, or correct the path [EPS-P080]",
     ]
 
 
@@ -381,7 +381,7 @@ def test_check_counts_all_texts_of_a_generator_where_a_sample_has_too_few(
     file = tmp_path / "params.yaml"
     params = yaml.safe_load((ROOT / "profiles/full.yaml").read_text())
     params["datasets"] = {"queries": params["datasets"]["queries"] | {"count": 1200}}
-    params["exemplars"] = params["decide"] = {}
+    params["exemplars"] = params["decide"] = params["questions"] = {}
     params["cells"] = {name: cell for name, cell in params["cells"].items() if cell["dataset"] == "queries"}
     params["trials"]["candidates"] = candidates
     file.write_text(yaml.safe_dump(params))

@@ -33,7 +33,9 @@ def calibrate_training(
     budget: Annotated[int, typer.Option(help="Most trials a kind of noise.")] = BUDGET,
     as_json: Json = False,
 ) -> None:
-    """Find the sigma and kappa at which one gradient of a training tells as much as a target, a row a kind of noise.
+    """Find the noise at which one gradient tells as much as a target.
+
+    Prints a row of sigma or kappa for each kind of noise.
 
     Needs the results of stage sent, features or reconstruction. Ends with 3 where a search ends otherwise than found.
     """
