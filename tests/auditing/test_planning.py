@@ -71,4 +71,4 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call("--loss", "2", "--width", "0.5", "--json")
     assert [row["trials"] for row in json.loads(out)][:2] == [1154, 567]
     code, _, err = call("--claim", "2", "--loss", "1")
-    assert (code, err) == (2, "error: give --claim (and --leak, if it is known), or --loss and --width\n")
+    assert (code, err) == (2, "error: give --claim (and --leak, if it is known), or --loss and --width [EPS-U032]\n")

@@ -76,7 +76,7 @@ def test_an_audit_on_vectors_of_ones_own_is_that_of_the_mechanism_on_them(capsys
     assert out == call(capsys, *arguments, "--set", "resource=vectors.txt")[1]
     for wrong in (("--mechanism", "randomized_response"), ("--command", "cat")):
         code, _, err = call(capsys, "audit", "texts.txt", *wrong, "--epsilons", 8, "--vectors", "vectors.txt")
-        assert (code, "--vectors is for" in err) == (2, True)
+        assert (code, "--vectors" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("rewrite", "{}", "--mechanism", "identity"),
         ("audit", "{}", "--mechanism", "identity"),
-        ("gate", "{}", "--mechanism", "identity", "--max-loss", "1"),
+        ("gate", "{}", "--mechanism", "identity", "--limit", "which_text=1"),
         ("audit", "texts.txt", "--endpoint", "http://127.0.0.1:9", "--template", "{}", "--private-texts"),
-        ("check", "{}"),
+        ("check", "params", "{}"),
     ],
     ids=lambda words: " ".join(words)[:24],
 )

@@ -89,7 +89,7 @@ def test_other_texts_and_questions_without_outcomes_are_refused(tmp_path: Path) 
         reaudit(baseline, subject(TEXTS[:-1], Tells(0.2), None, ["lexical"]))
     with refused("EPS-Q021"):
         accept({"tail": question("tail")}, of(0.2))
-    with refused("EPS-Q018"):
+    with refused("EPS-A124"):
         read(tmp_path / "absent.json")
     (tmp_path / "other.json").write_text('{"schema": "epsilometer/answers/1"}')
     with refused("EPS-Q019"):

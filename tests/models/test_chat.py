@@ -304,7 +304,7 @@ def test_a_revision_that_changes_on_the_way_is_named(server: Server, tmp_path: P
         return message
 
     server.model, server.reply = "m-2024-08-06", reply
-    with refused("EPS-N032", "00178031"):
+    with refused("EPS-N032"):
         Chat("m", tmp_path / "s", workers=1).complete(ask("a", "b"), 5)
     answers = Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
     assert [answer.revision for answer in answers] == ["m-2025-01-01"] * 2

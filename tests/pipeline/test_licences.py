@@ -36,7 +36,7 @@ def test_a_package_has_the_licence_of_its_wheel_and_without_it_none_is_stated(mo
     monkeypatch.chdir(ROOT)
     for content, licence in ((Content(40_303_934, "ab", "MIT"), "MIT"), (None, licences.UNSTATED)):
         monkeypatch.setattr(packages, "content", lambda pin, content=content: content)
-        row = rows(ROOT / "profiles/messages.yaml")["chitchat-dataset"]
+        row = rows(ROOT / "params.yaml")["chitchat-dataset"]
         assert (row["version"], row["licence"]) == ("0.9.0", licence)
         assert row["size"].endswith("MB")
 

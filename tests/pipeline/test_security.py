@@ -51,7 +51,7 @@ from tests.support.waiting import LAST_RESORT, finished
 
 @pytest.fixture
 def good() -> dict[str, Any]:
-    return yaml.safe_load((ROOT / "profiles/full.yaml").read_text())
+    return {**yaml.safe_load((ROOT / "profiles/full.yaml").read_text()), "questions": {}}
 
 
 def written(folder: Path, content: dict[str, Any]) -> Path:

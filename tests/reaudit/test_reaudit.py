@@ -784,7 +784,7 @@ def test_history_without_an_audit_and_of_an_unknown_mechanism(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copy(ROOT / "profiles/generated.yaml", ".")
+    shutil.copy(ROOT / "profiles/generated.yaml", "params.yaml")
     assert "`epsilometer results accept` and re-audits write it" in call(capsys, "results", "history")[2]
     Path("baseline").mkdir()
     history.FILE.write_text(

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from epsilometer.auditing.results.comparison import holm
-from epsilometer.cli import export
+from epsilometer.cli import results
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import params, reporting
 from epsilometer.report import archive, cited, claims
@@ -163,9 +163,9 @@ def test_the_command_that_writes_tables_fills_pages(pages: Path, monkeypatch: py
     root, before = pages.parents[1], pages.read_text()
     monkeypatch.setattr(params, "read", lambda: None)
     monkeypatch.setattr(reporting, "write_tables", lambda params, out: out or root / "results/mine")
-    export.results(root / "elsewhere")
+    results.tables(root / "elsewhere")
     assert pages.read_text() == before, "tables that are written elsewhere are cited by no page"
-    export.results(None)
+    results.tables(None)
     assert "[0.1 to 0.2]" in pages.read_text()
 
 

@@ -380,7 +380,7 @@ def test_an_audit_with_an_endpoint_is_refused_where_a_data_set_is_not_public(mon
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.chdir(ROOT)
     judge = {"judge": {"model": "m", "endpoint": True, "reading": "generate"}}
-    params = read().model_copy(update={"attacks": judge, "cells": {}})
+    params = read(ROOT / "profiles/generated.yaml").model_copy(update={"attacks": judge, "cells": {}})
     assert not any("model m" in item for item in check(params))
     datasets = {name: dataset.model_copy(update={"public": False}) for name, dataset in params.datasets.items()}
     with refused("EPS-A003"):

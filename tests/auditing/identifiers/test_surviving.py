@@ -156,16 +156,16 @@ def test_an_entity_survives_by_any_mention() -> None:
 def test_spans_and_records_outside_the_text_are_refused_without_a_quote(tmp_path: Path) -> None:
     beyond = document("Secret Ann.", ("PERSON", "Ann"))
     beyond["spans"][0]["end_position"] = 400  # type: ignore[index]
-    with refused("EPS-D004", "1", "7", "400") as refused:
+    with refused("EPS-D004", "1", "7", "400") as error:
         read(annotated(tmp_path, [beyond]))
-    assert "Secret" not in str(refused.value)
+    assert "Secret" not in str(error.value)
     with refused("EPS-D004", "spans"):
         read(annotated(tmp_path, [{"full_text": "Secret"}]))
     table = pl.DataFrame({"text": ["Ann came.", "Secret"], "identifiers": [["Ann"], ["Agent"]]})
-    with refused("EPS-A118", "2") as refused:
+    with refused("EPS-A118", "2") as error:
         surviving_identifiers(table, lambda text, rng: text)
-    assert "Secret" not in str(refused.value)
-    assert "Agent" not in str(refused.value)
+    assert "Secret" not in str(error.value)
+    assert "Agent" not in str(error.value)
 
 
 def test_a_span_that_disagrees_with_its_value_is_refused_by_number(tmp_path: Path) -> None:
@@ -179,10 +179,10 @@ def test_a_span_that_disagrees_with_its_value_is_refused_by_number(tmp_path: Pat
     bare = document("Secret Ann came.", ("PERSON", "Ann "))
     del bare["spans"][0]["entity_value"]  # type: ignore[index]
     for bad in (units, spaced, bare):
-        with pytest.raises(UserError, match=r"document 2: .*code points") as refused:
+        with pytest.raises(UserError, match=r"document 2: .*code points") as error:
             read(annotated(tmp_path, [good, bad]))
-        assert "Secret" not in str(refused.value)
-        assert "Ann" not in str(refused.value)
+        assert "Secret" not in str(error.value)
+        assert "Ann" not in str(error.value)
     assert read(annotated(tmp_path, [good]))["identifiers"].to_list() == [["Ann"]]
 
 

@@ -59,21 +59,24 @@ def test_two_metrics_are_drawn_and_all_are_in_the_file() -> None:
 
 def test_leaks_are_tables_by_data_set_and_the_worst_kind_is_in_the_matrix() -> None:
     (table,) = survivors.identifiers(leakage())
-    assert [row["name (20)"].split()[0] for row in table.rows] == ["0%", "25%", "100%"]
+    assert [row["name (20)"].split()[0] for row in table.rows] == ["0", "5", "20"]
     assert "20, 15 on the corpus's record" in survivors.leak_sentence("queries", leakage())
     assert list(survivors.identifiers(leakage().clear())) == []
     (matrix,) = survivors.matrices(leakage())
     assert [row["mechanism"] for row in matrix.rows] == [HOSTILE, "identity"]
-    assert matrix.rows[0]["budget 2"].replace("\N{NO-BREAK SPACE}", " ") == "ε 5: 25.0 % of names"
+    assert (
+        matrix.rows[0]["budget 2"].replace("\N{NO-BREAK SPACE}", " ")
+        == "ε 5: names 5 of 20; up to 56 % cannot be ruled out"
+    )
 
 
 def test_what_patterns_found_is_a_lower_end_or_not_testable() -> None:
     by_patterns = leakage().with_columns(recorded=pl.lit(0))
     (table,), (matrix,) = survivors.identifiers(by_patterns), survivors.matrices(by_patterns)
-    assert [row["name (20)"] for row in table.rows] == ["not testable", "at least 6%", "at least 77%"]
+    assert [row["name (20)"] for row in table.rows] == ["0 of 20", "5 of 20", "20 of 20"]
     cells = [matrix.rows[0]["budget 1"], matrix.rows[0]["budget 2"]]
     assert [cell.replace("\N{NO-BREAK SPACE}", " ") for cell in cells] == [
-        "ε 0.5: not testable: names", "ε 5: at least 25.0 % of names",
+        "ε 0.5: not testable: names", "ε 5: at least 5 of 20 names",
     ]  # fmt: skip
     assert "what a masker by the same patterns missed" in survivors.leak_sentence("queries", by_patterns)
     recorded = leakage().with_columns(recorded=pl.col("identifiers"))

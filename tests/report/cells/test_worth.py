@@ -12,6 +12,7 @@ from epsilometer.auditing.schemas import CEILINGS, EXACT
 from epsilometer.mechanisms.controls.coin import Coin
 from epsilometer.pipeline.params import read
 from epsilometer.report.cells import worth
+from epsilometer.report.cells.use import Kept
 from epsilometer.report.cells.worth import (
     attribute_sentence,
     levels,
@@ -179,7 +180,7 @@ def test_points_at_the_ceiling_come_apart_by_their_laws() -> None:
     assert places["mvc"] == [(0.5, True), (60.0, True)]
     assert not any(solid for name, rows in places.items() if name != "mvc" for _, solid in rows)
     assert set(points.filter("best")["mechanism"]) == {"mvc"}  # no lower bound beats an exact loss
-    said = tradeoff_sentence(points, {("queries", "mvc", 0.5)}, {("queries", "mvc", 0.5): False})
+    said = tradeoff_sentence(points, {("queries", "mvc", 0.5)}, {("queries", "mvc", 0.5): Kept(0.28, 0.2, 0.3)})
     assert said.endswith("at an exact loss of 0.50 (at most 0.51), no more than one fixed sentence (by cosine).")
     infinite = exact_of({("queries", "mvc", 0.5): math.inf})
     cut = tradeoff_points(losses(estimates(), infinite), SIMILARITY, downstream())

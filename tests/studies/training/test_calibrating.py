@@ -248,10 +248,10 @@ def test_gradients_of_an_entry_that_was_edited_since_are_refused(
 
 def test_a_training_without_noise_is_searched_like_others(project: None, capsys: pytest.CaptureFixture[str]) -> None:
     write_features()
-    command = ("--training", "songs", "--target", 0.3, "--measure", "average", "--json")
-    noisy = call(capsys, "calibrate", *command)[1]
+    command = ("calibrate", "--training", "songs", "--target", 0.3, "--measure", "average", "--json")
+    noisy = call(capsys, "training", *command)[1]
     write_params(Path(), private_training={"songs": {**CELL, "noise": "none"}})
-    assert call(capsys, "calibrate", *command) == (0, noisy, "")
+    assert call(capsys, "training", *command) == (0, noisy, "")
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from epsilometer.core.component import MEMBERSHIP, build, find
+from epsilometer.core.component import build, find
 from epsilometer.studies.training.conformance.membership import check_membership
 from epsilometer.studies.training.membership import Evidence, losses
+from epsilometer.studies.training.params import MEMBERSHIP
 from tests.support.commands import app
 
 OWN = """

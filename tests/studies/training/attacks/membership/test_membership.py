@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from epsilometer.core.component import MEMBERSHIP, build, find, names
+from epsilometer.core.component import build, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.embedded import masked_lm
@@ -32,6 +32,7 @@ from epsilometer.studies.training.attacks.membership.reference import Reference
 from epsilometer.studies.training.attacks.membership.rmia import RMIA
 from epsilometer.studies.training.attacks.membership.shadow import Shadow
 from epsilometer.studies.training.membership import MembershipAttack, log_odds, losses
+from epsilometer.studies.training.params import MEMBERSHIP
 from epsilometer.studies.training.results.rates import MembershipScores, area
 from tests.support.membership import Toy, evidence, log_probabilities, toy
 from tests.support.refusals import refused

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.core.component import RECONSTRUCTION, build, find
+from epsilometer.core.component import build, find
 from epsilometer.studies.training.attacks.reconstruction.likelihood import Climber, LikelihoodAscent
 from epsilometer.studies.training.attacks.reconstruction.shared.attack import (
     Explains,
@@ -15,6 +15,7 @@ from epsilometer.studies.training.attacks.reconstruction.shared.attack import (
     Reconstruction,
     Starts,
 )
+from epsilometer.studies.training.params import RECONSTRUCTION
 from epsilometer.studies.training.runs.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise
 from epsilometer.studies.training.runs.sent import OnMean, Sent, send
 from epsilometer.studies.training.runs.shared_model import SharedModel
