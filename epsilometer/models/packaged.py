@@ -112,7 +112,9 @@ def _convert(pin: Pin, source: Path, out: Path) -> None:
 
     with quiet_loading(source.parent), redirect_stderr(io.StringIO()):  # of a bar that cannot be turned off
         of: dict[str, Any] = {"gguf_file": source.name, "trust_remote_code": False}
-        model = AutoModelForCausalLM.from_pretrained(source.parent, dtype=torch.float32, trust_remote_code=False, **of)
+        model = AutoModelForCausalLM.from_pretrained(
+            source.parent, dtype=torch.float32, trust_remote_code=False, use_safetensors=True, **of
+        )
         tokenizer = AutoTokenizer.from_pretrained(source.parent, trust_remote_code=False, **of)
         # It refuses to save what it takes for quantised; all weights are in float32 by now.
         model.hf_quantizer, model.is_quantized = None, False

@@ -92,5 +92,5 @@ def test_other_texts_and_questions_without_outcomes_are_refused(tmp_path: Path) 
     with refused("EPS-A124"):
         read(tmp_path / "absent.json")
     (tmp_path / "other.json").write_text('{"schema": "epsilometer/answers/1"}')
-    with refused("EPS-Q019"):
+    with refused("EPS-A125"):
         read(tmp_path / "other.json")
