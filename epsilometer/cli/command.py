@@ -15,8 +15,10 @@ from epsilometer.core.readable import check_name, check_readable
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import report, withhold
 
-_FIRST = ("audit", "ask", "gate", "decide", "rewrite", "release", "anonymize")
-_FIRST += ("init", "check", "list", "results", "pipeline")
+_FIRST = (
+    *("audit", "ask", "gate", "decide", "rewrite", "release", "anonymize"),
+    *("init", "check", "list", "results", "pipeline"),
+)
 _EMPTY = re.compile(r"(--[\w-]+=)?")
 _WRITTEN = ("out", "report")  # parameters whose files are written
 

@@ -131,7 +131,7 @@ def split(
     upper[met] = -np.inf
     places, log_weights = np.stack([starts, starts + 1], axis=1).ravel(), np.stack([lower, upper], axis=1).ravel()
     used = np.flatnonzero(log_weights > -np.inf)
-    return places[used], log_weights[used], gap
+    return places[used], log_weights[used], gap  # type: ignore[return-value]
 
 
 def raise_moments(losses: Array, step: float) -> tuple[Array, Array]:
@@ -175,7 +175,7 @@ def _sums(
     a = np.bincount(at, np.exp(first - half - scale), len(starts))
     b = np.bincount(at, np.exp(second + half - scale), len(starts))
     used = np.flatnonzero(a + b)
-    return starts[used], peaks[used], a[used], b[used]
+    return starts[used], peaks[used], a[used], b[used]  # type: ignore[return-value]
 
 
 def _mass(log_law: Array) -> float:

@@ -29,7 +29,7 @@ class Summand(NamedTuple):
 
     places: NDArray[np.int64]
     shares: Array
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # tuples have a method of this name
 
 
 @dataclass(frozen=True)
