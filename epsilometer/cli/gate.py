@@ -131,7 +131,7 @@ def _files(paths: Mapping[str, Path], finding: str) -> Files:
     """Return the files of the formats; finding: the file at which SARIF shows a finding."""
     from epsilometer.report.gate import Files
 
-    return Files(**{form: paths.get(form) for form in _FORMATS}, finding=finding)
+    return Files(**{form: paths.get(form) for form in _FORMATS}, finding=finding)  # type: ignore[arg-type]
 
 
 def _schema() -> dict[str, Any]:

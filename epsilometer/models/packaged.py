@@ -117,7 +117,7 @@ def _convert(pin: Pin, source: Path, out: Path) -> None:
         )
         tokenizer = AutoTokenizer.from_pretrained(source.parent, trust_remote_code=False, **of)
         # It refuses to save what it takes for quantised; all weights are in float32 by now.
-        model.hf_quantizer, model.is_quantized = None, False
+        model.hf_quantizer, model.is_quantized = None, False  # type: ignore[assignment]
         if hasattr(model.config, "quantization_config"):
             del model.config.quantization_config
         model.save_pretrained(out)

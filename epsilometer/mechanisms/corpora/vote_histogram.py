@@ -66,7 +66,7 @@ class VoteHistogram(NoisyVotes):
     def public_sources(self) -> Sequence[str]:
         """The public data that a release reads, in a few words each."""
         own = isinstance(self.resource, tuple)
-        source = f"{len(set(self.resource)):,} texts" if own else f"the texts of {Path(str(self.resource)).name}"
+        source = f"{len(set(self.resource)):,} texts" if own else f"the texts of {Path(str(self.resource)).name}"  # type: ignore[arg-type]
         return [source, *super().public_sources]
 
     @cached_property

@@ -39,10 +39,10 @@ def _side_by_side(stages: int) -> Any:
 @flow(
     persist_result=False,
     task_runner=_side_by_side(2),
-    on_completion=_ENDS,
-    on_failure=_ENDS,
-    on_crashed=_ENDS,
-    on_cancellation=_ENDS,
+    on_completion=_ENDS,  # type: ignore[arg-type]
+    on_failure=_ENDS,  # type: ignore[arg-type]
+    on_crashed=_ENDS,  # type: ignore[arg-type]
+    on_cancellation=_ENDS,  # type: ignore[arg-type]
 )
 def audit(folder: str = ".", target: str | None = None) -> State[Any]:
     """Bring the audit in a folder up to date, or one stage of it and what that depends on.

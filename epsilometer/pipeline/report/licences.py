@@ -65,7 +65,7 @@ def _models(params: Params) -> Iterator[Row]:
 
 def _embedded_names(params: Params) -> set[str]:
     """Return the folders of weights that come with epsilometer, and that models and settings of this run name."""
-    used = ("models.", *(("classification.",) if params.anonymity or params.downstream else ()))
+    used = ("models.", *(("classification.",) if params.anonymity or params.downstream else ()))  # type: ignore[attr-defined]
     named = [value for _, value in params.read_paths()]
     named += [source for place, source in params.data_paths() if place.startswith(used)]
     return {
