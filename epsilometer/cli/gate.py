@@ -131,7 +131,8 @@ def _files(paths: Mapping[str, Path], finding: str) -> Files:
     """Return the files of the formats; finding: the file at which SARIF shows a finding."""
     from epsilometer.report.gate import Files
 
-    return Files(**{form: paths.get(form) for form in _FORMATS}, finding=finding)  # type: ignore[arg-type]
+    json, markdown, junit, sarif, html = (paths.get(form) for form in _FORMATS)
+    return Files(json=json, markdown=markdown, junit=junit, sarif=sarif, html=html, finding=finding)
 
 
 def _schema() -> dict[str, Any]:

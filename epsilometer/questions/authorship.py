@@ -121,7 +121,7 @@ class Authorship:
             STATIC: _learned(tuple(writers.texts[i] for i in learnt), tuple(author)),
             ADAPTIVE: _learn(_rewritten(of, writers.texts, again, "known"), np.repeat(author, _TIMES)),
         }
-        every = {name: log_of(rewrites.ravel()).reshape(count, most, -1) for name, log_of in learners.items()}  # type: ignore[arg-type]
+        every = {name: log_of(rewrites.ravel().tolist()).reshape(count, most, -1) for name, log_of in learners.items()}
         observed = []
         for n in self.together:
             for name, logs in every.items():

@@ -81,8 +81,7 @@ def unary_encoding(counts: NDArray[np.int64], epsilon: float, generator: np.rand
     """Return estimates by optimised unary encoding: bits are independent, so their sums are binomial."""
     n, other = int(counts.sum()), 1 / (math.exp(epsilon) + 1)
     ones = generator.binomial(counts, 0.5) + generator.binomial(n - counts, other)
-    estimates: Array = (ones - n * other) / (0.5 - other)  # type: ignore[assignment]
-    return estimates
+    return np.asarray((ones - n * other) / (0.5 - other), np.float64)
 
 
 def subset_selection(counts: NDArray[np.int64], epsilon: float, generator: np.random.Generator) -> Array:

@@ -65,8 +65,8 @@ class VoteHistogram(NoisyVotes):
     @property
     def public_sources(self) -> Sequence[str]:
         """The public data that a release reads, in a few words each."""
-        own = isinstance(self.resource, tuple)
-        source = f"{len(set(self.resource)):,} texts" if own else f"the texts of {Path(str(self.resource)).name}"  # type: ignore[arg-type]
+        texts = self.resource
+        source = f"{len(set(texts)):,} texts" if isinstance(texts, tuple) else f"the texts of {Path(str(texts)).name}"
         return [source, *super().public_sources]
 
     @cached_property

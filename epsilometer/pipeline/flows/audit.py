@@ -28,7 +28,7 @@ from epsilometer.pipeline.flows.reproduce import reproduce
 from epsilometer.pipeline.opening import allow_ignored, locked, opened
 from epsilometer.pipeline.repro import held
 
-_ENDS = [has_reported]
+_ENDS: list[Any] = [has_reported]  # Prefect asks for a list of another type of hooks
 
 
 def _side_by_side(stages: int) -> Any:
@@ -39,10 +39,10 @@ def _side_by_side(stages: int) -> Any:
 @flow(
     persist_result=False,
     task_runner=_side_by_side(2),
-    on_completion=_ENDS,  # type: ignore[arg-type]
-    on_failure=_ENDS,  # type: ignore[arg-type]
-    on_crashed=_ENDS,  # type: ignore[arg-type]
-    on_cancellation=_ENDS,  # type: ignore[arg-type]
+    on_completion=_ENDS,
+    on_failure=_ENDS,
+    on_crashed=_ENDS,
+    on_cancellation=_ENDS,
 )
 def audit(folder: str = ".", target: str | None = None) -> State[Any]:
     """Bring the audit in a folder up to date, or one stage of it and what that depends on.

@@ -65,9 +65,9 @@ def _models(params: Params) -> Iterator[Row]:
 
 def _embedded_names(params: Params) -> set[str]:
     """Return the folders of weights that come with epsilometer, and that models and settings of this run name."""
-    used = ("models.", *(("classification.",) if params.anonymity or params.downstream else ()))  # type: ignore[attr-defined]
+    fine_tuned = (".training.model",) if [*params.datasets_studied()] else ()
     named = [value for _, value in params.read_paths()]
-    named += [source for place, source in params.data_paths() if place.startswith(used)]
+    named += [path for place, path in params.data_paths() if place.startswith("models.") or place.endswith(fine_tuned)]
     return {
         path.name for path in map(Path, named) if path.parent.name == EMBEDDED.name and (EMBEDDED / path.name).is_dir()
     }
