@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Collection, Iterator
 from contextlib import chdir
 from graphlib import TopologicalSorter
@@ -55,6 +56,7 @@ def run(folder: Path, params: dict[str, Any], only: Collection[str] = ()) -> Non
         from tests.support.tiny_models import save_word_bert
 
         save_word_bert(folder / "tiny", ["the", "a", "and", "was", "is", "good", "great", "bad", "service", "food"])
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)  # DVC reads a project of a Git repository alone
     (folder / ".dvc").mkdir()
     shutil.copy(ROOT / ".dvc/config", folder / ".dvc")
     compose(folder)
