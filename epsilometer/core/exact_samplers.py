@@ -55,12 +55,12 @@ def _bits(outputs: int) -> int:
 class Weights:
     """The weights e^(log-weight) as integers of some 47 bits times powers of two, so that even the smallest is kept.
 
-    outputs: int32 [m], the possible ones, the largest power of two first; ends: int64 [m], running sums of their
+    outputs: integers [m], the possible ones, the largest power of two first; ends: int64 [m], running sums of their
     integers; starts, shifts, reached: for each power of two the sum before it, its exponent above the smallest, and the
     sum of all weights up to its end in units of the smallest.
     """
 
-    outputs: NDArray[np.int32]
+    outputs: NDArray[np.unsignedinteger]
     ends: NDArray[np.int64]
     starts: list[int]
     shifts: list[int]
@@ -76,13 +76,16 @@ class Weights:
         weight = np.rint(np.ldexp(np.exp(fraction), _bits(len(log_weights)))).astype(np.int64)
         depth = (-level).astype(np.min_scalar_type(int(-level.min())))  # numpy sorts small integers by their digits
         order = np.argsort(depth, kind="stable")
-        levels, first = np.unique(depth[order], return_index=True)
-        ends = np.cumsum(weight[order])
+        sorted_depth, sorted_weight = depth[order], weight[order]
+        first = np.flatnonzero(np.diff(sorted_depth, prepend=sorted_depth[0] + 1))  # np.unique would sort once more
+        levels = sorted_depth[first].astype(np.int64)
+        ends = np.cumsum(sorted_weight)
         starts = [int(ends[i - 1]) if i else 0 for i in first]
-        totals = np.add.reduceat(weight[order], first).tolist()
-        shifts = (int(levels[-1]) - levels.astype(np.int64)).tolist()
+        totals = np.add.reduceat(sorted_weight, first).tolist()
+        shifts = (levels[-1] - levels).tolist()
         reached = list(accumulate(total << shift for total, shift in zip(totals, shifts, strict=True)))
-        return cls(possible[order].astype(np.int32), ends, starts, shifts, reached=reached)
+        outputs = possible[order].astype(np.min_scalar_type(len(log_weights)))
+        return cls(outputs, ends, starts, shifts, reached=reached)
 
     @property
     def bytes(self) -> int:
@@ -93,7 +96,7 @@ class Weights:
 class WeightCache:
     """A cache of the most recently used weights, at most `limit` bytes (and a few hundred more for each entry)."""
 
-    def __init__(self, limit: int = 1 << 28) -> None:
+    def __init__(self, limit: int = 1 << 30) -> None:
         self.limit, self.bytes = limit, 0
         self._entries: OrderedDict[Hashable, Weights] = OrderedDict()
 
