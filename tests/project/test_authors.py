@@ -117,9 +117,9 @@ def test_real_messages_of_the_default_audit(monkeypatch: pytest.MonkeyPatch) -> 
         pytest.skip(f"needs the package: {error}")
     texts = corpus(params, "messages").table
     assert texts.group_by("split").agg(pl.len(), pl.col("author").n_unique()).sort("split").rows() == [
-        ("public", 5919, 241),
-        ("test", 11501, 529),
-        ("train", 1521, 27),
+        ("public", 1776, 76),
+        ("test", 13409, 620),
+        ("train", 1523, 27),
     ]
     audited = texts.filter(split="train")
     assert 40 <= min(counts(texts, "train")) <= max(counts(texts, "train")) == 60
