@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,10 +20,19 @@ LONGEST = 1_000_000  # tokens; tokenisers without a limit state a far larger num
 EQUAL_ROWS = {"cpu": 16, "cuda": 1024}  # texts in every batch for sentence-transformers, if memory holds them
 
 
+class _Model(Protocol):
+    window: int
+    dimensions: int
+
+    def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, int]:
+        """Return vectors of any length [texts, dimensions], and the number of truncated texts."""
+        ...
+
+
 class Encoder:
     """A sentence encoder. The vector of a text depends on that text alone, not on what is encoded with it.
 
-    model:       anything that `models.locate` knows. A BERT with mean pooling runs on our own code, others by
+    model:       anything that `models.locate` knows. A BERT with mean pooling runs on our own code, others on
                  sentence-transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result). "float64"
                  takes twice as long; on a grid its vectors are the same on every processor.
@@ -37,7 +46,10 @@ class Encoder:
     def __init__(self, model: str | Path, precision: str = "float32") -> None:
         folder, device = locate(model), resolved()
         with loading(folder):
-            self._model = (_BertEncoder if _is_plain_bert(folder) else _AnyEncoder)(folder, precision, device)
+            if _is_static(folder):
+                self._model: _Model = _StaticEncoder(folder)
+            else:
+                self._model = (_BertEncoder if _is_plain_bert(folder) else _AnyEncoder)(folder, precision, device)
         self.window = self._model.window
         self.dimensions = self._model.dimensions
         self.cut = 0
@@ -136,15 +148,42 @@ class _AnyEncoder:
         return vectors[: len(batch)]
 
 
+class _StaticEncoder:
+    """A table of token vectors; a text has the mean of its tokens' vectors (`StaticEmbedding`, Model2Vec)."""
+
+    def __init__(self, folder: Path) -> None:
+        with quiet_loading(folder):
+            from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+            self._model = StaticEmbedding.load(str(folder), local_files_only=True)
+        self.window = LONGEST
+        self.dimensions = int(self._model.embedding_dim)
+
+    def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, int]:
+        vectors = self._model(self._model.preprocess(list(texts)))["sentence_embedding"]
+        return vectors.detach().numpy(), 0
+
+
+def _modules(folder: Path) -> dict[str, Path]:
+    """Return the modules of a sentence-transformers folder by kind, in order, each with its folder."""
+    if not (folder / "modules.json").is_file():
+        return {}
+    modules = json.loads((folder / "modules.json").read_text())
+    return {module["type"].rpartition(".")[2]: folder / module["path"] for module in modules}
+
+
+def _is_static(folder: Path) -> bool:
+    """Return True for a folder of token vectors, which need no pass through a network."""
+    return [*_modules(folder)] in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])
+
+
 def _is_plain_bert(folder: Path) -> bool:
     """Return True for a folder of exactly Transformer, mean Pooling and perhaps Normalize, over a supported BERT."""
-    if not (folder / "modules.json").is_file():
+    modules = _modules(folder)
+    wanted = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+    if [*modules] not in wanted or modules["Transformer"] != folder:
         return False
-    modules = json.loads((folder / "modules.json").read_text())
-    kinds = [module["type"].rpartition(".")[2] for module in modules]
-    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or modules[0]["path"]:
-        return False
-    pooling = _read(folder / modules[1]["path"] / "config.json")
+    pooling = _read(modules["Pooling"] / "config.json")
     modes = [mode for mode, chosen in pooling.items() if mode.startswith("pooling_mode_") and chosen is True]
     means = pooling.get("pooling_mode", modes) in ("mean", ["mean"], ["pooling_mode_mean_tokens"])
     lowered = _read(folder / "sentence_bert_config.json").get("do_lower_case", False)

@@ -1,9 +1,10 @@
-"""Language models in packages on the Python index: a GGUF file, converted once to safetensors in float32.
+"""Models in packages on the Python index: a GGUF file, converted once to safetensors in float32, or a folder.
 
-llama.cpp's quantised weights are expanded by transformers' own loader, which also undoes the order in which GGUF stores
-the rows of query and key matrices, and reads tokeniser and chat template. The converted folder is in the user's cache,
-beside the packages' files, with checksums; it holds 4 bytes for each weight, about eight times those of a 4-bit file.
-Nothing of the package is installed, imported or executed.
+A file in safetensors is copied with the tokeniser and configuration beside it. llama.cpp's quantised weights are
+expanded by transformers' own loader, which also undoes the order in which GGUF stores the rows of query and key
+matrices, and reads tokeniser and chat template. The folder is in the user's cache, beside the packages' files, with
+checksums; a converted one holds 4 bytes for each weight, about eight times those of a 4-bit file. Nothing of the
+package is installed, imported or executed.
 """
 
 from __future__ import annotations
@@ -28,35 +29,57 @@ from epsilometer.runtime.progress import say
 
 _WEIGHT = 4  # bytes in float32
 _EXPANDED = 8  # most float32 bytes of a byte of 4-bit weights
-_SUFFIX = ".gguf"
+_SUFFIXES = (".gguf", ".safetensors")
+_BESIDE = ("config.json", "tokenizer.json", "modules.json")  # the rest of a folder of weights in safetensors
 
 
 def folder(pin: Pin) -> Path:
-    """Return the folder of a package's model, converted if it is not there yet.
+    """Return the folder of a package's model, copied or converted if it is not there yet.
 
-    Raises UserError as `packages.file`; also without the library gguf, for a file that is no GGUF, an architecture or
-    kind of weights that the loader does not know, and too small a disk, before the download if the pin states sizes.
+    Raises UserError as `packages.file`; also for a file of another form, for too small a disk, before the download if
+    the pin states sizes, and for GGUF without the library gguf, in another format, or with an architecture or a kind of
+    weights that the loader does not know.
     """
-    if not pin.file.endswith(_SUFFIX):
+    if not pin.file.endswith(_SUFFIXES):
         raise UserError(
-            f"{pin}: {pin.file!r} is not a {_SUFFIX} file, the only form of a model that is read from a package; name "
-            "such a file in its pin",
+            f"{pin}: {pin.file!r} is not a {' or '.join(_SUFFIXES)} file, the forms of a model that are read from a "
+            "package; name such a file in its pin",
             "EPS-N080",
         )
     packages.check_terms(pin)
     out = _place(pin)
     if (out / checksums.NAME).is_file():
         return out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f"partial-{os.getpid()}-") as place:
+        partial = Path(place) / out.name
+        if pin.file.endswith(".gguf"):
+            _from_gguf(pin, out, partial)
+        else:
+            _from_folder(pin, out, partial)
+        checksums.write(partial)
+        os.replace(partial, out)
+    return out
+
+
+def _from_folder(pin: Pin, out: Path, partial: Path) -> None:
+    """Write a folder of weights in safetensors, with the files beside them."""
+    _check_space(pin, out, pin.unpacked or 0)
+    inside = pin.file.rpartition("/")[0]
+    partial.mkdir()
+    for source in packages.files(pin, [f"{inside}/{name}" for name in _BESIDE]):
+        shutil.copy(source, partial)
+
+
+def _from_gguf(pin: Pin, out: Path, partial: Path) -> None:
+    """Write a GGUF's weights as a folder of transformers."""
     if importlib.util.find_spec("gguf") is None:
         raise UserError(f"{pin}: reading GGUF needs the library gguf; pip install 'epsilometer[gguf]'", "EPS-N081")
     _check_space(pin, out, (pin.unpacked or 0) * _EXPANDED)
     source = packages.file(pin)
     _check_space(pin, out, _WEIGHT * _weights(pin, source))
     say(f"{pin}: converting its weights to safetensors, once")
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f"partial-{os.getpid()}-") as place:
-        _convert(pin, source, Path(place) / out.name)
-        os.replace(Path(place) / out.name, out)
-    return out
+    _convert(pin, source, partial)
 
 
 def _place(pin: Pin) -> Path:
@@ -66,7 +89,6 @@ def _place(pin: Pin) -> Path:
 
 
 def _check_space(pin: Pin, out: Path, needed: int) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(out.parent).free
     if needed > free:
         raise UserError(
@@ -106,12 +128,12 @@ def _weights(pin: Pin, source: Path) -> int:
 
 
 def _convert(pin: Pin, source: Path, out: Path) -> None:
-    """Write a GGUF's weights, configuration and tokeniser as a folder of transformers, with checksums."""
+    """Write a GGUF's weights, configuration and tokeniser as a folder of transformers."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     with quiet_loading(source.parent), redirect_stderr(io.StringIO()):  # of a bar that cannot be turned off
-        of: dict[str, Any] = {"gguf_file": source.name, "trust_remote_code": False}
+        of: dict[str, Any] = {"gguf_file": source.name}
         model = AutoModelForCausalLM.from_pretrained(
             source.parent, dtype=torch.float32, trust_remote_code=False, use_safetensors=True, **of
         )
@@ -122,4 +144,3 @@ def _convert(pin: Pin, source: Path, out: Path) -> None:
             del model.config.quantization_config
         model.save_pretrained(out)
         tokenizer.save_pretrained(out)
-    checksums.write(out)

@@ -16,6 +16,7 @@ from epsilometer.models.locate import locate, would_download
 from epsilometer.pipeline.stages.embed import on_grid
 from tests.support.places import ROOT
 from tests.support.refusals import refused
+from tests.support.tiny_models import save_static
 
 TEXTS = """show me the cheapest flights from boston to denver on monday morning
 what is the arrival time in san francisco for the 755 am flight leaving washington
@@ -60,6 +61,19 @@ def test_equals_sentence_transformers(encoder: Encoder) -> None:
     assert ours.dtype == np.float32
     assert (ours * theirs).sum(1).min() > 0.99999
     assert np.abs(ours - theirs).max() < 1e-5
+
+
+def test_token_vectors_equal_sentence_transformers(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    folder = save_static(tmp_path / "static", " ".join(TEXTS).split())
+    texts = [*TEXTS, *variety(44)]
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(texts, normalize_embeddings=True)
+    ours = Encoder(folder)
+    assert np.abs(ours.encode(texts) - theirs).max() < 1e-6
+    assert np.array_equal(np.concatenate([ours.encode([text]) for text in texts]), ours.encode(texts))
+    assert (ours.dimensions, ours.cut) == (4, 0)
+    assert not ours.encode([""]).any()
 
 
 def test_vectors_have_unit_norm_and_nothing_gives_nothing(encoder: Encoder) -> None:

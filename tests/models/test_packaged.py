@@ -14,10 +14,13 @@ import pytest
 from epsilometer.core.errors import UserError
 from epsilometer.models import packaged
 from epsilometer.models.bounds import bounds
+from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import locate
 from epsilometer.runtime import packages
 from epsilometer.runtime.packages import Pin
 from tests.support.places import ROOT
+from tests.support.refusals import refused
+from tests.support.tiny_models import save_static
 from tests.support.wheels import only_folder, pin, write_wheel
 
 FILE = "small_talk/tiny.gguf"
@@ -50,10 +53,32 @@ def gguf_file(path: Path, architecture: str, kind: str = "F32") -> bytes:
     return path.read_bytes()
 
 
-def test_only_gguf_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_forms_of_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of = model(tmp_path, monkeypatch, b"x")
-    with pytest.raises(UserError, match=r"is not a \.gguf file"):
+    with refused("EPS-N080", "weights.bin"):
         packaged.folder(of.model_copy(update={"file": "small_talk/weights.bin"}))
+
+
+def test_a_folder_of_token_vectors_is_copied_with_what_is_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_folder(monkeypatch, tmp_path)
+    written = save_static(tmp_path / "static", ["show", "me", "flights"])
+    files = {f"small_talk/static/{path.name}": path.read_bytes() for path in written.iterdir()}
+    of = pin(write_wheel(tmp_path, files), file="small_talk/static/model.safetensors")
+    path = tmp_path / "pin.json"
+    path.write_text(json.dumps({"package": of}))
+    vectors = Encoder(path).encode(["show me", "flights"])
+    assert (vectors == Encoder(written).encode(["show me", "flights"])).all()
+    monkeypatch.setattr(packages, "_download", lambda *_: pytest.fail("downloaded again"))
+    assert (Encoder(path).encode(["show me", "flights"]) == vectors).all()
+
+
+def test_a_folder_without_a_tokeniser_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = model(tmp_path, monkeypatch, b"x").model_copy(update={"file": "small_talk/model.safetensors"})
+    with refused("EPS-C100", "small_talk/model.safetensors"):
+        packaged.folder(of)
+    assert not list(tmp_path.glob("cache/epsilometer/models/*/*"))
 
 
 def test_special_terms_are_refused_before_anything_else() -> None:

@@ -239,3 +239,24 @@ def save_word_bert(folder: Path, words: Sequence[str], **sizes: int) -> Path:
         size = len(special) + len(words)
         BertModel(BertConfig(vocab_size=size, max_position_embeddings=64, **shape)).save_pretrained(folder)
     return folder
+
+
+def save_static(folder: Path, words: Sequence[str]) -> Path:
+    """A sentence encoder of token vectors, as Model2Vec writes it: a token for each word, 4 dimensions."""
+    import json
+
+    import numpy as np
+    from safetensors.numpy import save_file
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    folder.mkdir()
+    vocabulary = {word: i for i, word in enumerate(dict.fromkeys(["<unk>", *words]))}
+    pieces = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    pieces.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    pieces.save(str(folder / "tokenizer.json"))
+    vectors = np.random.default_rng(0).normal(size=(len(vocabulary), 4)).astype(np.float32)
+    save_file({"embeddings": vectors}, folder / "model.safetensors")
+    modules = [{"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"}]
+    for name, content in (("config.json", {"model_type": "model2vec"}), ("modules.json", modules)):
+        (folder / name).write_text(json.dumps(content))
+    return folder
