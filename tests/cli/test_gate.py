@@ -715,7 +715,7 @@ def test_bad_limits_on_people(project, capsys, words: tuple[str, ...], said: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("guide", ["gate-limits.md", "your-own-texts.md"])
+@pytest.mark.parametrize("guide", ["gate-limits.md", "identifiers.md"])
 def test_the_examples_of_the_guides_print_what_the_guides_say(guide: str, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs/how-to" / guide).read_text()
