@@ -316,7 +316,8 @@ def test_the_workflow_of_the_gate_gives_inputs_that_the_action_has() -> None:
 
 SERVED = {"deployed", "probe"}  # tests/cli/test_deployed.py has a service for them
 PASTED = {"leaderboard": "profiles/leaderboard.yaml", "one-run": "profiles/training.yaml", "questions": "params.yaml",
-          "scale": "params.yaml", "security": "params.yaml", "training-parameters": "profiles/training.yaml"}  # fmt: skip
+          "scale": "params.yaml", "security": "params.yaml",
+          "training-parameters": "profiles/training.yaml"}  # fmt: skip
 OF_THEIR_OWN = {"gate", "your-own-mechanism", "data-sets", "deployed"}  # tests, above and below
 
 
