@@ -45,6 +45,7 @@ from tests.support.waiting import LAST_RESORT
 DOCS = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "decisions"]
 PAGES = {page.stem: page.read_text() for page in [ROOT / "README.md", *DOCS]}
 GUIDE, ATTACK, TEXTS = (PAGES[f"your-own-{what}"] for what in ("mechanism", "attack", "texts"))
+LAW = PAGES["stated-law"]
 CODE = re.compile("`(epsilometer [^`]+)`")
 LONGEST = 70_000  # words of all pages in git, without CHANGELOG
 ELSEWHERE = {"results"}  # says what was run, at earlier commits too
@@ -61,7 +62,7 @@ def blocks(text: str, *languages: str) -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The examples that are files, under the names that they give themselves."""
     place = tmp_path_factory.mktemp("examples")
-    for text, name in ((GUIDE, "mine.py"), (GUIDE, "response.py"), (ATTACK, "outline.py")):
+    for text, name in ((GUIDE, "mine.py"), (LAW, "response.py"), (ATTACK, "outline.py")):
         (code,) = [block for block in blocks(text, "python") if block.startswith(f"# {name}\n")]
         (place / name).write_text(code)
     return place
@@ -301,7 +302,7 @@ def test_the_site_is_built_and_broken_links_fail(tmp_path: Path, added: str, sta
 
 
 def test_the_data_set_of_a_project_can_be_pasted(tmp_path: Path) -> None:
-    (entry,) = blocks(TEXTS, "yaml")
+    (entry,) = blocks(PAGES["data-sets"], "yaml")
     text = (ROOT / "profiles/generated.yaml").read_text().replace("\ndatasets:\n", f"\n{entry}", 1)
     (tmp_path / "params.yaml").write_text(text)
     read = params.read(tmp_path / "params.yaml").datasets["mail"]
@@ -313,10 +314,11 @@ def test_the_workflow_of_the_gate_gives_inputs_that_the_action_has() -> None:
     assert set(step["with"]) <= set(yaml.safe_load((ROOT / "action.yml").read_text())["inputs"])
 
 
-SERVED = {"deployed"}  # tests/cli/test_deployed.py has a service for it
+SERVED = {"deployed", "probe"}  # tests/cli/test_deployed.py has a service for them
 PASTED = {"leaderboard": "profiles/leaderboard.yaml", "one-run": "profiles/training.yaml", "questions": "params.yaml",
-          "scale": "params.yaml", "security": "params.yaml", "training-sigma": "profiles/training.yaml"}  # fmt: skip
-OF_THEIR_OWN = {"gate", "your-own-mechanism", "your-own-texts", *SERVED}  # tests, above and below
+          "scale": "params.yaml", "security": "params.yaml",
+          "training-parameters": "profiles/training.yaml"}  # fmt: skip
+OF_THEIR_OWN = {"gate", "your-own-mechanism", "data-sets", "deployed"}  # tests, above and below
 
 
 def test_every_page_with_settings_has_a_test() -> None:
@@ -432,7 +434,7 @@ def test_the_template_holds_its_claim_and_a_forgotten_sensitivity_is_seen(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    (shown,) = blocks(GUIDE, "console")
+    (shown,) = blocks(LAW, "console")
     assert output(shown, capsys) == (shown.partition("\n")[2], 0)
     code = Path("response.py").read_text()
     for name, old, new, verdict, status in (
@@ -553,6 +555,8 @@ def write_files(page: str) -> None:
     reviews = generate("reviews", 1500, 1).select("text", "rating", "gender", review="text")
     reviews.write_csv("texts.csv")
     reviews.head(400).write_csv("train.csv")
+    reviews.head(96).select("text", author=pl.int_range(96) // 8).write_csv("notes.csv")
+    Path("reviews.txt").write_text("\n".join(reviews["text"].head(60)))
     generate("reviews", 400, 2).select("text", "rating", "gender").write_csv("others.csv")
     originals = [text for name in ("reviews", "others") for text in pl.read_csv(f"{name}.csv")["text"]]
     rewrites = [re.sub(r"(\w+ \w+) \w+", r"\1", text) for text in originals]  # without every third word
@@ -602,7 +606,7 @@ def test_the_commands_of_a_page_run_one_after_another(
         of_attribute = (command, arguments[0]) == ("ask", "attribute")  # it has no trials
         more = ["--with", "kinds=[linear]"] if of_attribute else quick.get(command, [])
         ended = status([command, *arguments, *more])
-        allowed = {"gate": (0, 1, 3), "decide": (0, 1, 3)} if page == "questions" else {}
+        allowed = {"gate": (0, 1, 3), "decide": (0, 1, 3)} if page in ("gate-limits", "questions") else {}
         judging = ("gate", "calibrate", "training", "decide", "reaudit")
         assert ended in allowed.get(command, (0, 3) if command in judging else (0,)), call
 

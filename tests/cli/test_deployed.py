@@ -34,7 +34,7 @@ from tests.support.refusals import refused
 from tests.support.sparing import first
 from tests.support.waiting import LAST_RESORT, finished, wait_for
 
-PAGE = (ROOT / "docs/how-to/deployed.md").read_text()
+PAGE, PROBE = ((ROOT / f"docs/how-to/{name}.md").read_text() for name in ("deployed", "probe"))
 SECRET = "sk-planted-55e1"
 ENDPOINT = ("--endpoint", "URL", "--model", "m")
 QUICK = ("--attacks", "lexical", "--temperature", "0")
@@ -398,8 +398,8 @@ def test_the_cell_of_the_page_is_rewritten_by_the_service(server: Deployed, tmp_
 
 
 def examples() -> list[tuple[str, str]]:
-    """Each command of the page that shows what comes out, and that."""
-    shown = re.findall(r"^```\n\$ (.*?[^\\])\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    """Each command of the pages that shows what comes out, and that."""
+    shown = re.findall(r"^```\n\$ (.*?[^\\])\n(.*?)^```", PAGE + PROBE, re.MULTILINE | re.DOTALL)
     return [(command.replace("\\\n", " "), output) for command, output in shown]
 
 

@@ -715,11 +715,11 @@ def test_bad_limits_on_people(project, capsys, words: tuple[str, ...], said: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("guide", ["gate-limits.md", "your-own-texts.md"])
+@pytest.mark.parametrize("guide", ["gate-limits.md", "identifiers.md"])
 def test_the_examples_of_the_guides_print_what_the_guides_say(guide: str, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs/how-to" / guide).read_text()
-    example = re.search(r"```sh\n(epsilometer \w+ reviews.txt.*?)\n```\n\n[^`\n]+\n\n```\n(.*?)```", text, re.DOTALL)
+    example = re.search(r"```sh\n(epsilometer [\w ]+ reviews.txt.*?)\n```\n\n[^`\n]+\n\n```\n(.*?)```", text, re.DOTALL)
     assert example is not None
     Path("reviews.txt").write_text("\n".join(generate("reviews", 120, seed=1)["text"]))
     Path("masker.py").write_text(MASKER.replace('"[A-Z][a-z]+ [A-Z][a-z]+"', repr(IN_MID_SENTENCE)))

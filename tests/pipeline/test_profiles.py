@@ -49,7 +49,8 @@ def test_no_profile_states_an_empty_section(profile: Path) -> None:
 
 
 def test_the_page_lists_every_profile_once() -> None:
-    rows = [line for line in (ROOT / "docs/how-to/profiles.md").read_text().splitlines() if line.startswith("| `")]
+    page = (ROOT / "docs/reference/profile-list.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
     assert sorted(listed) == [path.stem for path in PROFILES]
 
