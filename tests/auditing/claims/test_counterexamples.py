@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 from scipy import stats
 
-HERE = Path(__file__).parent
+from tests.support.places import ROOT
+
+HERE = ROOT / "tests/support/counterexamples"
 ALPHA = 0.01  # of all black-box rows together, after Holm
 
 
