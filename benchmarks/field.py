@@ -37,26 +37,25 @@ VERDICTS = (
 )
 _ABOUT = """# Which published claims hold
 
-For whoever chooses a mechanism, reviews a paper or installs a package: what each claims, what we computed, and under
-which assumptions.
+For whoever chooses a mechanism, reviews a paper or installs a package: what each claims, and what we computed.
 
-Words at a place and texts of equally many words are the neighbours unless a row says otherwise. Losses are in nats,
-attained *of* claimed. *Law*: all outputs enumerated, or summed by quadrature; *bound*: proved; *density*: that of the
-noise; *black box*: draws, of which all rows together survive Holm's correction at 1 %.
+Neighbours are texts of equally many words unless a row says otherwise. Losses are in nats, attained *of* claimed.
+*Law*: all outputs enumerated, or summed by quadrature; *bound*: proved; *density*: that of the noise; *black box*:
+draws, whose rows together survive Holm's correction at 1 %.
 
 Verdicts: *holds*; *theorem false*; *gap in the proof*; *code departs* from the paper; *other neighbours* or *other
-granularity* than are usual here, which is no violation; *claim unclear*. A dash: not examined.
+granularity* than here, which is no violation; *claim unclear*. A dash: not examined.
 
 """
 _BELOW = """
-Written by `python -m benchmarks.field` from [field.yaml](../../benchmarks/field.yaml), which has quotations, places and
-dates, and [results](../../results/field). Counterexamples run
-[without this package](../../tests/support/counterexamples). Corrected forms: [pitfalls](../concepts/pitfalls.md).
+Written by `python -m benchmarks.field` from [field.yaml](../../benchmarks/field.yaml), which has quotations and dates,
+and [results](../../results/field). Counterexamples run
+[without this package](../../tests/support/counterexamples).
 
 ## Answers
 
-Authors can answer by an issue named "Answer: MECHANISM". Their words are printed here unchanged, with our verdict
-beside them, and a shown error of ours is corrected with its date. {answers}
+Authors can answer by an issue named "Answer: MECHANISM". Their words are printed here unchanged, beside our verdict.
+Errors of ours are corrected with their date. {answers}
 """
 
 

@@ -144,10 +144,10 @@ class _Rows:
                 at = np.minimum(self._draws[part, position] * cdf[:, -1], np.nextafter(cdf[:, -1], 0))
                 chosen = np.array([np.searchsorted(*each, side="right") for each in zip(cdf, at, strict=True)])
             ids.append(self.model.outputs[chosen])
-        drawn = np.concatenate(ids)
-        for row, token in zip(rows, drawn.tolist(), strict=True):
+        tokens = np.concatenate(ids)
+        for row, token in zip(rows, tokens.tolist(), strict=True):
             self.tokens[row].append(token)
-        return drawn
+        return tokens
 
     def _laws(self, rows: NDArray[np.float64], sides: Sequence[Prefixes]) -> NDArray[np.float64]:
         """Return the mixtures' log-laws [n, outputs]. rows: the slots of both sides and the bound, [3, n]."""
@@ -174,8 +174,8 @@ def fused_log_likelihoods(
         some = range(start, min(start + step, len(sequences)))
         logits: list[dict[int, Tensor]] = []
         for side in (0, 1):
-            given = forced(model, prompts, pairs[start : some.stop, side], [sequences[row] for row in some])
-            logits.append({start + int(row): values[i] for rows, values in given for i, row in enumerate(rows)})
+            parts = forced(model, prompts, pairs[start : some.stop, side], [sequences[row] for row in some])
+            logits.append({start + int(row): values[i] for rows, values in parts for i, row in enumerate(rows)})
         for row in some:
             at, possible = places(model, sequences[row])
             private, public = (side[row][: len(at)].double().log_softmax(-1) for side in logits)

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from epsilometer.auditing.claims.verdicts import pair_claims
 from epsilometer.core.mechanism import Mechanism, MovesVectors, TurnsVectors
 from epsilometer.core.randomness import Noise
-from epsilometer.core.von_mises_fisher import angle_range, log_angle_density, log_moment
 
 DRAWS = 2000
 _DISTANCE = 1e-6  # largest relative difference between the distance of two vectors and that of the claim
@@ -83,6 +82,8 @@ def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float
 
 def _of_directions(mechanism: TurnsVectors, epsilon: float, source: Sequence[str], texts: int, *, seed: int) -> float:
     """Return the p-value of draws about directions; 0 if a claim is below the largest loss of a draw."""
+    from epsilometer.core.von_mises_fisher import log_moment
+
     directions = mechanism.directions(source, epsilon)
     rows = directions.rows.values
     units, kappas = directions.units[rows], directions.concentrations[rows]
@@ -100,13 +101,15 @@ def _of_directions(mechanism: TurnsVectors, epsilon: float, source: Sequence[str
     )
 
 
-def fit_directions(units: NDArray[np.float64], drawn: NDArray[np.float64], kappas: NDArray[np.float64]) -> float:
+def fit_directions(units: NDArray[np.float64], turns: NDArray[np.float64], kappas: NDArray[np.float64]) -> float:
     """Return the p-value of draws [n, d] about unit vectors [n, d] for the law of concentrations kappa [n]."""
     from scipy.stats import beta, kstest, uniform  # takes a second to load
 
+    from epsilometer.core.von_mises_fisher import angle_range, log_angle_density
+
     dimension = units.shape[1]
-    cosine = np.einsum("ij,ij->i", units, drawn)
-    across = drawn - cosine[:, None] * units
+    cosine = np.einsum("ij,ij->i", units, turns)
+    across = turns - cosine[:, None] * units
     sine = np.linalg.norm(across, axis=1)
     place = np.empty(len(units))
     for kappa in np.unique(kappas):

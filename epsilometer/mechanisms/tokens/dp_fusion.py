@@ -226,20 +226,20 @@ class DPFusion(OneOfGrid):
         for output, epsilon in zip(rewrites, epsilons, strict=True):
             if output.units is None:
                 raise TypeError("the likelihood of a rewrite needs its drawn tokens")
-            given = [output.units.row(trial) for trial in range(len(candidates))]
-            jobs = {(int(place[at]), given[at[0]].tobytes()): at[0] for at in np.ndindex(*candidates.shape)}
+            outputs = [output.units.row(trial) for trial in range(len(candidates))]
+            jobs = {(int(place[at]), outputs[at[0]].tobytes()): at[0] for at in np.ndindex(*candidates.shape)}
             rows, trials = [key[0] for key in jobs], list(jobs.values())
-            ended = [self._whole(given[i].tolist()) for i in trials]
+            ended = [self._whole(outputs[i].tolist()) for i in trials]
             values = fused_log_likelihoods(
                 self.model,
                 self.fusion,
                 prompts,
                 sides[rows],
                 bounds=np.full(len(rows), self.bound(epsilon)),
-                sequences=[given[i] for i in trials],
+                sequences=[outputs[i] for i in trials],
             )
             by_job = dict(zip(jobs, np.where(ended, values, -np.inf), strict=True))
-            table = [by_job[int(place[at]), given[at[0]].tobytes()] for at in np.ndindex(*candidates.shape)]
+            table = [by_job[int(place[at]), outputs[at[0]].tobytes()] for at in np.ndindex(*candidates.shape)]
             tables.append(np.array(table).reshape(candidates.shape))
         return tables
 

@@ -50,7 +50,6 @@ from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.mechanism import LATENTS, Directions, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
-from epsilometer.core.von_mises_fisher import check_concentration
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
 from epsilometer.mechanisms.words.shared.turned import turned_about, uniforms_of_a_draw
 from epsilometer.text.words import words
@@ -96,6 +95,8 @@ class Stamp(WordVectorMechanism):
     @cached_property
     def _units(self) -> NDArray[np.float64]:
         """The directions of all words [V, d], of length 1 in float64."""
+        from epsilometer.core.von_mises_fisher import check_concentration  # loads scipy, and checks may not need it
+
         units = self.vectors.exact / np.linalg.norm(self.vectors.exact, axis=1, keepdims=True)
         check_concentration(1.0, units.shape[1])
         return units
@@ -179,16 +180,16 @@ class Stamp(WordVectorMechanism):
 
     def turned(self, texts: Sequence[str], epsilon: float, noise: Noise) -> NDArray[np.float64]:
         """Return the drawn directions of each text's one word, as in `TurnsVectors`."""
-        return self._drawn(self.vocabulary.encode(texts), epsilon, noise)
+        return self._turns(self.vocabulary.encode(texts), epsilon, noise)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """Draw a direction for each word by Wood's algorithm, and write the word of the largest cosine with it."""
         private, outputs = self.vocabulary.encode(texts), []
         for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
-            drawn = self._drawn(private.take(rows), epsilon, noise[rows])
-            outputs.append(self.vectors.nearest(drawn))
+            turns = self._turns(private.take(rows), epsilon, noise[rows])
+            outputs.append(self.vectors.nearest(turns))
         return self.written(texts, Ragged(np.concatenate(outputs).astype(np.int32), private.offsets))
 
-    def _drawn(self, private: Ragged, epsilon: float, noise: Noise) -> NDArray[np.float64]:
+    def _turns(self, private: Ragged, epsilon: float, noise: Noise) -> NDArray[np.float64]:
         uniforms = noise.ragged(private.lengths, uniforms_of_a_draw(self._units.shape[1]))
         return turned_about(self._units[private.values], self._concentrations(epsilon)[private.values], uniforms)

@@ -56,9 +56,9 @@ def p_value(more: int, fewer: int, claimed: float) -> float:
 
 def test_rantext_exceeds_epsilon() -> None:
     """By two step sizes that agree to 1e-4; the margin is 6.6 nats."""
-    found = output("rantext")
-    assert found["claimed"] == 4
-    assert found["attained"] == pytest.approx([10.641] * 2, abs=1e-3)
+    result = output("rantext")
+    assert result["claimed"] == 4
+    assert result["attained"] == pytest.approx([10.641] * 2, abs=1e-3)
 
 
 def test_clusant_loses_almost_twice() -> None:
@@ -71,11 +71,11 @@ def test_cape_exceeds_its_claim_where_buckets_are_empty() -> None:
 
 def test_dp_fusion_exceeds_its_claim_between_two_secrets() -> None:
     """By two quadratic equations in 60 digits."""
-    found = output("dp_fusion")
-    assert found["claimed"] == pytest.approx(11.9129, abs=1e-4)
-    assert found["attained_delta"] == pytest.approx(1.4306e-3, abs=1e-7)
-    assert found["attained_delta"] > 100 * found["claimed_delta"]
-    assert found["attained_divergence"] == pytest.approx(8.5111, abs=1e-4)
+    result = output("dp_fusion")
+    assert result["claimed"] == pytest.approx(11.9129, abs=1e-4)
+    assert result["attained_delta"] == pytest.approx(1.4306e-3, abs=1e-7)
+    assert result["attained_delta"] > 100 * result["claimed_delta"]
+    assert result["attained_divergence"] == pytest.approx(8.5111, abs=1e-4)
 
 
 @pytest.mark.slow
@@ -98,8 +98,8 @@ def test_released_packages_exceed_their_claims(tmp_path: Path) -> None:
         row = words[name]
         assert row["attained"] == pytest.approx(attained, abs=1e-3)
         assert row["attained"] > row["claimed"] + 0.5
-        for exact, drawn in zip(row["exact"], row["drawn"], strict=True):  # the formula is what the package draws
-            assert stats.binomtest(drawn, words["draws"], exact).pvalue > 1e-6
+        for exact, count in zip(row["exact"], row["drawn"], strict=True):  # the formula is what the package draws
+            assert stats.binomtest(count, words["draws"], exact).pvalue > 1e-6
     p_values = sorted(
         [
             p_value(mlm["long_text"]["ann"], 0, mlm["claimed"]),

@@ -63,9 +63,9 @@ def test_draws_have_the_computed_losses(dimension: int, kappas: tuple[float, flo
     offset = log_moment(kappas[1], dimension) - log_moment(kappas[0], dimension)
     for side, sign in ((0, 1), (1, -1)):
         uniforms = Noise.named(count, "test", side).uniforms(uniforms_of_a_draw(dimension))
-        drawn = turned_about(np.tile(directions.units[side], (count, 1)), np.full(count, kappas[side], float), uniforms)
-        np.testing.assert_allclose(np.linalg.norm(drawn, axis=1), 1, atol=1e-12)
-        loss = drawn @ (difference[0] - difference[1]) + offset
+        draws = turned_about(np.tile(directions.units[side], (count, 1)), np.full(count, kappas[side], float), uniforms)
+        np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1, atol=1e-12)
+        loss = draws @ (difference[0] - difference[1]) + offset
         masses = np.exp(unit.log_weights + sign * unit.places * unit.step / 2)
         exact = masses[unit.places > 0].sum()
         assert masses.sum() == pytest.approx(1, abs=1e-6)
@@ -82,8 +82,8 @@ def test_units_compose() -> None:
     shares = []
     for side in (0, 1):
         uniforms = Noise.named(4 * count, "units", side).uniforms(uniforms_of_a_draw(12))
-        drawn = turned_about(np.tile(directions.units[side], (4 * count, 1)), np.full(4 * count, 8.0), uniforms)
-        loss = (drawn @ (directions.units[0] - directions.units[1])).reshape(count, 4).sum(axis=1)
+        draws = turned_about(np.tile(directions.units[side], (4 * count, 1)), np.full(4 * count, 8.0), uniforms)
+        loss = (draws @ (directions.units[0] - directions.units[1])).reshape(count, 4).sum(axis=1)
         shares.append((loss > 0).mean())
     slack = 6.2 * math.sqrt(2 * 0.25 / count)
     assert low - slack <= shares[0] - shares[1] <= high + slack

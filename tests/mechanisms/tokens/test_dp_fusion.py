@@ -117,10 +117,10 @@ def test_draws_follow_the_likelihood(folder: Path) -> None:
     )
     often = np.argsort(-numbers)[:20]
     end = mechanism.model.end
-    given = [[int(t) for t in rows[i]][: 1 if rows[i][0] == end else 2] for i in often]
-    table = mechanism.log_likelihoods(TEXTS, np.tile([0, 3], (20, 1)), [Rewrites([""] * 20, Ragged.of(given))], [1.0])[
-        0
-    ]
+    sequences = [[int(t) for t in rows[i]][: 1 if rows[i][0] == end else 2] for i in often]
+    table = mechanism.log_likelihoods(
+        TEXTS, np.tile([0, 3], (20, 1)), [Rewrites([""] * 20, Ragged.of(sequences))], [1.0]
+    )[0]
     expected = np.exp(table) * count
     seen = numbers[often]
     assert (np.abs(seen - expected[:, 0]) < 6 * np.sqrt(expected[:, 0]) + 6).all()

@@ -73,8 +73,8 @@ def test_words_are_those_of_the_largest_cosine_with_vmf_draws(vectors: Path) -> 
     seen = np.bincount(units.values, minlength=len(WORDS))
     directions = mechanism._units
     for kappa, fits in ((8.0, True), (12.0, False)):
-        drawn = stats.vonmises_fisher(directions[0], kappa, seed=7).rvs(count)
-        other = np.bincount((drawn @ directions.T).argmax(axis=1), minlength=len(WORDS))
+        draws = stats.vonmises_fisher(directions[0], kappa, seed=7).rvs(count)
+        other = np.bincount((draws @ directions.T).argmax(axis=1), minlength=len(WORDS))
         assert (stats.chi2_contingency(np.array([seen, other]) + 1).pvalue > ALPHA) == fits
 
 
@@ -83,10 +83,10 @@ def test_the_noise_is_compared_with_its_density(vectors: Path) -> None:
     assert (noise_p_value(mechanism, 5.0, mechanism.inputs) or 0) > 1e-6
     source = mechanism.directions([WORDS[i % 9] for i in range(2000)], 5.0)
     about = source.units[source.rows.values]
-    drawn = mechanism.turned([WORDS[i % 9] for i in range(2000)], 5.0, Noise.named(2000, "x"))
-    assert fit_directions(about, drawn, np.full(2000, 5.0)) > 1e-6
-    assert fit_directions(about, drawn, np.full(2000, 7.0)) < ALPHA
-    tilted = drawn + 0.3 * about[0]
+    draws = mechanism.turned([WORDS[i % 9] for i in range(2000)], 5.0, Noise.named(2000, "x"))
+    assert fit_directions(about, draws, np.full(2000, 5.0)) > 1e-6
+    assert fit_directions(about, draws, np.full(2000, 7.0)) < ALPHA
+    tilted = draws + 0.3 * about[0]
     assert fit_directions(about, tilted / np.linalg.norm(tilted, axis=1)[:, None], np.full(2000, 5.0)) < ALPHA
 
 

@@ -63,14 +63,14 @@ def main() -> dict[str, object]:
         for word in ("ann", "bob")
     }
     cased = {word: [rewriter.dpmlm_rewrite(word, EPSILON)[0] for _ in range(DRAWS)] for word in ("Bob", "bob")}
-    kept = [rewriter.dpmlm_rewrite("the", EPSILON)[0] for _ in range(DRAWS)]
+    same = [rewriter.dpmlm_rewrite("the", EPSILON)[0] for _ in range(DRAWS)]
     other = [rewriter.dpmlm_rewrite("cat", EPSILON)[0] for _ in range(DRAWS)]
     most = math.exp(EPSILON / 2) / len(rewriter.tokenizer)  # of any piece, by the exponential mechanism
     return {
         "claimed": EPSILON,
         "long_text": {word: words.count(word) for word, words in last.items()},
         "capital": {word: sum(text[:1].isupper() for text in texts) for word, texts in cased.items()},
-        "stop_word": [kept.count("the"), other.count("the")],
+        "stop_word": [same.count("the"), other.count("the")],
         "attained_stop_word": math.log(1 / most),
         "draws": DRAWS,
         "without_epsilometer": "epsilometer" not in sys.modules,

@@ -50,12 +50,12 @@ def tem() -> dict[str, float]:
         beyond = (event & (apart > threshold)).sum() / (size - inside)
         return float((weights[event].sum() + rest * beyond) / (weights.sum() + rest))
 
-    drawn = []
+    counts = []
     for word in ("w0", "w1"):
         texts = [mechanism.replace_word(word) for _ in range(DRAWS)]
-        drawn.append(sum(text not in ("w0", "w1", "w99") for text in texts))
+        counts.append(sum(text not in ("w0", "w1", "w99") for text in texts))
     exact = [law(0), law(1)]
-    return {"claimed": EPSILON * 0.2, "attained": math.log(exact[1] / exact[0]), "exact": exact, "drawn": drawn}
+    return {"claimed": EPSILON * 0.2, "attained": math.log(exact[1] / exact[0]), "exact": exact, "drawn": counts}
 
 
 def vickrey() -> dict[str, float]:
@@ -77,17 +77,17 @@ def vickrey() -> dict[str, float]:
         probability = np.where(first == 0, share, 0) + np.where(second == 0, 1 - share, 0)
         return float((density * probability).sum() * (z[1] - z[0]))
 
-    drawn = [sum(mechanism.replace_word(word) == "w0" for _ in range(DRAWS)) for word in ("w0", "w1")]
+    counts = [sum(mechanism.replace_word(word) == "w0" for _ in range(DRAWS)) for word in ("w0", "w1")]
     exact = [law(0), law(1)]
-    return {"claimed": VICKREY * NEAR, "attained": math.log(exact[1] / exact[0]), "exact": exact, "drawn": drawn}
+    return {"claimed": VICKREY * NEAR, "attained": math.log(exact[1] / exact[0]), "exact": exact, "drawn": counts}
 
 
 def main() -> dict[str, object]:
     """Run both."""
     import nltk
 
-    found = nltk.data.find
-    nltk.data.find = lambda name, *rest, **named: name if "wordnet" in name else found(name, *rest, **named)  # unused
+    find = nltk.data.find
+    nltk.data.find = lambda name, *rest, **named: name if "wordnet" in name else find(name, *rest, **named)  # unused
     np.random.seed(0)  # noqa: NPY002 - the package draws from it
     return {
         "tem": tem(),
