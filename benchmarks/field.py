@@ -44,7 +44,7 @@ Neighbours are texts of equally many words unless a row says otherwise. Losses a
 draws, whose rows together survive Holm's correction at 1 %.
 
 Verdicts: *holds*; *theorem false*; *gap in the proof*; *code departs* from the paper; *other neighbours* or *other
-granularity* than here, which is no violation; *claim unclear*. A dash: not examined.
+granularity* than here, which violates nothing; *claim unclear*. A dash: not examined.
 
 """
 _BELOW = """

@@ -1,6 +1,6 @@
 """The losses of pairs of texts whose units are directions with von Mises-Fisher draws: upper bounds for the texts.
 
-Of two directions u, u' with concentrations kappa, kappa', a draw y has the loss
+A draw y about u with concentration kappa, compared with u' and kappa', has the loss
 
     L = (kappa u - kappa' u')'y - ln M(kappa) + ln M(kappa'),
 
@@ -12,7 +12,7 @@ The density is put on the nodes of a quadrature that covers all angles at which 
 mode. Both laws are then lists of atoms, whose losses are put on a grid and convolved over the units like those of other
 laws (`products.py`). The quadrature's error is about 1e-10 of a figure and is not in the brackets.
 
-The text is computed from the draws alone, so none of its losses is larger. Units that both texts share lose nothing.
+The text is computed from the draws alone, so its losses are at most theirs. Units that both texts share lose nothing.
 """
 
 from __future__ import annotations

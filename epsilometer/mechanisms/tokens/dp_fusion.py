@@ -1,6 +1,6 @@
 """DP-Fusion: each token is drawn between the laws after a text and after its redaction (arXiv:2507.04531, ICLR 2026).
 
-In plain words it has a language model write a text anew, each word hardly likelier than if the secrets were blanked.
+In plain words it has a language model rewrite a text, and keeps each word about as likely as with the secrets blanked.
 
     p = lambda p_private + (1 - lambda) p_public,
     lambda the largest in [0, 1] with max(D_a(p || p_public), D_a(p_public || p)) <= bound,
@@ -12,7 +12,7 @@ Which pairs. A step bounds the divergence between a text and its **redaction**, 
 of one order compose and convert, so T tokens keep (T bound + ln(1 / delta) / (a - 1), delta) between these two: the
 claim here (default), with bound = epsilon a token.
 
-Between **two secrets** with one redaction the bound says nothing: at a single order there is no triangle inequality.
+Between **two secrets** with one redaction the bound says nothing: a single order has no triangle inequality.
 Two tokens, a = 2, beta = .1: p_public gives the rarer one s; after one secret it may have .47 sqrt(s), after another
 4.5 s^2, so D_2 between them is about ln(.049 / s), without a limit.
 

@@ -49,7 +49,7 @@ def installed(folder: Path, *arguments: str) -> None:
 
 
 def p_value(more: int, fewer: int, claimed: float) -> float:
-    """Of equally many draws, that an event is e^claimed times as frequent at most: of all events, binomial."""
+    """The p-value of a ratio of at most e^claimed between the events of equally many draws: binomial, given their sum."""
     share = math.exp(claimed) / (1 + math.exp(claimed))
     return float(stats.binomtest(more, more + fewer, share, alternative="greater").pvalue)
 

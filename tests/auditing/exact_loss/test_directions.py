@@ -25,7 +25,7 @@ def two(dimension: int, angle: float, *kappas: float) -> Directions:
 
 
 def distinguished(directions: Directions, units: int = 1) -> tuple[float, float]:
-    """The total variation of products of so many equal units."""
+    """The total variation of products of `units` equal units."""
     error = product(directions, np.tile([0, 1], (units, 1))).log_error()
     return 1 - 2 * math.exp(error.high), 1 - 2 * math.exp(error.low)
 

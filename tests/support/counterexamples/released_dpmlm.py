@@ -1,7 +1,7 @@
 """dpmlm 1.3.0: words that are released as they are, at any epsilon. Needs dpmlm, torch, transformers and nltk alone.
 
-The claim is epsilon a word, for any two words at a place (Meisenbacher et al., Findings of ACL 2024). A small random
-BERT stands for the model, since the claim is of every model: clipped logits decide nothing here.
+The claim is epsilon a word, for any two words at a place (Meisenbacher et al., Findings of ACL 2024). The model is
+a small random BERT: the claim covers every model, and clipped logits decide nothing here.
 
 1. A long text whose window begins within a word: decoding the window and encoding it again makes it longer, truncation
    drops the mask at its end, and `privatize` returns the word itself. Two texts that differ in their last word have no

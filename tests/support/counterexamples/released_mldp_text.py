@@ -2,7 +2,7 @@
 
 The claim is epsilon |x - x'| between any two words (metric differential privacy).
 
-1. TEM gives the candidate that stands for all words beyond the threshold the score -gamma + 2 ln(|V| / |L|) / epsilon,
+1. TEM gives the candidate for all words beyond the threshold the score -gamma + 2 ln(|V| / |L|) / epsilon,
    V the vocabulary file and L the words within it; the exponential mechanism needs ln of their number. Words x and x'
    at a distance of 0.2: 97 words are within the threshold of x and beyond that of x'.
 2. Vickrey leaves out the private word if it is nearest to the noisy point. Words x and x' at a distance of 0.01: x
