@@ -49,7 +49,7 @@ def installed(folder: Path, *arguments: str) -> None:
 
 
 def p_value(more: int, fewer: int, claimed: float) -> float:
-    """The p-value of a ratio of at most e^claimed between the events of equally many draws: binomial, given their sum."""
+    """The p-value of a ratio of at most e^claimed between counts of equally many draws: binomial, given their sum."""
     share = math.exp(claimed) / (1 + math.exp(claimed))
     return float(stats.binomtest(more, more + fewer, share, alternative="greater").pvalue)
 

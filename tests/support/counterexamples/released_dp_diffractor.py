@@ -2,7 +2,8 @@
 
 The claim is metric differential privacy of the words in sorted lists (Meisenbacher et al., IWSPA 2024), with several
 lists from several embeddings. A word gets candidates only from the lists that have it. With
-the lists w0 to w9 and w10 to w19, w0 becomes a word of the first list, and w19 never does. A word in no list is released as it is.
+the lists w0 to w9 and w10 to w19, w0 becomes a word of the first list, and w19 never does. A word in no list is
+released as it is.
 
 Prints a JSON object.
 """
