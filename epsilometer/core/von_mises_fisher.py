@@ -87,7 +87,13 @@ def log_moment(kappa: float, dimension: int) -> float:
     size = math.hypot(order, kappa)
     if size < _ASYMPTOTIC or kappa**2 < dimension:
         return _series(kappa, order)
-    return float(_expanded_log_moments(np.array([kappa]), order)[0])
+    first = polyval(1 / size, [float(polyval((order / size) ** 2, u)) for u in _U])
+    above = kappa * (kappa / (size + order))  # s - v
+    if order < 20:  # Stirling's series is not yet exact
+        constant = math.lgamma(order + 1) - 0.5 * math.log(2 * math.pi * size)
+        return above + order + order * math.log(2 / (size + order)) + constant + math.log(first)
+    stirling = sum(c / order ** (2 * k + 1) for k, c in enumerate(_STIRLING))
+    return above - order * math.log1p(above / (2 * order)) + 0.5 * math.log(order / size) + stirling + math.log(first)
 
 
 def information(kappa: float, dimension: int) -> float:
@@ -186,12 +192,15 @@ def component_moments(cosine: float, kappa: float, dimension: int) -> tuple[floa
 
 
 def _expanded_log_moments(kappas: Array, order: float) -> Array:
-    """Return `log_moment` at kappas [n] by the expansion in the module's docstring, for s >= 1,000."""
+    """Return `log_moment` at kappas [n] by the expansion in the module's docstring, for s >= 1,000.
+
+    `log_moment` computes it number by number, since its last digits decide frozen results.
+    """
     sizes = np.hypot(order, kappas)
     square = (order / sizes) ** 2
     first = sum(polyval(square, u) / sizes**k for k, u in enumerate(_U))
-    above = kappas * (kappas / (sizes + order))  # s - v
-    if order < 20:  # Stirling's series is not yet exact
+    above = kappas * (kappas / (sizes + order))
+    if order < 20:
         constant = math.lgamma(order + 1) - 0.5 * np.log(2 * math.pi * sizes)
         return np.asarray(above + order + order * np.log(2 / (sizes + order)) + constant + np.log(first))
     stirling = sum(c / order ** (2 * k + 1) for k, c in enumerate(_STIRLING))
