@@ -319,6 +319,34 @@ class MovesVectors(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Directions:
+    """The directions of units and the concentrations of the von Mises-Fisher draws about them.
+
+    rows: the direction of each unit of each text; units: float64 [W, d], of length 1; concentrations: kappa, [W].
+    """
+
+    rows: Ragged
+    units: NDArray[np.float64]
+    concentrations: NDArray[np.float64]
+
+
+@runtime_checkable
+class TurnsVectors(Protocol):
+    """A mechanism that draws about the direction of each unit, and computes the rest from the drawn directions.
+
+    The draws are independent, of the law `core/von_mises_fisher.py`, so their losses bound those of the text.
+    """
+
+    def directions(self, texts: Sequence[str], epsilon: float) -> Directions:
+        """Return the directions of the texts' units at this privacy budget."""
+        ...
+
+    def turned(self, texts: Sequence[str], epsilon: float, noise: Noise) -> NDArray[np.float64]:
+        """Return the drawn directions [n, d] of texts of one unit, as `rewrite` draws them."""
+        ...
+
+
 @runtime_checkable
 class HasBound(Protocol):
     """A mechanism whose law bounds how much any loss can exceed its claim, without enumerating all outputs."""

@@ -17,6 +17,12 @@ underflow.
 
   in which nothing cancels; five terms leave an error of some s^-5, below 1e-15.
 - ln M by its power series, or by the same expansion where s >= 1,000.
+
+The component of a draw along another unit vector v. With a = mu'v, t = v'y and q a uniform direction orthogonal to v,
+y = t v + sqrt(1 - t^2) q, and kappa mu'y = kappa a t + kappa sqrt((1 - a^2)(1 - t^2)) w, w the cosine of a uniform
+direction of R^(d-1). So t has the density
+
+    f(t) ~ (1 - t^2)^((d-3)/2) e^(kappa a t) M_(d-1)(z) / M_d(kappa),    z = kappa sqrt((1 - a^2)(1 - t^2)).
 """
 
 from __future__ import annotations
@@ -27,7 +33,7 @@ import numpy as np
 from numpy.polynomial.polynomial import polyder, polyval
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import betaln
+from scipy.special import betaln, gammaln, ive
 
 from epsilometer.core.errors import UserError
 
@@ -43,6 +49,7 @@ _U = (
     np.array([4465125.0, -94121676.0, 349922430.0, -446185740.0, 185910725.0]) / 39813120,
 )
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)  # coefficients of ln Gamma(v + 1), by v^-1, v^-3, ...
+_UNDERFLOW = 600.0  # nats below 1 from which a Bessel function is replaced by its series
 _DROP = 60.0  # nats below the mode at which a quadrature ends: the rest has less than e^-50 of the mass
 _PANELS, _NODES = 64, 16
 
@@ -146,6 +153,59 @@ def quadrature(kappa: float, dimension: int) -> tuple[Array, Array]:
     logs = log_angle_density(angles, kappa, dimension)
     masses = half * weights * np.exp(logs - logs.max())
     return np.cos(angles).ravel(), (masses / masses.sum()).ravel()
+
+
+def log_moments(kappas: Array, dimension: int) -> Array:
+    """Return ln M at each kappa [n] >= 0, for d >= 1, where U is -1 or 1 and M the hyperbolic cosine."""
+    if dimension == 1:
+        return kappas + np.log1p(np.exp(-2 * kappas)) - math.log(2)
+    order, logs = dimension / 2 - 1, np.zeros(len(kappas))
+    expanded = (np.hypot(order, kappas) >= _ASYMPTOTIC) & (kappas**2 >= dimension)
+    logs[expanded] = _expanded_log_moments(kappas[expanded], order)
+    near = ~expanded & (kappas > 0)
+    small = np.zeros(len(kappas), bool)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bessel = np.log(ive(order, kappas[near])) + kappas[near]
+    logs[near] = gammaln(order + 1) + order * np.log(2 / kappas[near]) + bessel
+    # ive underflows, or Gamma and the power cancel: the series has few terms there.
+    small[near] = ~(bessel > -_UNDERFLOW) | (kappas[near] ** 2 < dimension)
+    logs[small] = [_series(float(kappa), order) for kappa in kappas[small]]
+    return logs
+
+
+def log_component_density(angles: Array, cosine: float, kappa: float, dimension: int) -> Array:
+    """Return the log-density of arccos t at angles [n] in (0, pi), t = v'y the component along a unit vector v.
+
+    cosine: a = mu'v. At a = 1 it is `log_angle_density`.
+    """
+    sines = np.sin(angles)
+    inner = log_moments(kappa * math.sqrt(max(0.0, 1 - cosine**2)) * sines, dimension - 1)
+    logs = (dimension - 2) * np.log(sines) + kappa * cosine * np.cos(angles) + inner
+    return logs - _log_beta(dimension) - log_moment(kappa, dimension)
+
+
+def component_moments(cosine: float, kappa: float, dimension: int) -> tuple[float, float]:
+    """Return the mean and the standard deviation of t = v'y, from E yy' = (A / kappa) I + (1 - d A / kappa) mu mu'."""
+    mean = mean_cosine(kappa, dimension)
+    square = mean / kappa + (1 - dimension * mean / kappa) * cosine**2
+    return cosine * mean, math.sqrt(max(square - (cosine * mean) ** 2, 1e-16 * square))
+
+
+def _expanded_log_moments(kappas: Array, order: float) -> Array:
+    """Return `log_moment` at kappas [n] by the expansion in the module's docstring, for s >= 1,000.
+
+    `log_moment` computes it number by number, since its last digits decide frozen results.
+    """
+    sizes = np.hypot(order, kappas)
+    square = (order / sizes) ** 2
+    first = sum(polyval(square, u) / sizes**k for k, u in enumerate(_U))
+    above = kappas * (kappas / (sizes + order))
+    if order < 20:
+        constant = math.lgamma(order + 1) - 0.5 * np.log(2 * math.pi * sizes)
+        return np.asarray(above + order + order * np.log(2 / (sizes + order)) + constant + np.log(first))
+    stirling = sum(c / order ** (2 * k + 1) for k, c in enumerate(_STIRLING))
+    ratio = 0.5 * np.log(order / sizes)
+    return np.asarray(above - order * np.log1p(above / (2 * order)) + ratio + stirling + np.log(first))
 
 
 def _log_beta(dimension: int) -> float:

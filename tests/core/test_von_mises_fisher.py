@@ -11,10 +11,13 @@ import pytest
 from epsilometer.core.errors import UserError
 from epsilometer.core.von_mises_fisher import (
     angle_range,
+    component_moments,
     information,
     log_angle_density,
+    log_component_density,
     log_density,
     log_moment,
+    log_moments,
     mean_cosine,
     quadrature,
 )
@@ -37,6 +40,43 @@ def test_mean_and_moment_are_those_of_bessel_functions(kappa: float, dimension: 
     cosine, moment = by_bessel(kappa, dimension)
     assert mean_cosine(kappa, dimension) == pytest.approx(cosine, rel=1e-14)
     assert log_moment(kappa, dimension) == pytest.approx(moment, rel=1e-11)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 7, 49, 383, 767, 3071])
+def test_many_moments_at_once_are_those_of_bessel_functions(dimension: int) -> None:
+    """Also where the scaled Bessel function underflows, as at dimension 3071 and kappa 10, and at kappa 0."""
+    kappas = np.array([0.0, 1e-9, 1e-3, 0.5, 3, 10, 100, 999, 1001, 1e4, 1e6, 1e9])
+    for kappa, moment in zip(kappas[1:], log_moments(kappas, dimension)[1:], strict=True):
+        with mpmath.workdps(60):
+            order, k = mpmath.mpf(dimension) / 2 - 1, mpmath.mpf(float(kappa))
+            exact = mpmath.log(mpmath.gamma(order + 1) * (2 / k) ** order * mpmath.besseli(order, k))
+        assert moment == pytest.approx(float(exact), rel=1e-11, abs=1e-16)
+    assert log_moments(kappas, dimension)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("kappa", "dimension", "cosine"), [(30, 50, 0.3), (5, 8, 0.5), (1e4, 3, -0.1), (150, 768, 0.7)]
+)
+def test_the_density_of_a_component_has_its_moments(kappa: float, dimension: int, cosine: float) -> None:
+    """Mass, mean and deviation, against closed forms; the density itself, against a sphere's integral in mpmath."""
+    mean, deviation = component_moments(cosine, kappa, dimension)
+    ends = np.clip([mean + 80 * deviation, mean - 80 * deviation], -1, 1)
+    angles = np.linspace(*np.arccos(ends), 200_001)[1:-1]
+    masses = np.exp(log_component_density(angles, cosine, kappa, dimension)) * (angles[1] - angles[0])
+    assert masses.sum() == pytest.approx(1, abs=1e-9)
+    assert masses @ np.cos(angles) == pytest.approx(mean, abs=1e-9)
+    assert masses @ (np.cos(angles) - mean) ** 2 == pytest.approx(deviation**2, rel=1e-7)
+    with mpmath.workdps(40):
+        order, t = mpmath.mpf(dimension - 3) / 2, mpmath.mpf(mean)
+
+        def density(t: mpmath.mpf) -> mpmath.mpf:
+            z = kappa * mpmath.sqrt((1 - mpmath.mpf(cosine) ** 2) * (1 - t * t))
+            return (1 - t * t) ** order * mpmath.exp(kappa * cosine * t) * z**-order * mpmath.besseli(order, z)
+
+        exact = [mpmath.log(density(t + side * deviation)) for side in (0, 1)]
+    places = np.arccos([mean, mean + deviation])
+    ours = log_component_density(places, cosine, kappa, dimension) - np.log(np.sin(places))
+    assert ours[1] - ours[0] == pytest.approx(float(exact[1] - exact[0]), abs=1e-8)
 
 
 def by_continued_fraction(kappa: float, dimension: int) -> float:

@@ -11,6 +11,10 @@ and that ||x - x'|| is the distance that the claim counts. Five Kolmogorov-Smirn
 exact for finite samples; if t is the inner product of a uniform direction with another, (t + 1) / 2 has the law
 Beta((d - 1) / 2, (d - 1) / 2). Noise of the claimed density has a p-value of at most alpha with probability at most
 alpha.
+
+A mechanism that draws about directions by the von Mises-Fisher law is tested in the same way: the cosine of a draw and
+its mean has the law of `core/von_mises_fisher.py`, the direction across is uniform and independent of it, and a claim
+is at least the largest loss of a draw, |kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|.
 """
 
 from __future__ import annotations
@@ -21,11 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.auditing.claims.verdicts import pair_claims
-from epsilometer.core.mechanism import Mechanism, MovesVectors
+from epsilometer.core.mechanism import Mechanism, MovesVectors, TurnsVectors
 from epsilometer.core.randomness import Noise
 
 DRAWS = 2000
 _DISTANCE = 1e-6  # largest relative difference between the distance of two vectors and that of the claim
+_ANGLES = 20_001  # points of the table of a law of angles
 _FLAT = 1e-9  # share of the largest variance below which an axis counts as flat, its direction mere rounding
 
 
@@ -36,9 +41,13 @@ def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], se
     distance; None where the mechanism moves no vectors, or vectors of one dimension, or claims nothing.
     """
     claim = mechanism.guarantee(epsilon)
-    if claim is None or not isinstance(mechanism, MovesVectors):
+    if claim is None:
         return None
     source = [texts[i % len(texts)] for i in range(DRAWS)]
+    if isinstance(mechanism, TurnsVectors):
+        return _of_directions(mechanism, epsilon, source, len(texts), seed=seed)
+    if not isinstance(mechanism, MovesVectors):
+        return None
     landed = mechanism.moved(source, epsilon, Noise.named(DRAWS, "noise fit", seed, epsilon))
     if landed is None or landed[0].shape[1] < 2:
         return None
@@ -69,3 +78,59 @@ def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float
     p_values = [float(kstest(sample, law.cdf).pvalue) if len(sample) else 0.0 for sample, law in samples]
     p_value = min(1.0, len(p_values) * min(p_values))
     return float(f"{p_value:.6g}")  # further digits depend on how many threads multiply the matrices
+
+
+def _of_directions(mechanism: TurnsVectors, epsilon: float, source: Sequence[str], texts: int, *, seed: int) -> float:
+    """Return the p-value of draws about directions; 0 if a claim is below the largest loss of a draw."""
+    from epsilometer.core.von_mises_fisher import log_moment
+
+    directions = mechanism.directions(source, epsilon)
+    rows = directions.rows.values
+    units, kappas = directions.units[rows], directions.concentrations[rows]
+    pairs = np.arange(min(texts, DRAWS) // 2 * 2).reshape(-1, 2)
+    claims = pair_claims(mechanism, epsilon, source, pairs)  # type: ignore[arg-type]
+    moments = {kappa: log_moment(kappa, units.shape[1]) for kappa in set(kappas.tolist())}
+    constants = np.array([moments[kappa] for kappa in kappas.tolist()])
+    turned = units * kappas[:, None]
+    apart = np.linalg.norm(turned[pairs[:, 0]] - turned[pairs[:, 1]], axis=1)
+    apart += np.abs(constants[pairs[:, 0]] - constants[pairs[:, 1]])
+    if (claims < apart * (1 - _DISTANCE)).any():
+        return 0.0
+    return fit_directions(
+        units, mechanism.turned(source, epsilon, Noise.named(DRAWS, "noise fit", seed, epsilon)), kappas
+    )
+
+
+def fit_directions(units: NDArray[np.float64], turns: NDArray[np.float64], kappas: NDArray[np.float64]) -> float:
+    """Return the p-value of draws [n, d] about unit vectors [n, d] for the law of concentrations kappa [n]."""
+    from scipy.stats import beta, kstest, uniform  # takes a second to load
+
+    from epsilometer.core.von_mises_fisher import angle_range, log_angle_density
+
+    dimension = units.shape[1]
+    cosine = np.einsum("ij,ij->i", units, turns)
+    across = turns - cosine[:, None] * units
+    sine = np.linalg.norm(across, axis=1)
+    place = np.empty(len(units))
+    for kappa in np.unique(kappas):
+        of_kappa = kappas == kappa
+        low, high = angle_range(float(kappa), dimension)
+        edges = np.linspace(low, high, _ANGLES)
+        logs = log_angle_density((edges[1:] + edges[:-1]) / 2, float(kappa), dimension)
+        below = np.append(0.0, np.cumsum(np.exp(logs - logs.max())))
+        place[of_kappa] = np.interp(np.arctan2(sine, cosine)[of_kappa], edges, below / below[-1])
+    samples = [(place, uniform())]
+    if dimension > 2:
+        variances, axes = np.linalg.eigh(np.cov(units, rowvar=False))
+        least = min(np.searchsorted(variances, _FLAT * variances[-1]), dimension - 1)
+        law = beta((dimension - 2) / 2, (dimension - 2) / 2, -1, 2)
+        for axis in (axes[:, -1], axes[:, least]):
+            seen = axis - (units @ axis)[:, None] * units  # the part of the axis across each unit vector
+            along = np.einsum("ij,ij->i", across, seen) / np.maximum(
+                sine * np.linalg.norm(seen, axis=1), np.finfo(float).tiny
+            )
+            samples.append((along, law))
+        wide = np.abs(samples[-1][0]) > law.ppf(0.75)  # half of uniform directions satisfy this
+        samples.append((place[wide], uniform()))
+    p_values = [float(kstest(sample, law.cdf).pvalue) if len(sample) else 0.0 for sample, law in samples]
+    return float(f"{min(1.0, len(p_values) * min(p_values)):.6g}")

@@ -13,7 +13,8 @@ Inside the package:
   budget, and `rows.average_loss` their average. A search for a budget needs only these, not the relative epsilon;
 - `products.Product`, made of `accounting/convolution/grid.unit_losses`, is one pair of products of laws.
 
-How the loss is computed depends on the mechanism: `by_laws` (products of unit laws), `latents`, or `by_draws`, which
-gives only the mean over pairs. To add another way for single pairs, write a function that takes a `losses.Request` and
-returns a `losses.PairLosses` for each budget, and add a line to `measuring.pair_losses` and to `measuring.pairwise`.
+How the loss is computed depends on the mechanism: `by_laws` (products of unit laws), `latents`, `directions`, or
+`by_draws`, which gives only the mean over pairs. To add another way for single pairs, write a function that takes a
+`losses.Request` and returns a `losses.PairLosses` for each budget, and add a line to `measuring.pair_losses` and to
+`measuring.pairwise`.
 """

@@ -61,7 +61,7 @@ class _Job:
 
     def compare(self, laws: Laws, room: Room, block: Sequence[int]) -> list[PairLosses]:
         """Return the figures of a block of pairs, one `PairLosses` for each budget."""
-        tables = [_PairFigures(len(block)) for _ in self.epsilons]
+        tables = [PairFigures(len(block)) for _ in self.epsilons]
         units = [_units(laws, self.pairs[i]) for i in block]
         rows = np.unique(np.concatenate([unit for unit in units if unit is not None] or [np.empty(0, np.int64)]))
         by_budget = log_laws(laws, rows, self.epsilons, room) if len(rows) else [np.empty((0, 0))] * len(tables)
@@ -141,7 +141,7 @@ def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: in
         yield block
 
 
-class _PairFigures:
+class PairFigures:
     """The figures of n pairs, entered one by one; any output tells apart the texts of a pair that is never entered."""
 
     def __init__(self, count: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, pair_claims
-from epsilometer.auditing.exact_loss import by_draws, by_laws, latents
+from epsilometer.auditing.exact_loss import by_draws, by_laws, directions, latents
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, is_quick, raised, relative
 from epsilometer.auditing.exact_loss.candidate_sets import among_sets
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
@@ -41,7 +41,9 @@ def applies(mechanism: Mechanism) -> bool:
 
 def pairwise(mechanism: Mechanism) -> bool:
     """Return whether the exact losses of single pairs can be computed (`pair_losses`)."""
-    return callable(getattr(mechanism, "laws", None)) or latents.applies(mechanism)
+    if callable(getattr(mechanism, "laws", None)):
+        return True
+    return latents.applies(mechanism) or directions.applies(mechanism)
 
 
 def request(
@@ -58,14 +60,16 @@ def request(
 
 
 def pair_losses(request: Request) -> list[PairLosses]:
-    """Return the losses of the pairs at every budget, by `laws` or by latents, whichever the mechanism has.
+    """Return the losses of the pairs at every budget, by `laws`, latents or directions, whichever the mechanism has.
 
-    Raises UserError for a mechanism that has neither.
+    Raises UserError for a mechanism that has none.
     """
     if isinstance(request.mechanism, HasLaws):
         return by_laws.losses(request)
     if latents.applies(request.mechanism):
         return latents.losses(request)
+    if directions.applies(request.mechanism):
+        return directions.losses(request)
     raise UserError(
         "the mechanism states no output distribution, which the exact loss needs; add `laws` "
         "(docs/how-to/your-own-mechanism.md), or run an audit",

@@ -1,0 +1,127 @@
+"""Published claims: what `epsilometer claims` finds on them, and the page "Which published claims hold".
+
+Claims, sources and verdicts are in `benchmarks/field.yaml`. The checks are run on the embedded vectors and models and
+written to results/field; `--page` leaves the results as they are and writes the page from them.
+
+usage: python -m benchmarks.field [--page]
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.shared.pages import RESULTS, ROOT, cell, head, table, write
+from epsilometer.auditing.one_claim import check
+from epsilometer.core import atomic
+
+DATA = ROOT / "benchmarks/field.yaml"
+FOLDER = RESULTS / "field"
+PAGE = ROOT / "docs/papers/which-claims-hold.md"
+COLUMNS = ("check", "form", "epsilon", "claim", "method", "claimed", "worst", "verdict")
+VERDICTS = (
+    "holds",
+    "theorem false",
+    "gap in the proof",
+    "code departs",
+    "other neighbours",
+    "other granularity",
+    "claim unclear",
+)
+_ABOUT = """# Which published claims hold
+
+For whoever chooses a mechanism, reviews a paper or installs a package: what each claims, and what we computed.
+
+Neighbours are texts of equally many words unless a row says otherwise. Losses are in nats, attained *of* claimed.
+*Law*: all outputs enumerated, or summed by quadrature; *bound*: proved; *density*: that of the noise; *black box*:
+draws, whose rows together survive Holm's correction at 1 %.
+
+Verdicts: *holds*; *theorem false*; *gap in the proof*; *code departs* from the paper; *other neighbours* or *other
+granularity* than here, which violates nothing; *claim unclear*. A dash: not examined.
+
+"""
+_BELOW = """
+Written by `python -m benchmarks.field` from [field.yaml](../../benchmarks/field.yaml), which has quotations and dates,
+and [results](../../results/field). Counterexamples run
+[without this package](../../tests/support/counterexamples).
+
+## Answers
+
+Authors can answer by an issue named "Answer: MECHANISM". Their words are printed here unchanged, beside our verdict.
+Errors of ours are corrected with their date. {answers}
+"""
+
+
+def checked(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return a row of results: what the strongest check of one claim shows."""
+    published = bool(settings.get("as_published"))
+    outcome = check(settings["mechanism"], {"as_published": True} if published else {}, settings["epsilon"])
+    finding = outcome.worst
+    if published and finding.verdict != "violated":  # draws may refute it at a smaller budget
+        finding = next((each for each in outcome.added if each.verdict == "violated"), finding)
+    return {
+        "form": "as published" if published else "here",
+        "epsilon": f"{finding.epsilon:g}",
+        "claim": outcome.claim,
+        "method": finding.method,
+        "claimed": "–" if finding.claimed is None else f"{finding.claimed:.4g}",
+        "worst": "–" if finding.worst is None else f"{finding.worst:.4g}".replace("inf", "∞"),
+        "verdict": finding.verdict,
+    }
+
+
+def lines(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Yield the lines of the table of results."""
+    about = "Checks of claims on the embedded vectors, the first 1,000 words of them, and the embedded models."
+    yield from head("Published claims and their worst cases", "field", about)
+    cells = ("| " + " | ".join(cell(row[name]) for name in COLUMNS) + " |" for row in rows)
+    yield from table("Checks", "", f"| {' | '.join(COLUMNS)} |", cells)
+
+
+def page(data: Mapping[str, Any], results: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the page."""
+
+    def filled(text: str) -> str:
+        return re.sub(r"\{(\w+)\.(\w+)\}", lambda match: results[match[1]][match[2]], text)
+
+    header = ("mechanism: claim", "unit", "theorem", "released code", "counterexample", "checked by")
+    written = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+    for row in data["rows"]:
+        first = f"{row['name']}: {row['claim']} ({row['source']})"
+        rest = (row[name] for name in ("unit", "theorem", "code", "counterexample", "how"))
+        written.append(f"| {' | '.join(filled(text) for text in (first, *rest))} |")
+    answers = [f"{row['name']}: {row['answer']}" for row in data["rows"] if row.get("answer")]
+    said = "\n\n".join(answers) or "None has come in."
+    return _ABOUT + "\n".join(written) + "\n" + _BELOW.format(answers=said)
+
+
+def stored() -> dict[str, dict[str, str]]:
+    """Return the rows of results by the name of their check."""
+    with (FOLDER / "checks.csv").open(encoding="utf-8", newline="") as file:
+        return {row["check"]: row for row in csv.DictReader(file)}
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Check the claims, write the results, and the page from them."""
+    parser = ArgumentParser(prog="python -m benchmarks.field", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--page", action="store_true", help="write the page from the results as they are")
+    data = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    if not parser.parse_args(arguments).page:
+        rows = []
+        for name, settings in data["checks"].items():
+            print(name, flush=True)
+            rows.append({"check": name, **checked(settings)})
+        write(lines(rows), FOLDER)
+    atomic.write_text(page(data, stored()), PAGE)
+    print(Path(PAGE).relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,64 @@
+"""Draws about unit vectors by the von Mises-Fisher law, from a fixed number of uniforms for each.
+
+A draw is y = W mu + sqrt(1 - W^2) q, q a uniform direction orthogonal to mu. The cosine W is drawn by rejection (Wood
+1994, "Simulation of the von Mises Fisher distribution"), in a form in which nothing cancels: with m = d - 1,
+s = sqrt(4 kappa^2 + m^2), x = 2 kappa / (m + s), and T the cosine of a uniform direction,
+
+    W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
+
+A draw has 64 attempts, so that it does not depend on other draws; all fail with probability below 1e-20 (at
+most .45 of attempts fail, as a test shows), and the last one then counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+ATTEMPTS = 64
+
+
+def uniforms_of_a_draw(dimension: int) -> int:
+    """Return the number of uniforms that one draw uses."""
+    return dimension + 2 * ATTEMPTS
+
+
+def turned_about(means: Array, concentrations: Array, uniforms: Array) -> Array:
+    """Return a draw [n, d] about each unit vector [n, d] with its concentration [n].
+
+    uniforms: [n, `uniforms_of_a_draw`], in the open unit interval.
+    """
+    from scipy.special import ndtri  # slow to load, and checks draw nothing
+
+    dimension = means.shape[1]
+    cosine, sine, _ = cosines(concentrations, dimension, uniforms[:, dimension:])
+    across: Array = ndtri(uniforms[:, :dimension])
+    for _ in range(2):  # the second time removes what rounding left along the mean
+        across -= np.einsum("ij,ij->i", across, means)[:, None] * means
+    across *= (sine / np.linalg.norm(across, axis=1))[:, None]
+    return np.asarray(across + cosine[:, None] * means, np.float64)
+
+
+def cosines(concentrations: Array, dimension: int, uniforms: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+    """Return cosines W [n], sines sqrt(1 - W^2) [n], and the number of attempts of each [n]."""
+    from scipy.special import betaincinv
+
+    m = dimension - 1
+    s = np.hypot(2 * concentrations, m)
+    x, rest = 2 * concentrations / (m + s), (m + m * (m / (s + 2 * concentrations))) / (m + s)  # rest: 1 - x
+    cosine, sine = np.empty(len(x)), np.empty(len(x))
+    attempts, left = np.zeros(len(x), np.int64), np.arange(len(x))
+    for attempt in range(ATTEMPTS):
+        tried, decides = uniforms[left, 2 * attempt], uniforms[left, 2 * attempt + 1]
+        away, toward = 2 * betaincinv(m / 2, m / 2, tried), 2 * betaincinv(m / 2, m / 2, 1 - tried)  # 1 + T, 1 - T
+        bottom = rest[left] + x[left] * away  # 1 + x T
+        t = np.where(away < 1, away - 1, 1 - toward)
+        z = x[left] * t / bottom
+        cosine[left] = (x[left] + t) / bottom
+        sine[left] = np.sqrt(rest[left] * (1 + x[left]) * away * toward) / bottom
+        attempts[left] += 1
+        left = left[np.log(decides) > m * (z + np.log1p(-z))]
+        if not len(left):
+            break
+    return cosine, sine, attempts

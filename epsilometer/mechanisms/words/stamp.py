@@ -1,0 +1,195 @@
+"""STAMP's polar mechanism: the direction of each word is turned at random (Tian et al., EACL 2026, arXiv:2603.12237).
+
+In plain words it turns the meaning of each word in a random direction, and writes the word nearest to the result.
+
+    y ~ vMF(u, kappa): density ~ e^(kappa u'y) on the unit sphere,    u = e / |e|, e the vector of the word;
+    the word of the largest cosine with y is written.
+
+The claim is epsilon |u - u'| a word with kappa = epsilon: the densities of two words differ by kappa (u - u')'y at
+most, and writing a word is post-processing. The loss of y is exact (`auditing/exact_loss/directions.py`); that of the
+written word is at most that.
+
+**Groups.** The budget of a word depends on its group: sensitive and important, sensitive alone, important alone,
+neither, with shares 2 : 1 : 4 : 3 of epsilon. Important is a word whose cosine with a public `query` is at least
+`threshold`. The groups of a text follow from the text, hence from the secret, and the claim covers texts whose words
+have the same groups, position by position. Between words of different groups the densities still have a bounded ratio,
+
+    |kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|,    M(kappa) = E e^(kappa U), U the cosine of a uniform draw,
+
+which nobody claims: in 768 dimensions and at budgets 150 and 450, two orthogonal words lose up to 576 nats, where
+sqrt(2) 150 = 212 and sqrt(2) 450 = 636 are claimed within the groups. A secret that `sensitive` does not list is drawn
+with the larger budget of its group.
+
+Without `query` and `sensitive` (default) there is one group, and the claim covers all texts of equally many words.
+
+`as_published: true` is the code (FTian-UArizona/STAMP ad891fa), kappa = epsilon / pi, with the same claim: by a factor
+of pi more conservative than the paper.
+
+Assumptions: epsilon belongs to a word; vectors, query, list and vocabulary are public.
+
+Departures: words in place of GPT-2's tokens; a word outside the vocabulary becomes a fixed word first; sensitive words
+are those of a public list and those with a digit, where the code reads capitals and patterns off the text. The code's
+variants with an infinite epsilon pass words unchanged, and are not here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.mechanism import LATENTS, Directions, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
+from epsilometer.mechanisms.words.shared.turned import turned_about, uniforms_of_a_draw
+from epsilometer.text.words import words
+
+_WORDS = 1 << 11  # words in memory at a time; a text is never split
+_KAPPAS = (1e-3, 1e9)  # the concentrations at which the law is exact in 64-bit numbers
+
+
+@component
+class Stamp(WordVectorMechanism):
+    """The polar mechanism of STAMP.
+
+    as_published: the code's concentration, epsilon / pi. query: public words of the task; sensitive: a file of public
+    words, one a line; either one turns the groups on. threshold: the least cosine of an important word; shares: of
+    epsilon, for words that are sensitive and important, sensitive, important, neither.
+    """
+
+    law_of: ClassVar[str] = LATENTS
+
+    normalise: bool = True
+    as_published: bool = False
+    query: str | None = None
+    sensitive: Path | None = None
+    threshold: Annotated[float, Field(ge=-1, le=1)] = 0.5
+    shares: tuple[float, float, float, float] = (2, 1, 4, 3)
+
+    @field_validator("normalise")
+    @classmethod
+    def _directions_alone(cls, value: bool) -> bool:
+        if not value:
+            raise ValueError("normalise must be true, since only directions of vectors count; leave it out")
+        return value
+
+    @field_validator("shares")
+    @classmethod
+    def _positive(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if not all(0 < share < math.inf for share in value):
+            raise ValueError(
+                "shares must be finite numbers > 0: a share of 0 marks its words, and without noise they pass unchanged"
+            )
+        return value
+
+    @cached_property
+    def _units(self) -> NDArray[np.float64]:
+        """The directions of all words [V, d], of length 1 in float64."""
+        from epsilometer.core.von_mises_fisher import check_concentration  # loads scipy, and checks may not need it
+
+        units = self.vectors.exact / np.linalg.norm(self.vectors.exact, axis=1, keepdims=True)
+        check_concentration(1.0, units.shape[1])
+        return units
+
+    @cached_property
+    def groups(self) -> NDArray[np.int64]:
+        """The group of each word [V], from 0 to 3 as in `shares`; all 0 without groups."""
+        if not self._selective:
+            return np.zeros(len(self.vocabulary), np.int64)
+        listed = self._listed
+        private = np.array([w in listed or any(c.isdigit() for c in w) for w in self.vocabulary.words], bool)
+        return np.where(private, 0, 2) + np.where(self._important, 0, 1)
+
+    @property
+    def _selective(self) -> bool:
+        return self.query is not None or self.sensitive is not None
+
+    @cached_property
+    def _listed(self) -> set[str]:
+        if self.sensitive is None:
+            return set()
+        try:
+            return set(words(self.sensitive.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(
+                f"the sensitive words {str(self.sensitive)!r} cannot be read ({error}); give a text file with a word "
+                "a line",
+                "EPS-M106",
+            ) from error
+
+    @cached_property
+    def _important(self) -> NDArray[np.bool_]:
+        if self.query is None:
+            return np.zeros(len(self.vocabulary), bool)
+        numbers = [self.vocabulary.index[w] for w in words(self.query) if w in self.vocabulary.index]
+        centre = self._units[numbers].sum(axis=0)
+        length = float(np.linalg.norm(centre))
+        if not length:
+            raise UserError(
+                f"no word of the query {self.query!r} is in the vocabulary; give a query with words of it, or leave "
+                "query out",
+                "EPS-M107",
+            )
+        return np.asarray(self._units @ (centre / length) >= self.threshold, bool)
+
+    @cached_property
+    def _share(self) -> NDArray[np.float64]:
+        """The share of epsilon of each word [V]."""
+        return np.array(self.shares)[self.groups] if self._selective else np.ones(len(self.vocabulary))
+
+    def _concentrations(self, epsilon: float) -> NDArray[np.float64]:
+        """Return kappa of each word [V]."""
+        kappas = self._share * (epsilon / math.pi if self.as_published else epsilon)
+        if kappas.min() < _KAPPAS[0] or kappas.max() > _KAPPAS[1]:
+            raise UserError(
+                f"stamp at epsilon {epsilon:g} has concentrations from {kappas.min():.3g} to {kappas.max():.3g}; "
+                f"choose an epsilon at which they are from {_KAPPAS[0]:g} to {_KAPPAS[1]:g}",
+                "EPS-M108",
+            )
+        return kappas
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon a word, times the distance of the directions, for words of equal groups."""
+        return self.claim(
+            epsilon,
+            "L2 distance of directions, by the group's share" if self._selective else "L2 distance of directions",
+        )
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """Return the sum over positions of share times distance; infinite for different lengths or groups."""
+
+        def between(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
+            apart = np.linalg.norm(self._units[left] - self._units[right], axis=1)
+            return np.where(self.groups[left] == self.groups[right], self._share[left] * apart, np.inf)
+
+        return self.vocabulary.distance(texts, pairs, between)
+
+    def directions(self, texts: Sequence[str], epsilon: float) -> Directions:
+        """Return the directions of the words, as in `TurnsVectors`."""
+        return Directions(self.vocabulary.encode(texts), self._units, self._concentrations(epsilon))
+
+    def turned(self, texts: Sequence[str], epsilon: float, noise: Noise) -> NDArray[np.float64]:
+        """Return the drawn directions of each text's one word, as in `TurnsVectors`."""
+        return self._turns(self.vocabulary.encode(texts), epsilon, noise)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """Draw a direction for each word by Wood's algorithm, and write the word of the largest cosine with it."""
+        private, outputs = self.vocabulary.encode(texts), []
+        for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
+            turns = self._turns(private.take(rows), epsilon, noise[rows])
+            outputs.append(self.vectors.nearest(turns))
+        return self.written(texts, Ragged(np.concatenate(outputs).astype(np.int32), private.offsets))
+
+    def _turns(self, private: Ragged, epsilon: float, noise: Noise) -> NDArray[np.float64]:
+        uniforms = noise.ragged(private.lengths, uniforms_of_a_draw(self._units.shape[1]))
+        return turned_about(self._units[private.values], self._concentrations(epsilon)[private.values], uniforms)

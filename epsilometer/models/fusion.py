@@ -1,0 +1,186 @@
+"""Texts drawn token by token from a mixture of the laws after two prompts, as near to the public one as is asked.
+
+With the laws p' and q of the next token after a private and a public prompt and the same tokens so far, the token has
+the law
+
+    p = lambda p' + (1 - lambda) q,    lambda the largest with max(D(p || q), D(q || p)) <= bound,
+
+D the Renyi divergence of an order a > 1, D(p || q) = ln(sum p^a q^(1-a)) / (a - 1). Both divergences are convex in
+lambda and 0 at lambda = 0, so they grow with it, and bisection finds it from below. Everything is in logarithms of
+64-bit numbers. The laws are the model's own softmax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from epsilometer.core.exact_samplers import ExactDraws
+from epsilometer.core.ragged import Ragged
+from epsilometer.models.generation import Prefixes, Tokens, forced, opened, places, shape_of
+from epsilometer.models.generator import Generator
+
+_CELLS = 1 << 25  # logits of given sequences in memory at a time
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """The mixture's law.
+
+    order: a; steps: of the bisection; floor: the least log-probability in the divergences, None for exact ones.
+    """
+
+    order: float
+    steps: int = 60
+    floor: float | None = None
+
+    def divergence(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return the larger of both Renyi divergences [n] of log-laws [n, outputs]."""
+        if self.floor is not None:
+            first, second = first.clamp(min=self.floor), second.clamp(min=self.floor)
+        ways = [
+            torch.logsumexp(self.order * p - (self.order - 1) * q, -1) / (self.order - 1)
+            for p, q in ((first, second), (second, first))
+        ]
+        return torch.maximum(*ways)
+
+    def mixed(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
+        """Return the mixture's log-law [n, outputs] of log-laws [n, outputs], for bounds [n]."""
+        low, high = torch.zeros_like(bounds), torch.ones_like(bounds)
+        whole = self.divergence(private, public) <= bounds
+        for _ in range(self.steps):
+            middle = (low + high) / 2
+            inside = self.divergence(_mixture(private, public, middle), public) <= bounds
+            low, high = torch.where(inside, middle, low), torch.where(inside, high, middle)
+        mixture = _mixture(private, public, low)
+        return torch.where(whole[:, None], private, mixture)
+
+
+def _mixture(private: Tensor, public: Tensor, share: Tensor) -> Tensor:
+    share = share[:, None]
+    return torch.logaddexp(share.log() + private, torch.log1p(-share) + public)
+
+
+def generate_fused(
+    model: Generator,
+    fusion: Fusion,
+    prompts: Sequence[Tokens],
+    pairs: NDArray[np.integer],
+    bounds: NDArray[np.floating],
+    limit: int,
+    draws: NDArray[np.floating] | ExactDraws,
+) -> Ragged:
+    """Return continuations: n rows of at most `limit` vocabulary ids, with the end of the sequence if it was drawn.
+
+    prompts: token ids; pairs: [n, 2], the private and the public prompt of each row; bounds: [n]; draws: [n, limit]
+    numbers in the open unit interval, or a publication's exact samplers. A row depends on its own values alone.
+    """
+    rows = _Rows(model, fusion, bounds, limit, draws=draws)
+    lengths = np.array([len(prompt) for prompt in prompts])[pairs]
+    order = np.lexsort((pairs[:, 1], pairs[:, 0], lengths[:, 1], lengths[:, 0]))
+    borders = np.flatnonzero(np.diff(lengths[order], axis=0).any(axis=1)) + 1
+    for group in np.split(order, borders):
+        if len(group):
+            model.memory.attempt(partial(_draw_group, rows, group, prompts, pairs))
+    return Ragged.from_lengths(
+        np.array([token for row in rows.tokens for token in row], np.int32), np.array([len(r) for r in rows.tokens])
+    )
+
+
+def _draw_group(rows: _Rows, group: NDArray[np.integer], prompts: Sequence[Tokens], pairs: NDArray[np.integer]) -> None:
+    longest = max(len(prompts[number]) for number in pairs[group[0]])
+    shape = shape_of(rows.model, longest, rows.limit)
+    for start in range(0, len(group), shape.size):
+        part = group[start : start + shape.size]
+        rows.go_on(part, [opened(rows.model, prompts, pairs[part, side], shape) for side in (0, 1)])
+
+
+class _Rows:
+    """The tokens drawn so far, row by row."""
+
+    def __init__(
+        self,
+        model: Generator,
+        fusion: Fusion,
+        bounds: NDArray[np.floating],
+        limit: int,
+        draws: NDArray[np.floating] | ExactDraws,
+    ) -> None:
+        self.model, self.limit, self._fusion, self._draws = model, limit, fusion, draws
+        self._bounds = np.asarray(bounds, np.float64)
+        self.tokens: list[list[int]] = [[] for _ in bounds]
+
+    def go_on(self, rows: NDArray[np.integer], sides: Sequence[Prefixes]) -> None:
+        """Draw rows to their ends. sides: their prefixes after the private and after the public prompt."""
+        for row in rows:
+            self.tokens[row] = []
+        for position in range(self.limit):
+            ids = self._put(rows, position, sides)
+            going = (ids != self.model.end) & (position + 1 < self.limit)
+            rows = rows[going]
+            if not len(rows):
+                return
+            for side in sides:
+                side.go_on(going, ids[going])
+
+    def _put(self, rows: NDArray[np.integer], position: int, sides: Sequence[Prefixes]) -> NDArray[np.int64]:
+        """Return the token [n] at a position of each row."""
+        size, ids = sides[0].shape.rows, []
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            slots = np.stack([side.slots[start : start + size] for side in sides])
+            bounds, own = np.unique(np.vstack([slots, self._bounds[part]]), axis=1, return_inverse=True)
+            law = self._laws(bounds, sides)[own.ravel()]  # rows with the same tokens so far share theirs
+            if isinstance(self._draws, ExactDraws):
+                chosen = np.array([self._draws.choose(row - row.max())[0] for row in law])
+            else:
+                cdf = np.cumsum(np.exp(law), axis=1)
+                at = np.minimum(self._draws[part, position] * cdf[:, -1], np.nextafter(cdf[:, -1], 0))
+                chosen = np.array([np.searchsorted(*each, side="right") for each in zip(cdf, at, strict=True)])
+            ids.append(self.model.outputs[chosen])
+        tokens = np.concatenate(ids)
+        for row, token in zip(rows, tokens.tolist(), strict=True):
+            self.tokens[row].append(token)
+        return tokens
+
+    def _laws(self, rows: NDArray[np.float64], sides: Sequence[Prefixes]) -> NDArray[np.float64]:
+        """Return the mixtures' log-laws [n, outputs]. rows: the slots of both sides and the bound, [3, n]."""
+        both = [
+            side.logits[self.model.tensor(slots.astype(np.int64))] for side, slots in zip(sides, rows[:2], strict=True)
+        ]
+        private, public = (logits.double().log_softmax(-1) for logits in both)
+        bounds = torch.from_numpy(rows[2].copy()).to(private.device)
+        return np.asarray(self._fusion.mixed(private, public, bounds).cpu().numpy())
+
+
+def fused_log_likelihoods(
+    model: Generator,
+    fusion: Fusion,
+    prompts: Sequence[Tokens],
+    pairs: NDArray[np.integer],
+    bounds: NDArray[np.floating],
+    sequences: Sequence[Tokens],
+) -> NDArray[np.float64]:
+    """Return [n]: ln P(sequence) between two prompts each, by two forward passes; minus infinity if impossible."""
+    total, longest = np.zeros(len(sequences)), max(map(len, sequences), default=1)
+    step = max(1, _CELLS // (2 * longest * len(model.outputs)))
+    for start in range(0, len(sequences), step):
+        some = range(start, min(start + step, len(sequences)))
+        logits: list[dict[int, Tensor]] = []
+        for side in (0, 1):
+            parts = forced(model, prompts, pairs[start : some.stop, side], [sequences[row] for row in some])
+            logits.append({start + int(row): values[i] for rows, values in parts for i, row in enumerate(rows)})
+        for row in some:
+            at, possible = places(model, sequences[row])
+            private, public = (side[row][: len(at)].double().log_softmax(-1) for side in logits)
+            bound = torch.full((len(at),), float(bounds[row]), dtype=torch.float64, device=private.device)
+            law = fusion.mixed(private, public, bound)
+            chosen = law[torch.arange(len(at)), model.tensor(at)].cpu().numpy()
+            total[row] = np.where(possible, chosen, -np.inf).sum()
+    return total

@@ -1,0 +1,29 @@
+"""The page of published claims is written from its data, whose verdicts are the words that the page explains."""
+
+from __future__ import annotations
+
+import yaml
+
+from benchmarks.field import DATA, PAGE, VERDICTS, page, stored
+
+
+def test_the_page_is_that_of_its_data() -> None:
+    data = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    assert page(data, stored()) == PAGE.read_text(encoding="utf-8")
+    assert len(PAGE.read_text(encoding="utf-8").split()) <= 700
+
+
+def test_verdicts_are_the_explained_words() -> None:
+    rows = yaml.safe_load(DATA.read_text(encoding="utf-8"))["rows"]
+    assert all(row["theorem"].startswith((*VERDICTS, "–")) for row in rows)
+    published = [row for row in stored().values() if row["form"] == "as published"]
+    assert {row["check"] for row in published if row["verdict"] == "violated"} == {
+        "custext_published", "truncated_gumbel_published", "rantext_published", "clusant_published", "cape_published",
+    }  # fmt: skip
+    assert all(row["verdict"] == "not refuted" for row in stored().values() if row["form"] == "here")
+
+
+def test_an_answer_of_authors_is_printed_as_it_is() -> None:
+    data = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    data["rows"][0]["answer"] = "We disagree, since…"
+    assert f"{data['rows'][0]['name']}: We disagree, since…" in page(data, stored())
