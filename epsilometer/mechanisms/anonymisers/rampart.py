@@ -127,7 +127,7 @@ class _Network:
     def spans(self, text: str) -> list[Span]:
         """Return the spans of labels in a text of any length."""
         spans = []
-        for start in range(0, max(1, len(text) - _OVERLAP), _WINDOW - _OVERLAP):
+        for start in _starts(len(text), _WINDOW, _OVERLAP):
             piece = text[start : start + _WINDOW]
             spans += [Span(kind, start + first, start + end) for kind, first, end in self._of_piece(piece)]
         return spans
@@ -136,8 +136,7 @@ class _Network:
         """Yield the spans of a piece, read in windows of as many tokens as the network has positions."""
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         ids, places = encoding.ids, encoding.offsets
-        shared = min(_SHARED, self._most // 2)
-        for start in range(0, max(1, len(ids) - shared), self._most - shared) if ids else ():
+        for start in _starts(len(ids), self._most, min(_SHARED, self._most // 2)):
             some = slice(start, start + self._most)
             labels = self._labelled(ids[some])
             yield from _joined(text, list(zip(labels, places[some], strict=True)))
@@ -157,6 +156,11 @@ class _Network:
             self._labels[i] if p[row, i] >= _LEAST and i < len(self._labels) else "O"
             for row, i in enumerate(best.tolist())
         ]
+
+
+def _starts(length: int, window: int, shared: int) -> range:
+    """Return the starts of windows that cover this length, each of which shares its beginning with the one before."""
+    return range(0, max(1, length - shared) if length else 0, window - shared)
 
 
 def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

