@@ -40,11 +40,14 @@ import yaml
 
 import epsilometer
 from benchmarks.shared.pages import RESULTS, ROOT, dated, write
+from epsilometer.auditing.estimation import betting
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.identifiers import planting
-from epsilometer.auditing.linking.loss import LinkingDesign
-from epsilometer.auditing.linking.people import People
+from epsilometer.auditing.linking.loss import chosen_attacks, linked, rewritten
+from epsilometer.auditing.linking.people import People, draw
 from epsilometer.auditing.text_audit import mechanism
+from epsilometer.auditing.trials.answers import Tally
+from epsilometer.core.linking import LinkingAttack
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
@@ -90,11 +93,29 @@ class Texts:
         rows = Noise.named(1, 0, "maskers", "messages").generator(0).permutation(len(every))[:MESSAGES]
         return [every[i] for i in rows.tolist()]
 
+    @cached_property
+    def people(self) -> People:
+        """Authors, each known by all other texts."""
+        return People.by_author(self.messages["text"].to_list(), self.messages["author"].cast(pl.String).to_list())
+
+    @cached_property
+    def attacks(self) -> dict[str, LinkingAttack]:
+        """The attacks of `epsilometer ask linking`, which embed each message once for all maskers."""
+        return chosen_attacks(None)
+
+    def linked(self, masker: Mechanism) -> tuple[float, float, float]:
+        """The best attack's share of links, and its interval."""
+        sets = draw(self.people, SETS, AMONG, 0)
+        (rewrites,) = rewritten(masker, self.people, sets, [np.nan], seed=0, tally=Tally())
+        every = linked(self.people, sets, rewrites, self.attacks, seed=0)
+        shares = max((right.mean(axis=1) for right in every.values()), key=np.mean)
+        return float(shares.mean()), *betting.interval(shares, ALPHA / len(every), fixed=True)
+
 
 @dataclass(frozen=True)
 class Measured:
     """What was measured of a masker. planted, reviews: rows of `surviving_identifiers`; named: right guesses of TRIALS;
-    linked: the row of the best attack; kinds: messages by the kinds that were replaced; speed: texts a second.
+    linked: the best attack's share of links and its interval; kinds: messages by the kinds that were replaced; speed: texts a second.
     """
 
     planted: pl.DataFrame
@@ -102,21 +123,20 @@ class Measured:
     flagged: int
     kinds: Counter[str]
     named: int
-    linked: dict[str, Any]
+    linked: tuple[float, float, float]
     speed: float
 
     def row(self, name: str) -> dict[str, str]:
         """The row of the first table."""
         whole, texts = int(self.planted["survived"].sum()), int(self.planted["texts"].sum())
         named = rate(self.named, TRIALS, ALPHA / 2)
-        linked = interval(*(self.linked[key] for key in ("success_rate", "low", "high")))
         return {
             "masker": name,
             "left whole": rate(whole, texts),
             "left in part": rate(int(self.planted["partly"].sum()), texts),
             f"flagged of {MESSAGES} messages": str(self.flagged),
             f"named from {TOGETHER} messages": named,
-            "linked": linked,
+            "linked": interval(*self.linked),
             "texts a second": f"{self.speed:,.0f}",
         }
 
@@ -142,15 +162,13 @@ def measured(masker: Mechanism, texts: Texts) -> Measured:
     planted = epsilometer.surviving_identifiers(messages["text"].to_list(), masker, kinds=KINDS, trials=EACH)
     of_reviews = epsilometer.surviving_identifiers(texts.reviews, masker, trials=REVIEWS)
     authors = Authorship(together=(TOGETHER,)).observe(epsilometer.subject(messages, masker), TRIALS)
-    people = People.by_author(messages["text"].to_list(), messages["author"].cast(pl.String).to_list())
-    links = epsilometer.linking_loss(people, masker, design=LinkingDesign(AMONG, SETS, ALPHA))
     return Measured(
         planted,
         of_reviews,
         flagged=len(flagged),
         kinds=kinds,
         named=max(int(each.values.sum()) for each in authors),
-        linked=links.filter(pl.col("attack").str.starts_with("strongest")).row(0, named=True),
+        linked=texts.linked(masker),
         speed=speed,
     )
 
