@@ -115,7 +115,8 @@ class Texts:
 @dataclass(frozen=True)
 class Measured:
     """What was measured of a masker. planted, reviews: rows of `surviving_identifiers`; named: right guesses of TRIALS;
-    linked: the best attack's share of links and its interval; kinds: messages by the kinds that were replaced; speed: texts a second.
+    linked: the best attack's share of links, with its interval; kinds: messages by the kinds that were replaced; speed:
+    texts a second.
     """
 
     planted: pl.DataFrame
