@@ -5,11 +5,11 @@ embedded tagger, and has its recognisers of card numbers, social security number
 is a published network, alone and with regular expressions; regular expressions alone have no names.
 
 1. Planted identifiers (`epsilometer ask identifiers`): 20 of each kind and shape, in messages. An identifier is left
-   whole where it stands in the masked text in any spelling that the count knows, and left in part where a piece of it
-   does, such as a surname. Of several shapes together intervals are those of equal numbers of each (Clopper and
-   Pearson's, which are then wider than they need be).
+   whole where the masked text holds it in any spelling that the count knows, and left in part where the text holds a
+   piece of it, such as a surname. Each shape has equally many identifiers, so intervals over several shapes (Clopper
+   and Pearson's) are wider than they need be.
 2. Flagged: messages of 300 drawn at random in which the masker replaces something. Nobody labelled these messages, so
-   a flag may be right. They hold few identifiers: no e-mail address and one telephone number in 29,165.
+   a flag may be right; the regular expressions find no address or number in them.
 3. Named (`epsilometer ask authorship`): the author of 20 masked messages, guessed among 20 people by the better of two
    classifiers that learn from 30 other messages of each. Chance is 5 %.
 4. Linked (`epsilometer ask linking`): of 10 masked messages of 10 people, those whose author the best attack recognises
@@ -114,7 +114,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of a masker. planted, reviews: rows of `surviving_identifiers`; named: right guesses of TRIALS;
+    """Measurements of a masker. planted, reviews: rows of `surviving_identifiers`; named: right guesses of TRIALS;
     linked: the best attack's share of links, with its interval; kinds: messages by the kinds that were replaced; speed:
     texts a second.
     """
@@ -138,7 +138,7 @@ class Measured:
             f"flagged of {MESSAGES} messages": str(self.flagged),
             f"named from {TOGETHER} messages": named,
             "linked": interval(*self.linked),
-            "texts a second": f"{self.speed:,.0f}",
+            "texts a second": "" if name == NOTHING else f"{self.speed:,.0f}",
         }
 
 
@@ -198,7 +198,10 @@ def page(every: dict[str, Measured]) -> str:
         for name, of in maskers.items()
     ]
     tables = {
-        "Maskers": ("Of planted identifiers, and of real messages.", [of.row(name) for name, of in every.items()]),
+        "Maskers": (
+            "Shares of planted identifiers that are left, and real messages that are flagged, named and linked.",
+            [of.row(name) for name, of in every.items()],
+        ),
         "Left whole by kind": ("Shares of planted identifiers.", by(maskers, "kind", KINDS)),
         "Left whole by shape": ("Shares of planted identifiers of all kinds.", by(maskers, "shape", shapes)),
         "Left in reviews": (

@@ -159,7 +159,7 @@ class _Network:
 
 
 def _starts(length: int, window: int, shared: int) -> range:
-    """Return the starts of windows that cover this length, each of which shares its beginning with the one before."""
+    """Return the starts of windows that cover this length; neighbours share this many positions."""
     return range(0, max(1, length - shared) if length else 0, window - shared)
 
 
