@@ -112,7 +112,7 @@ class Identified:
             )
 
     def chosen(self, kinds: Sequence[str] | None) -> list[str]:
-        """Return the requested kinds, or all. Raises UserError for a kind that is missing."""
+        """Return the requested kinds, or all usual ones. Raises UserError for a kind that is missing."""
         there = (
             [*planting.KINDS] if self.record is None else sorted({each.kind for some in self.record for each in some})
         )

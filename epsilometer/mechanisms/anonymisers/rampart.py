@@ -111,7 +111,7 @@ class _Network:
         from tokenizers import Tokenizer
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1  # processes share the cores (--workers)
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # processes share the cores (runtime.workers)
         with loading(folder):
             stated = json_text.load((folder / "config.json").read_bytes())
             weights = folder / "onnx" / "model_q4.onnx"
