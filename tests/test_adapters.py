@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -43,8 +44,12 @@ def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return names
 
 
+def _refuse(*_: object, **__: object) -> None:
+    raise AssertionError("a host was looked up")
+
+
 @pytest.mark.parametrize("section", SECTIONS)
-def test_a_section_prints_what_it_shows(section: str, scope: dict[str, Any]) -> None:
+def test_a_section_prints_what_it_shows(section: str, scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     if section == "tau-eval":
         pytest.importorskip(
             "tau_eval.models", reason="tau-eval needs older datasets and transformers than our networks"
@@ -60,6 +65,7 @@ def test_a_section_prints_what_it_shows(section: str, scope: dict[str, Any]) -> 
     if section == "Presidio":
         with _without_transformers():
             import presidio_analyzer  # noqa: F401
+        monkeypatch.setattr(socket, "getaddrinfo", _refuse)  # a list of domains would be fetched, with a page of errors
     with redirect_stdout(StringIO()) as out:
         exec(
             compile(

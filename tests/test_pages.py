@@ -499,6 +499,9 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "HF_HUB_OFFLINE=1 make audit PROFILE=paper": "days of a large GPU",
     "epsilometer audit texts.txt --mechanism privrewrite --epsilons 20 --set endpoint": "needs an endpoint; "
     "tests/mechanisms/selection/test_privrewrite.py has a server",
+    "epsilometer ask identifiers data/prepared": "needs a package's texts; tests/benchmarks/test_maskers.py has others",
+    "epsilometer ask authorship data/prepared": "as the last",
+    "epsilometer ask linking data/prepared": "as the last",
     "epsilometer ask linking reviews.csv --mechanism": "needs authors; tests/cli/test_ask.py has some",
     "epsilometer ask linking reviews.csv --rewrites": "likewise; tests/auditing/linking has some",
     "epsilometer check estimators": "minutes; tests/studies/bench/test_bench.py has some mechanisms",

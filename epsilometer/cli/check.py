@@ -107,7 +107,7 @@ def _in_a_package(packaged: Packaged) -> dict[str, Any]:
     """A row about a package's file."""
     from epsilometer.runtime.hub import amount
 
-    licence = "known once fetched" if packaged.content is None else packaged.content.licence or "not stated"
+    licence = "known once fetched" if packaged.content is None else packaged.licence or "not stated"
     return {
         "from a package": f"{packaged.pin.name} {packaged.pin.version}",
         "file": packaged.pin.file,

@@ -19,6 +19,7 @@ EXTRAS = {
     "report": ("altair", "fpdf", "jinja2", "markupsafe", "tabulate", "vl_convert"),
     "anonymisers": ("captum", "faker", "presidio_analyzer", "presidio_anonymizer", "spacy"),
     "gguf": ("gguf",),
+    "onnx": ("onnxruntime",),
     "project": ("diskcache", "dvc", "dvc_data", "voluptuous"),
     "pipeline": ("fastapi", "httpx", "prefect", "starlette", "uvicorn"),
     "ray": ("ray",),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from epsilometer.auditing.worth.similarity import metric
 from epsilometer.cells.adversaries import attacks
-from epsilometer.core.component import EMBEDDED
+from epsilometer.core.component import EMBEDDED, find
 from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import build_mechanism
 from epsilometer.core.study import studies
 from epsilometer.corpora import annotated, conversations
 from epsilometer.corpora import hub as data_sets
@@ -41,18 +43,39 @@ class Download:
     about: bool
 
 
+@runtime_checkable
+class _ReadsPackages(Protocol):
+    """A mechanism that reads folders of packages by itself."""
+
+    @property
+    def pins(self) -> Sequence[packages.Pin]:
+        """The packages."""
+        ...
+
+
 @dataclass(frozen=True)
 class Packaged:
-    """A file of a package on the Python index; content: what the cache holds of it, None if it is missing."""
+    """A file of a package on the Python index; content: what the cache holds of it, None if it is missing.
+
+    whole: True if all files in its folder are read.
+    """
 
     pin: packages.Pin
     content: packages.Content | None
+    whole: bool = False
+
+    @property
+    def licence(self) -> str | None:
+        """The licence that the package's metadata names, and the author whom it requires to name; None before."""
+        if self.content is None or self.content.licence is None or self.pin.author is None:
+            return None if self.content is None else self.content.licence
+        return f"{self.content.licence}; weights by {self.pin.author}"
 
     @property
     def size(self) -> int | None:
         """The bytes of the file in the cache, or those that a download needs, None if its pin does not state them."""
         if self.content is not None:
-            return self.content.size
+            return self.pin.unpacked if self.whole else self.content.size
         stated = self.pin.size, self.pin.unpacked
         return None if None in stated else sum(size or 0 for size in stated)
 
@@ -71,16 +94,29 @@ def downloads(params: Params) -> list[Download]:
 
 
 def packaged(params: Params) -> list[Packaged]:
-    """Return every file of a package that data sets, models and vectors name, once, present or not. Needs no network.
+    """Return every file of a package that data sets, models, vectors and mechanisms name, once, present or not.
+
+    Needs no network.
 
     Raises UserError for a package under special terms that its pin does not accept.
     """
     own = (Path(params.path(source)) for source in (*params.models.values(), *params.words.sources.values()))
-    pins = dict.fromkeys(pin for path in (*_json_files(params), *own) if (pin := packages.read_pin(path)) is not None)
-    every = [Packaged(pin, packages.content(pin)) for pin in pins]
+    named = (pin for path in (*_json_files(params), *own) if (pin := packages.read_pin(path)) is not None)
+    every = [Packaged(pin, packages.content(pin)) for pin in dict.fromkeys(named)]
+    every += [Packaged(pin, packages.content(pin), whole=True) for pin in dict.fromkeys(_of_mechanisms(params))]
     for each in every:
         packages.check_terms(each.pin, None if each.content is None else each.content.licence)
     return every
+
+
+def _of_mechanisms(params: Params) -> Iterator[packages.Pin]:
+    """Yield the packages that mechanisms read by themselves (`pins`)."""
+    for place, entry in params.cells_by_place():
+        code = str(params.code(entry))
+        if hasattr(find("mechanisms", code, "rewrite"), "pins"):
+            built = build_mechanism(code, entry.settings, entry.resource, f"{place}.settings")
+            assert isinstance(built, _ReadsPackages)
+            yield from built.pins
 
 
 def fetch(params: Params) -> None:
@@ -92,7 +128,7 @@ def fetch(params: Params) -> None:
     for each in packaged(params):
         say(f"{each.pin}")
         try:
-            packages.file(each.pin)
+            packages.folder(each.pin) if each.whole else packages.file(each.pin)
         except UserError as error:
             say(f"  {error}")
             problems.append(str(error))

@@ -34,7 +34,9 @@ from epsilometer.core.errors import UserError
 
 @component
 class Identifiers:
-    """kinds: the kinds of identifiers, None for all. partly: whether identifiers that survive in part count, too."""
+    """kinds: the kinds of identifiers, None for all that are recorded or usually planted; card number, social security
+    number and IP address are planted if named. partly: whether identifiers that survive in part count, too.
+    """
 
     kinds: Sequence[str] | None = None
     partly: bool = False

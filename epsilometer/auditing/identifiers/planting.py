@@ -28,7 +28,8 @@ from epsilometer.text.sentences import sentences
 if TYPE_CHECKING:
     from faker import Faker
 
-KINDS = tuple(CARRIERS)
+ON_REQUEST = ("card number", "social security number", "IP address")  # kinds that are planted where they are named
+KINDS = tuple(kind for kind in CARRIERS if kind not in ON_REQUEST)
 ANY = "any kind"  # the kind of identifiers planted in long texts, where several kinds take turns
 LOWER, UPPER = "lower case", "upper case"
 SEVERAL, PUNCTUATION, EMOJI = "several in one text", "beside punctuation", "beside emoji"
@@ -93,8 +94,8 @@ def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = M
 
     Raises UserError for an unknown kind, and where a text already holds every value.
     """
-    if kind not in KINDS:
-        raise unknown("kind of identifier", kind, KINDS)
+    if kind not in CARRIERS:
+        raise unknown("kind of identifier", kind, CARRIERS)
     draws = _Draws.named(seed, kind, shape)
     rows = []
     for source in draws.rng.integers(len(texts), size=count):
@@ -234,10 +235,24 @@ def _value(fake: Faker, kind: str, shape: str) -> str:
             return str(fake.basic_phone_number())
         case "date":
             return str(fake.date(fake.random_element(("%d %B %Y", "%B %d, %Y", "%Y-%m-%d", "%d/%m/%Y"))))
+        case "card number":
+            return _grouped(str(fake.credit_card_number(fake.random_element(("visa16", "mastercard", "amex")))), fake)
+        case "social security number":
+            return str(fake.ssn())
+        case "IP address":
+            return str(fake.ipv4() if fake.boolean(75) else fake.ipv6())
         case _:
             return str(
                 fake.bothify(fake.random_element(("#######", "??-######", "###-#######")), letters="ABCDEFGHJKLMN")
             )
+
+
+def _grouped(number: str, fake: Faker) -> str:
+    """Return a card number as it is, or in groups with blanks or dashes between them."""
+    sizes = (4, 6, 5) if len(number) == 15 else (4, 4, 4, 4)
+    ends = np.cumsum(sizes).tolist()
+    groups = [number[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    return str(fake.random_element(("", " ", "-"))).join(groups)
 
 
 def _name(fake: Faker, shape: str) -> str:

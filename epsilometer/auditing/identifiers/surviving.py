@@ -112,13 +112,14 @@ class Identified:
             )
 
     def chosen(self, kinds: Sequence[str] | None) -> list[str]:
-        """Return the requested kinds, or all. Raises UserError for a kind that is missing."""
+        """Return the requested kinds, or all usual ones. Raises UserError for a kind that is missing."""
         there = (
             [*planting.KINDS] if self.record is None else sorted({each.kind for some in self.record for each in some})
         )
+        possible = [*there, *planting.ON_REQUEST] if self.record is None else there
         for kind in kinds or ():
-            if kind not in there:
-                raise unknown("kind of identifier", kind, there)
+            if kind not in possible:
+                raise unknown("kind of identifier", kind, possible)
         if kinds is not None and len({*kinds}) < len(kinds):
             raise UserError(f"a kind of identifier is named twice: {', '.join(kinds)}; name each once", "EPS-A119")
         return list(kinds or there)

