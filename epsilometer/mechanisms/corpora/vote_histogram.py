@@ -22,6 +22,7 @@ are not in the list cast no vote. m may depend on the number of people only wher
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -81,6 +82,12 @@ class VoteHistogram(NoisyVotes):
                 f"{self.resource} has no column `text`; rename the column of public texts to `text`", "EPS-M105"
             )
         return PublicTexts.of(table["text"].drop_nulls().to_list(), by_encoder(self.encoder), self.seed)
+
+    def on(self, public: PublicTexts) -> VoteHistogram:
+        """Return the mechanism with its public texts as they were embedded and clustered before."""
+        same = replace(self)
+        vars(same)["public"] = public
+        return same
 
     @property
     def public_texts(self) -> Sequence[str]:
