@@ -33,7 +33,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -139,16 +139,10 @@ class Draw:
             chosen += [text for text, _ in zip(of_label, range(round(share * SKEWED)), strict=False)]
         return chosen
 
-    def mechanism(self, kind: type[VoteHistogram] = VoteHistogram, **settings: object) -> VoteHistogram:
+    def mechanism(self, kind: type[VoteHistogram] = VoteHistogram, **settings: Any) -> VoteHistogram:
         """A mechanism on public texts that were embedded and clustered before."""
-        public = self.public
-
-        class Cached(kind):  # type: ignore[valid-type, misc]
-            @property
-            def public(self) -> PublicTexts:
-                return public
-
-        return cast(VoteHistogram, Cached(resource=tuple(public.texts), labels=self.data.labels, **settings))
+        resource = tuple(self.public.texts)
+        return kind(resource=resource, labels=self.data.labels, **settings).on(self.public)
 
     def few_labelled(self) -> Release:
         """64 exemplars with their true labels, spread to all public texts as votes are, without noise."""
@@ -202,7 +196,7 @@ def names_of(labels: Sequence[str]) -> Array:
 
 
 def snips(data: Data, names: Array, seed: int) -> Scores:
-    """What is learnt of SNIPS by a seed, by every learner."""
+    """Return the scores of every learner on SNIPS, for one seed."""
     draw = Draw(data, seed, data.second)
     scores = Scores()
 
@@ -231,7 +225,7 @@ def snips(data: Data, names: Array, seed: int) -> Scores:
 
 
 def harder(table: str, data: Data, seed: int, *, skewed: bool) -> Scores:
-    """What a head learns from skewed topics, or of sentiment, by a seed."""
+    """Return the scores of a head on skewed topics, or on sentiment, for one seed."""
     draw = Draw(data, seed, data.second if skewed else data.others)
     scores = Scores()
 

@@ -40,12 +40,12 @@ WAYS: Schema = {  # macro F1 of a learner by three ways to share labelled texts 
     "epsilon": pl.Float64,
     "texts": pl.Int64,  # labelled by hand, rewritten, or in the released corpus
     "f1": pl.Float64,
-    "loss": pl.Float64,  # guess loss between two texts by the law of a release; null for the others
+    "loss": pl.Float64,  # guess loss between two texts under the noise of a release; null for the others
 }
 
 
 def ways_path() -> Path:
-    """What a learner keeps by each way to share texts (schema `WAYS`)."""
+    """The macro F1 of a learner by each way to share texts (schema `WAYS`)."""
     return Path("data/ways.parquet")
 
 

@@ -1,7 +1,7 @@
 """Three ways to share what labelled texts teach, with one learner: public texts alone, rewrites, a released corpus.
 
-Every way ends in texts with labels, of which a classifier of their embeddings learns (`checks.head`), and its macro F1
-is taken on the same held-out clean texts:
+Every way ends in texts with labels. A classifier of embeddings learns from them (`checks.head`), and its macro F1 is
+taken on the same held-out clean texts:
 
 1. public texts alone: 64 of them labelled by hand, whose labels are spread to the others (`post_processing.spread`);
 2. texts rewritten one at a time, each with its label in the clear, as a learner takes them; and the same with the
@@ -103,5 +103,5 @@ class Ways:
 
 
 def loss_of_release(epsilon: float) -> float:
-    """Return the guess loss in nats between two texts that vote for different cells, by the law: epsilon / 2."""
+    """Return the guess loss in nats between two texts that vote for different cells, epsilon / 2 (`vote_loss`)."""
     return guess_loss(np.eye(2, dtype=np.int64), float(CellNoise(epsilon, votes=1, replaced=True).rate))

@@ -1,7 +1,7 @@
 """Stage ways: what a learner keeps of three ways to share labelled texts: public texts alone, rewrites, a release.
 
 Of each data set that a cell audits and that has a label to learn: the first that names neither authors nor pairs
-(`group`) and is no attribute to hide (`decide.attributes`). Public are the texts of the public part, without one those
+(`group`) and is not an attribute to hide (`decide.attributes`). Public are the texts of the public part, without one those
 of splits that are not audited. A fifth of the audited texts is held out, in whole groups. A data set has no rows if it
 has too few texts, or if few of them share a label.
 """
@@ -64,7 +64,7 @@ def _rows(params: TextsParams, dataset: str) -> Iterator[dict[str, Any]]:
 
 
 class _Split:
-    """A data set's texts, of which some are held out. table: the audited ones, in the order of trials."""
+    """The public, private and held-out texts of a data set. table: the audited ones, in the order of trials."""
 
     def __init__(self, params: TextsParams, dataset: str, label: str, table: pl.DataFrame) -> None:
         from epsilometer.models.encoder import Encoder  # takes a second, which most audits can save

@@ -80,7 +80,7 @@ def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _standing(row: Mapping[str, Any], decided: pl.DataFrame, allowed: float) -> dict[str, Any]:
-    """Return what is known of a row's loss: right guesses of 100, and the status of the limits.
+    """Return the right guesses of 100 at a row's loss, and the status of the limits.
 
     allowed: the limit of the loss. A release below an epsilon of 4 has no other: delta at 4 nats is 0, and no private
     text is in it.

@@ -88,7 +88,7 @@ CORPORA: Schema = {  # what whole corpora and local releases of the same public 
 
 
 def corpora_path(dataset: str) -> Path:
-    """What whole corpora teach, of schema `CORPORA`."""
+    """The F1 of heads that learn from whole corpora, of schema `CORPORA`."""
     return Path("data/leaderboard_corpora", f"{dataset}.parquet")
 
 

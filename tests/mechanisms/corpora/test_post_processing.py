@@ -1,4 +1,4 @@
-"""What is made of noisy votes: a label that noise makes rare is not lost."""
+"""Post-processing of noisy votes: a label that noise makes rare is not lost."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def decisions(*of: str) -> pl.DataFrame:
     ],
 )
 def test_the_first_screen_has_the_figure_and_the_command_of_each(decided: tuple[str, str], said: str) -> None:
-    """Of rewrites the best within the limits, else the best, and then it says so."""
+    """The best rewrites within the limits are named; without such, the best, with the status of the limits."""
     shown = ways.section(audit(ways=TABLE, decisions=decisions(*decided)))
     assert shown is not None
     assert {topic for topic, _ in shown.first_screen} == {"Three ways: queries"}

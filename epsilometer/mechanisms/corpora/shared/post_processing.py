@@ -10,8 +10,8 @@ With noisy votes H [m, L] of exemplars with unit vectors e_i, and all public tex
              each round makes it rarer.
 
 The noise's variance over the signal's regularises both: (v + n / (m L)) / ((n / m)^2 / L), v the variance of a cell's
-noise, n the noisy total. Weights of `spread` give each label its share of the noisy totals, of which none is taken to
-be below the deviation of its noise, sqrt(m v). g, the rounds and the ridge were chosen on one half of the training
+noise, n the noisy total. Weights of `spread` give each label its share of the noisy totals. A total below the deviation
+of its noise, sqrt(m v), counts as that deviation. g, the rounds and the ridge were chosen on one half of the training
 texts of SNIPS (`benchmarks/release.py` measures on the other). They are constants since nothing private may choose
 them.
 """
