@@ -1,9 +1,9 @@
 """Stage ways: what a learner keeps of three ways to share labelled texts: public texts alone, rewrites, a release.
 
 Of each data set that a cell audits and that has a label to learn: the first that names neither authors nor pairs
-(`group`) and is not an attribute to hide (`decide.attributes`). Public are the texts of the public part, without one those
-of splits that are not audited. A fifth of the audited texts is held out, in whole groups. A data set has no rows if it
-has too few texts, or if few of them share a label.
+(`group`) and is not an attribute to hide (`decide.attributes`). Public are the texts of the public part, without one
+those of splits that are not audited. A fifth of the audited texts is held out, in whole groups. A data set has no rows
+if it has too few texts, or if few of them share a label.
 """
 
 from __future__ import annotations
