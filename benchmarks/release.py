@@ -181,9 +181,9 @@ class Draw:
 
     def every_learner(self, release: Release) -> dict[str, float]:
         """Macro F1 of each learner, and of the head on the file's own tests."""
-        drawn, own = self.head(release, self.data.own)
+        of_tests, own = self.head(release, self.data.own)
         return {
-            "head": drawn,
+            "head": of_tests,
             "words": self.on_words(LogisticRegression(C=10, max_iter=60, tol=1e-3), release),
             "naive Bayes": self.on_words(MultinomialNB(alpha=0.1), release),
             "own tests": own,

@@ -23,7 +23,7 @@ from epsilometer.project import origin
 from epsilometer.project.paths import inside
 from epsilometer.report.export import read_table
 from epsilometer.report.results import Results
-from epsilometer.studies.leaderboard import measuring
+from epsilometer.studies.leaderboard import corpora, measuring
 from epsilometer.studies.leaderboard.measuring import PURE, Parts, ceiling
 from epsilometer.studies.leaderboard.report.section import section
 from epsilometer.studies.leaderboard.report.standing import boards
@@ -155,17 +155,17 @@ def test_whole_corpora_stand_beside_local_releases_of_the_same_public_texts(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By pure epsilon and by average loss; local ones at the budgets of their cells, after the same post-processing."""
-    monkeypatch.setattr(leaderboard_corpora, "EPSILONS", (0.5,))
+    monkeypatch.setattr(corpora, "EPSILONS", (0.5,))
     shutil.copytree(project, tmp_path / "again")
     with inside(tmp_path / "again"):
         leaderboard_corpora.main("requests")
         table = tables.read(corpora_path("requests"), CORPORA)
-        votes = leaderboard_corpora.Votes(Parts.read("requests"), 0)
+        votes = corpora.Votes(Parts.read("requests"), 0)
         shown = section(Results(read()))
         local = rows_of("exemplars")["equal", TAIL]
     whole = table.filter("whole")
     stated, met = whole.filter(pl.col("loss").is_null()), whole.drop_nulls("loss")
-    assert stated["epsilon"].unique().sort().to_list() == [*leaderboard_corpora.EPSILONS]
+    assert stated["epsilon"].unique().sort().to_list() == [*corpora.EPSILONS]
     assert met["average"].to_list() == pytest.approx(met["loss"].to_list(), rel=1e-4)
     assert met["loss"].unique().sort().to_list() == [1, 2]
     assert all(row["average"] <= row["epsilon"] / 2 + 1e-9 for row in whole.to_dicts())
@@ -184,7 +184,7 @@ def test_whole_corpora_stand_beside_local_releases_of_the_same_public_texts(
 def test_local_releases_that_show_all_teach_what_votes_without_noise_teach(project: Path) -> None:
     """The same post-processing on both sides: each text votes for its exemplar."""
     with inside(project):
-        votes = leaderboard_corpora.Votes(Parts.read("requests"), 0)
+        votes = corpora.Votes(Parts.read("requests"), 0)
         texts = votes.parts.rewritten.take(votes.parts.blocks(0, 3))
         local = votes.spread(texts, 0)
         central = votes.of(None, 1000.0)

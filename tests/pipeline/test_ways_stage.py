@@ -7,7 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from epsilometer.cells.params import read
 from epsilometer.cells.tables import WAYS, ways_path
+from epsilometer.cells.ways import EPSILONS, Split
 from epsilometer.core import tables
 from epsilometer.pipeline.stages import attack, embed, prepare, rewrite, trials, ways
 from epsilometer.project.paths import inside
@@ -75,14 +77,14 @@ def test_each_way_has_the_f1_of_what_it_shows(project: Path) -> None:
     assert (mine["mechanism"], same["mechanism"]) == ("mine", "same")
     assert mine["f1"] > 0.85
     assert same["f1"] < 0.4
-    assert (release["epsilon"], larger["epsilon"]) == ways.EPSILONS
+    assert (release["epsilon"], larger["epsilon"]) == EPSILONS
     assert (release["loss"], larger["loss"]) == pytest.approx((0.5, 1.0))
     assert larger["f1"] > 0.3
 
 
 def test_no_text_is_both_learnt_from_and_tested_on_and_authors_are_whole(project: Path) -> None:
     with inside(project):
-        split = ways._Split.of(ways.read(), "requests", "topic")
+        split = Split.of(read(), "requests", "topic")
     assert split is not None
     parts = [split.ways.public.texts, split.ways.private.texts, split.ways.tests.texts]
     assert len({text for part in parts for text in part}) == sum(map(len, parts)) == 180
