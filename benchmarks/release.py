@@ -1,38 +1,57 @@
 """Corpora released under central differential privacy: what is learnt from noisy votes, and what from public texts.
 
-Private texts of SNIPS, one a person, are released by `vote_histogram` under a pure epsilon by replacement, with 2,000
-unlabelled public texts of the same kind. F1 is the macro F1 of a head (logistic regression on the embeddings) that is
-trained on the released texts with their labels, on the file's own validation and test texts. Each seed draws the public
-and the private texts anew, and the noise. Beside it, through the same smoothing, self-training and learner:
+Private texts, one a person, are released by `vote_histogram` under a pure epsilon by replacement, with 2,000 unlabelled
+public texts of the same kind. Each seed draws public, private and test texts anew, and the noise. Figures are macro F1
+on 800 clean texts of the same source. Three learners are trained on the released texts with their labels: a head
+(logistic regression on the embeddings), logistic regression and naive Bayes on the words. The constants of
+`vote_histogram` were chosen on one half of the training texts of SNIPS. Public and test texts are of the other half,
+and so are private ones, but where all are released. `own tests` are the validation and test texts of SNIPS itself,
+which are harder.
 
-1. the local twin at the same epsilon, in which every person adds noise to their own vote (the best of three protocols);
-2. 64 public texts labelled by hand, their labels spread to all public texts: no private text at all;
-3. all public texts with their true labels, and the private texts themselves. Without any label nothing can be learnt.
+Beside each release stand, through the same self-training and learner, what no private text is needed for:
 
-Shares of questions are of messages (chitchat-dataset): what share of people asks which, by `label_shares`, whose error
-is the total variation from the true shares of all messages of a person, each person counted once.
+1. 64 public texts labelled by hand, their labels spread to all public texts;
+2. all 2,000 public texts labelled by hand;
+3. none labelled: each has the label whose name is nearest to it by the encoder;
 
-usage: python -m benchmarks.release     reads ../shared/data/snips.parquet, and the package chitchat-dataset
+and the local twin at the same epsilon: every person adds noise to their own vote (the best of three protocols).
+A release is worth its budget only where `over the best public` is above 0 with its whole interval.
+
+Skewed: 800 private texts of SNIPS of which one topic has half, the others 20, 10, 8, 6, 4 and 2 %. SST-2: sentiment,
+which embeddings show less; tries are `spread` and `ridge`. Shares of questions are of messages (chitchat-dataset): what
+share of people asks which, by `label_shares`, whose error is the total variation from the true shares of all messages
+of a person, each person counted once.
+
+usage: python -m benchmarks.release     reads snips.parquet and sst2.parquet of ../shared/data, and chitchat-dataset
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.naive_bayes import MultinomialNB
 
 from benchmarks.shared.pages import RESULTS, ROOT, dated, write
-from epsilometer.auditing.corpora.checks import learnt
+from epsilometer.auditing.corpora.checks import head, learnt
 from epsilometer.core import tables
 from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import read
 from epsilometer.mechanisms.corpora.label_shares import LabelShares
 from epsilometer.mechanisms.corpora.local_votes import LocalVotes
+from epsilometer.mechanisms.corpora.shared.post_processing import self_trained
 from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 from epsilometer.mechanisms.selection.shared.public_exemplars import embed
@@ -41,18 +60,23 @@ from epsilometer.models.locate import ENCODER
 from epsilometer.report.export import markup
 from epsilometer.report.wording import mean_interval
 
-SNIPS = ROOT.parent / "shared/data/snips.parquet"
+DATA = ROOT.parent / "shared/data"
 MESSAGES = ROOT / "profiles/packages/chitchat.json"
 CACHE = ROOT / "runs/release"  # of embeddings
 FOLDER = RESULTS / "release"
 
-SEEDS, PUBLIC, LABELLED = 20, 2000, 64
-NUMBERS, EPSILONS = (1000, 3000), (0.25, 1.0)
+SEEDS, FIRST = 20, 1000  # seeds, none of which chose a constant
+PUBLIC, TESTS, LABELLED = 2000, 800, 64
+NUMBERS, EPSILONS = (300, 1000, 3000, 0), (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # 0: all
+LOCAL, SMOOTHED = (1.0, 4.0), (0.25, 1.0, 4.0)  # epsilons of local twins, and of other post-processings
+SKEWED, SHARES_OF = 800, (0.5, 0.2, 0.1, 0.08, 0.06, 0.04, 0.02)
 SHARES, BUDGETS, PER_PERSON = 20, (0.25, 0.5, 1.0), (1, 4)
 LARGE = 100_000  # texts whose time is measured after embedding
+LEARNERS = ("head", "words", "naive Bayes")
+HAND, ALL, NONE = "64 public texts, labelled by hand", "all public texts, labelled by hand", "no label: nearest name"
 
 Array = NDArray[np.float64]
-Vectors = dict[str, Array]
+Scores = dict[tuple[str, ...], float]  # by table, released, private texts, epsilon, and what was scored
 
 
 class Embedded:
@@ -70,83 +94,205 @@ class Embedded:
         return self._vectors[[self._place[text] for text in texts]]
 
 
-class Snips:
-    """The texts of SNIPS: those of its test and validation splits to test on, the distinct others to draw from."""
+class Data:
+    """Distinct labelled texts of a file: those of its test and validation splits, and the others to draw from.
 
-    def __init__(self) -> None:
-        table = pl.read_parquet(SNIPS).unique("text", keep="first", maintain_order=True)
-        self.label = dict(table.select("text", "intent").iter_rows())
+    second: the half of the others on which no constant was chosen.
+    """
+
+    def __init__(self, file: Path, label: str) -> None:
+        table = pl.read_parquet(file).unique("text", keep="first", maintain_order=True).cast({label: pl.String})
+        self.label = dict(table.select("text", label).iter_rows())
         self.labels = tuple(sorted(set(self.label.values())))
-        self.tests: list[str] = table.filter(pl.col("split") != "train")["text"].to_list()
+        self.own: list[str] = table.filter(pl.col("split") != "train")["text"].to_list()
         self.others: list[str] = table.filter(split="train")["text"].to_list()
-        self.encode = Embedded([*self.tests, *self.others])
+        self.second = [text for text in self.others if hashlib.sha256(text.encode()).digest()[0] % 2]
+        self.encode = Embedded([*self.own, *self.others])
 
     def labels_of(self, texts: Sequence[str]) -> list[str]:
         return [self.label[text] for text in texts]
-
-    def f1(self, release: Release) -> float:
-        score = learnt(self.encode(release.texts), release, self.encode(self.tests), self.labels_of(self.tests))
-        return 0.0 if score is None else score
 
     def true_labels(self, texts: Sequence[str]) -> Release:
         return Release(texts, np.ones(len(texts)), self.labels_of(texts))
 
 
-def on_texts(kind: type[VoteHistogram], data: Snips, public: PublicTexts, **settings: object) -> VoteHistogram:
-    """A mechanism on public texts that were embedded and clustered before."""
+class Draw:
+    """Public, test and private texts of one seed."""
 
-    class Cached(kind):  # type: ignore[valid-type, misc]
-        @property
-        def public(self) -> PublicTexts:
-            return public
+    def __init__(self, data: Data, seed: int, among: Sequence[str]) -> None:
+        generator = np.random.default_rng(seed)
+        order = [among[i] for i in generator.permutation(len(among)).tolist()]
+        self.data, self.seed, self.tests = data, seed, order[PUBLIC : PUBLIC + TESTS]
+        self.public = PublicTexts.of(order[:PUBLIC], data.encode, 0)
+        rest = sorted(set(data.others) - set(order))
+        self.private = [*order[PUBLIC + TESTS :], *(rest[i] for i in generator.permutation(len(rest)).tolist())]
 
-    return Cached(resource=tuple(public.texts), labels=data.labels, **settings)  # type: ignore[no-any-return]
+    def corpus(self, private: Sequence[str]) -> PrivateCorpus:
+        return PrivateCorpus(private, None, self.data.labels_of(private))
+
+    def skewed(self) -> list[str]:
+        """Private texts whose topics have the shares SHARES_OF, in an order of this seed."""
+        order = np.random.default_rng(self.seed).permutation(len(self.data.labels)).tolist()
+        chosen = list[str]()
+        for share, label in zip(SHARES_OF, order, strict=True):
+            of_label = (text for text in self.private if self.data.label[text] == self.data.labels[label])
+            chosen += [text for text, _ in zip(of_label, range(round(share * SKEWED)), strict=False)]
+        return chosen
+
+    def mechanism(self, kind: type[VoteHistogram] = VoteHistogram, **settings: Any) -> VoteHistogram:
+        """A mechanism on public texts that were embedded and clustered before."""
+        resource = tuple(self.public.texts)
+        return kind(resource=resource, labels=self.data.labels, **settings).on(self.public)
+
+    def few_labelled(self) -> Release:
+        """64 exemplars with their true labels, spread to all public texts as votes are, without noise."""
+        chosen = [self.public.texts[place] for place in self.public.exemplars(LABELLED)]
+        votes = np.array([[float(label == self.data.label[text]) for label in self.data.labels] for text in chosen])
+        return self.mechanism().labelled(votes, 0.0)
+
+    def by_name(self, names: Array) -> Release:
+        """All public texts, each with the label of the nearest name [L, d], then self-trained."""
+        nearest = (self.public.vectors @ names.T).argmax(1)
+        labels = self_trained(self.public.vectors, nearest, len(names))
+        return Release(self.public.texts, np.ones(len(labels)), [self.data.labels[i] for i in labels.tolist()])
+
+    def head(self, release: Release, *more: Sequence[str]) -> list[float]:
+        """Macro F1 of the head on the test texts, and on more texts."""
+        fitted = head(self.data.encode(release.texts), release)
+        tests = ((self.data.encode(texts), self.data.labels_of(texts)) for texts in (self.tests, *more))
+        return [learnt(fitted, vectors, labels) or 0.0 for vectors, labels in tests]
+
+    @cached_property
+    def _words(self) -> Callable[[Sequence[str]], Any]:
+        """Words of texts, weighted by their rarity in public texts."""
+        every = [*self.public.texts, *self.private, *self.tests]
+        place, words = {text: i for i, text in enumerate(every)}, TfidfVectorizer().fit(self.public.texts)
+        matrix = words.transform(every)
+        return lambda texts: matrix[[place[text] for text in texts]]
+
+    def on_words(self, learner: Any, release: Release) -> float:
+        """Macro F1 on the test texts of a learner of words."""
+        if release.labels is None or len(set(release.labels)) < 2:
+            return 0.0
+        weights = release.weights / release.weights.mean()
+        learner.fit(self._words(release.texts), list(release.labels), sample_weight=weights)
+        predicted = learner.predict(self._words(self.tests))
+        return float(f1_score(self.data.labels_of(self.tests), predicted, average="macro"))
+
+    def every_learner(self, release: Release) -> dict[str, float]:
+        """Macro F1 of each learner, and of the head on the file's own tests."""
+        of_tests, own = self.head(release, self.data.own)
+        return {
+            "head": of_tests,
+            "words": self.on_words(LogisticRegression(C=10, max_iter=60, tol=1e-3), release),
+            "naive Bayes": self.on_words(MultinomialNB(alpha=0.1), release),
+            "own tests": own,
+        }
 
 
-def few_labelled(data: Snips, public: PublicTexts) -> Release:
-    """64 exemplars with their true labels, spread to all public texts as votes are, without noise."""
-    chosen = [public.texts[place] for place in public.exemplars(LABELLED)]
-    votes = np.array([[float(label == data.label[text]) for label in data.labels] for text in chosen])
-    return on_texts(VoteHistogram, data, public).labelled(votes, 0.0)
+def names_of(labels: Sequence[str]) -> Array:
+    """Vectors of the labels' names, such as `add to playlist`."""
+    return embed(Encoder(ENCODER), [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label).lower() for label in labels])
 
 
-def of_seed(data: Snips, seed: int) -> dict[str, float]:
-    """F1 by what is released, number of private texts and epsilon."""
-    order = np.random.default_rng(seed).permutation(len(data.others)).tolist()
-    public = PublicTexts.of([data.others[i] for i in order[:PUBLIC]], data.encode, 0)
-    results = {
-        "64 public texts, labelled by hand": few_labelled(data, public),
-        "all public texts with their true labels": data.true_labels(public.texts),
-    }
+def snips(data: Data, names: Array, seed: int) -> Scores:
+    """Return the scores of every learner on SNIPS, for one seed."""
+    draw = Draw(data, seed, data.second)
+    scores = Scores()
+
+    def put(released: str, n: str, epsilon: str, release: Release) -> None:
+        scores.update({("snips", released, n, epsilon, of): f1 for of, f1 in draw.every_learner(release).items()})
+
+    put(HAND, "", "", draw.few_labelled())
+    put(ALL, "", "", draw.data.true_labels(draw.public.texts))
+    put(NONE, "", "", draw.by_name(names))
     for n in NUMBERS:
-        private = [data.others[i] for i in order[PUBLIC : PUBLIC + n]]
-        results[f"private texts as they are | {n:,}"] = data.true_labels(private)
-        corpus = PrivateCorpus(private, None, data.labels_of(private))
-        for kind, name in ((VoteHistogram, "noisy votes"), (LocalVotes, "local twin")):
-            for epsilon in EPSILONS:
+        private = draw.private[: n or None]
+        corpus, shown = draw.corpus(private), f"{n:,}" if n else "all"
+        put("private texts as they are", shown, "", data.true_labels(private))
+        for kind, name, budgets in ((VoteHistogram, "noisy votes", EPSILONS), (LocalVotes, "local twin", LOCAL)):
+            for epsilon in budgets if kind is VoteHistogram or n in (1000, 3000) else ():
                 noise = Noise.named(1, "release", seed, n, epsilon)
-                release = on_texts(kind, data, public).release(corpus, epsilon, noise)
-                results[f"{name} | {n:,} | {epsilon:g}"] = release
-    return {key: data.f1(release) for key, release in results.items()}
+                put(name, shown, f"{epsilon:g}", draw.mechanism(kind).release(corpus, epsilon, noise))
+        for epsilon in SMOOTHED:
+            of = ("smoothing", "spread", shown, f"{epsilon:g}", "head")
+            scores[of] = scores["snips", "noisy votes", shown, f"{epsilon:g}", "head"]
+            for after in ("ridge", "plain"):
+                noise = Noise.named(1, "release", seed, n, epsilon)
+                release = draw.mechanism(after=after).release(corpus, epsilon, noise)
+                (scores["smoothing", after, shown, f"{epsilon:g}", "head"],) = draw.head(release)
+    return scores
 
 
-def learnt_from_snips() -> list[dict[str, float]]:
-    """The figures of each seed."""
-    data, seeds = Snips(), list[dict[str, float]]()
-    for seed in range(SEEDS):
-        seeds.append(of_seed(data, seed))
-        print(seed, {key: round(value, 3) for key, value in seeds[-1].items()}, flush=True)
+def harder(table: str, data: Data, seed: int, *, skewed: bool) -> Scores:
+    """Return the scores of a head on skewed topics, or on sentiment, for one seed."""
+    draw = Draw(data, seed, data.second if skewed else data.others)
+    scores = Scores()
+
+    def put(released: str, n: str, epsilon: str, release: Release) -> None:
+        (scores[table, released, n, epsilon, "head"],) = draw.head(release)
+
+    put(HAND, "", "", draw.few_labelled())
+    put(ALL, "", "", data.true_labels(draw.public.texts))
+    for n in (SKEWED,) if skewed else (1000, 3000):
+        private = draw.skewed() if skewed else draw.private[:n]
+        put("private texts as they are", f"{n:,}", "", data.true_labels(private))
+        for after in ("spread", "ridge", "plain"):
+            release = draw.mechanism(after=after).release(draw.corpus(private), 1.0, Noise.named(1, table, seed, n))
+            put(f"noisy votes, {after}", f"{n:,}", "1", release)
+    return scores
+
+
+def over_seeds(of_seed: Callable[[int], Scores]) -> list[Scores]:
+    """The scores of each seed."""
+    seeds = list[Scores]()
+    for seed in range(FIRST, FIRST + SEEDS):
+        seeds.append(of_seed(seed))
+        print(seed, f"{time.process_time():.0f} s", flush=True)
     return seeds
 
 
-def rows_of(seeds: Sequence[dict[str, float]]) -> list[dict[str, str]]:
-    """Rows of means over seeds."""
+def _named(seeds: Sequence[Scores], table: str) -> Iterator[tuple[tuple[str, str, str], dict[str, list[float]]]]:
+    """The rows of a table: released, private texts, epsilon; and by what was scored the score of each seed."""
+    rows: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    for of, released, n, epsilon, what in seeds[0]:
+        if of == table:
+            scores = [each[of, released, n, epsilon, what] for each in seeds]
+            rows.setdefault((released, n, epsilon), {})[what] = scores
+    yield from rows.items()
+
+
+def rows_of(seeds: Sequence[Scores], table: str, columns: Sequence[str] = ("head",)) -> list[dict[str, str]]:
+    """Rows of means over seeds; of releases also what the head learns over each public-only competitor."""
+    every = dict(_named(seeds, table))
+    public = {name: every[name, "", ""]["head"] for name in (HAND, ALL, NONE) if (name, "", "") in every}
+    best = max(public, key=lambda name: float(np.mean(public[name])))
     rows = []
-    for key in seeds[0]:
-        name, n, epsilon = [*key.split(" | "), "", ""][:3]
-        mean = mean_interval([each[key] for each in seeds])
-        rows.append({"released": name, "private texts": n, "epsilon": epsilon, "macro F1": mean})
+    for (released, n, epsilon), scores in every.items():
+        over = {"over the best public": public[best], "over 64 by hand": public[HAND]}
+        gains = {name: mean_interval(np.subtract(scores["head"], other)) if n else "" for name, other in over.items()}
+        named = {"released": released, "private texts": n, "epsilon": epsilon}
+        rows.append(gains | named | {column: mean_interval(scores[column]) for column in columns})
     return rows
+
+
+def by_smoothing(seeds: Sequence[Scores]) -> list[dict[str, str]]:
+    """Rows of the head's F1 by post-processing."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for (after, n, epsilon), scores in _named(seeds, "smoothing"):
+        row = rows.setdefault((n, epsilon), {"private texts": n, "epsilon": epsilon})
+        row[after] = mean_interval(scores["head"])
+    return [*rows.values()]
+
+
+def by_learner(seeds: Sequence[Scores]) -> list[dict[str, str]]:
+    """Rows of F1 by learner, and of the head on the file's own tests."""
+    columns = (*LEARNERS, "own tests")
+    return [
+        {"released": released, "private texts": n, "epsilon": epsilon}
+        | {column: mean_interval(scores[column]) for column in columns}
+        for (released, n, epsilon), scores in _named(seeds, "snips")
+    ]
 
 
 def shares() -> list[dict[str, str]]:
@@ -177,39 +323,50 @@ def _apart(some: Array, others: Array | float) -> float:
     return float(np.abs(some - others).sum() / 2)
 
 
-def seconds() -> str:
+def seconds(data: Data) -> str:
     """A sentence: how long 100,000 texts take once embedded."""
-    data = Snips()
-    public = PublicTexts.of(data.others[:PUBLIC], data.encode, 0)
-    private = [data.others[PUBLIC + i % (len(data.others) - PUBLIC)] for i in range(LARGE)]
+    draw = Draw(data, 0, data.second)
+    private = [draw.private[i % len(draw.private)] for i in range(LARGE)]
     corpus = PrivateCorpus(private, [str(i) for i in range(LARGE)], data.labels_of(private))
     begun = time.process_time()
-    on_texts(VoteHistogram, data, public).release(corpus, 1.0, Noise.operating_system(1))
+    draw.mechanism().release(corpus, 1.0, Noise.operating_system(1))
     return f"{LARGE:,} texts took {time.process_time() - begun:.0f} s of processor time once embedded."
 
 
 def main() -> None:
     """Write results/release."""
-    if not SNIPS.is_file():
-        print(f"not run: needs {SNIPS}")
+    files = {"snips": DATA / "snips.parquet", "sst2": DATA / "sst2.parquet"}
+    if absent := [file for file in files.values() if not file.is_file()]:
+        print(f"not run: needs {', '.join(map(str, absent))}")
         return
-    write(page(learnt_from_snips(), seconds(), shares()).splitlines(), FOLDER)
+    topics, sentiments = Data(files["snips"], "intent"), Data(files["sst2"], "sentiment")
+    names = names_of(topics.labels)
+    seeds = over_seeds(partial(snips, topics, names))
+    skewed = over_seeds(partial(harder, "skewed", topics, skewed=True))
+    sst2 = over_seeds(partial(harder, "sst2", sentiments, skewed=False))
+    sections = {
+        "Learnt from SNIPS": rows_of(seeds, "snips"),
+        "SNIPS by learner": by_learner(seeds),
+        "SNIPS by post-processing": by_smoothing(seeds),
+        "Skewed topics": rows_of(skewed, "skewed"),
+        "Sentiment of SST-2": rows_of(sst2, "sst2"),
+        "Shares of questions": shares(),
+    }
+    write(page(sections, seconds(topics)).splitlines(), FOLDER)
 
 
-def page(seeds: Sequence[dict[str, float]], took: str, messages: list[dict[str, str]]) -> str:
-    """The page, of the figures of some seeds."""
+def page(sections: dict[str, list[dict[str, str]]], took: str) -> str:
+    """The page, of rows by heading."""
     about, *_ = (__doc__ or "").split("\n\nusage")
     parts = [
         "# Corpora released",
         "For whoever asks what can be learnt from a corpus that is released with noisy votes.",
         "Written by `python -m benchmarks.release`; do not edit.",
         about,
-        f"{dated()} {len(seeds)} seeds; means with 99 % intervals of Student's t. {took}",
-        "## Learnt from SNIPS",
-        markup(pl.DataFrame(rows_of(seeds))).rstrip("\n"),
-        "## Shares of questions",
-        markup(pl.DataFrame(messages)).rstrip("\n"),
+        f"{dated()} {SEEDS} seeds; means with 99 % intervals of Student's t. {took}",
     ]
+    for heading, rows in sections.items():
+        parts += [f"## {heading}", markup(pl.DataFrame(rows)).rstrip("\n")]
     return "\n\n".join(parts) + "\n"
 
 

@@ -32,6 +32,23 @@ SIMILARITIES: Schema = {  # a row per trial and metric
 }
 
 
+WAYS: Schema = {  # macro F1 of a learner by three ways to share labelled texts (`auditing.corpora.ways`)
+    "dataset": pl.String,
+    "label": pl.String,
+    "way": pl.String,  # "public": public texts alone, "rewrites": one at a time, "release": the whole corpus
+    "mechanism": pl.String,  # of rewrites
+    "epsilon": pl.Float64,
+    "texts": pl.Int64,  # labelled by hand, rewritten, or in the released corpus
+    "f1": pl.Float64,
+    "loss": pl.Float64,  # guess loss between two texts under the noise of a release; null for the others
+}
+
+
+def ways_path() -> Path:
+    """The macro F1 of a learner by each way to share texts (schema `WAYS`)."""
+    return Path("data/ways.parquet")
+
+
 def sets_path(dataset: str) -> Path:
     """The sets of texts that a data set's trials are of (schema `SETS`); without rows for trials of pairs."""
     return Path(f"data/trials/{dataset}.sets.parquet")

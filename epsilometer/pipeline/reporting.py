@@ -29,6 +29,7 @@ from epsilometer.report.cells import (
     similarity,
     survivors,
     sweeps,
+    ways,
     worst_case,
     worth,
 )
@@ -41,6 +42,7 @@ from epsilometer.runtime.machine import hardware
 _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
     decision.section,
     decision.basis,
+    ways.section,
     survivors.section,
     examples.section,
     curves.section,

@@ -87,7 +87,7 @@ def test_a_model_in_a_folder_of_ones_own_is_a_dependency_of_whoever_reads_it(
         if new := of - earlier:
             (added[name],) = new
     assert added == {
-        **dict.fromkeys(("embed", "attack", "similarity", "ceilings"), "encoder"),
+        **dict.fromkeys(("embed", "attack", "similarity", "ceilings", "ways"), "encoder"),
         **dict.fromkeys(("classifiers", "anonymity"), "../../classifier"),
     }
 

@@ -17,7 +17,7 @@ from tests.support.warm import Warm
 pytestmark = pytest.mark.slow
 
 REPRO = ("python", "-m", "epsilometer.pipeline.repro")
-ALL = (*STAGES, "exact", "claims", "similarity", "ceilings", "decide", "ablations", "report")
+ALL = (*STAGES, "exact", "claims", "similarity", "ceilings", "decide", "ways", "ablations", "report")
 
 
 @pytest.fixture(scope="module")

@@ -23,12 +23,22 @@ from epsilometer.project import origin
 from epsilometer.project.paths import inside
 from epsilometer.report.export import read_table
 from epsilometer.report.results import Results
-from epsilometer.studies.leaderboard import measuring
+from epsilometer.studies.leaderboard import corpora, measuring
 from epsilometer.studies.leaderboard.measuring import PURE, Parts, ceiling
 from epsilometer.studies.leaderboard.report.section import section
 from epsilometer.studies.leaderboard.report.standing import boards
-from epsilometer.studies.leaderboard.stages import leaderboard_cells, leaderboard_parts
-from epsilometer.studies.leaderboard.tables import AVERAGE, FIGURES, PLAIN, ROWS, TAIL, figures_path, rows_path
+from epsilometer.studies.leaderboard.stages import leaderboard_cells, leaderboard_corpora, leaderboard_parts
+from epsilometer.studies.leaderboard.tables import (
+    AVERAGE,
+    CORPORA,
+    FIGURES,
+    PLAIN,
+    ROWS,
+    TAIL,
+    corpora_path,
+    figures_path,
+    rows_path,
+)
 from tests.support.places import ROOT
 from tests.support.refusals import refused
 
@@ -139,6 +149,47 @@ def test_one_nat_is_one_nat_and_the_second_budget_has_little_tail(project: Path)
                     assert row["delta_at_4"] <= 0.01
                     assert row["average"] <= 1.01
                     assert row["cosine"] <= row["ceiling"]
+
+
+def test_whole_corpora_stand_beside_local_releases_of_the_same_public_texts(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By pure epsilon and by average loss; local ones at the budgets of their cells, after the same post-processing."""
+    monkeypatch.setattr(corpora, "EPSILONS", (0.5,))
+    shutil.copytree(project, tmp_path / "again")
+    with inside(tmp_path / "again"):
+        leaderboard_corpora.main("requests")
+        table = tables.read(corpora_path("requests"), CORPORA)
+        votes = corpora.Votes(Parts.read("requests"), 0)
+        shown = section(Results(read()))
+        local = rows_of("exemplars")["equal", TAIL]
+    whole = table.filter("whole")
+    stated, met = whole.filter(pl.col("loss").is_null()), whole.drop_nulls("loss")
+    assert stated["epsilon"].unique().sort().to_list() == [*corpora.EPSILONS]
+    assert met["average"].to_list() == pytest.approx(met["loss"].to_list(), rel=1e-4)
+    assert met["loss"].unique().sort().to_list() == [1, 2]
+    assert all(row["average"] <= row["epsilon"] / 2 + 1e-9 for row in whole.to_dicts())
+    assert votes.meeting(30) is None or votes._differing(40) == 1
+    rows = table.filter(~pl.col("whole"))
+    assert rows["mechanism"].to_list() == ["exemplars"] * 2
+    assert rows["epsilon"].to_list() == [local["epsilon"]] * 2
+    assert rows["texts"].to_list() == [60, 180]
+    assert all(len(values) == 5 for name in ("plain", "spread") for values in table[name])
+    assert shown is not None
+    (grid,) = [each for each in shown.tables if each.heading == "Whole corpora on requests"]
+    assert len(grid.rows) == len(table)
+    assert len(grid.columns) <= 7
+
+
+def test_local_releases_that_show_all_teach_what_votes_without_noise_teach(project: Path) -> None:
+    """The same post-processing on both sides: each text votes for its exemplar."""
+    with inside(project):
+        votes = corpora.Votes(Parts.read("requests"), 0)
+        texts = votes.parts.rewritten.take(votes.parts.blocks(0, 3))
+        local = votes.spread(texts, 0)
+        central = votes.of(None, 1000.0)
+        assert local == pytest.approx(next(row for row in central if row["texts"] == 180)["spread"][0], abs=0.15)
+        assert local > 0.3
 
 
 def test_where_the_tail_binds_the_row_at_another_loss_is_the_same_to_the_bit(project: Path, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Project:
         "ablations@songs-rr",
         "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
         "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
-        "exact@songs-rr", "exact@songs-mine", "exact@songs-santext", "ceilings", "decide",
+        "exact@songs-rr", "exact@songs-mine", "exact@songs-santext", "ceilings", "decide", "ways",
     }  # fmt: skip
     return sandbox
 

@@ -165,7 +165,7 @@ def test_a_bare_audit_has_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     build_page(results, tmp_path / "audit.html", tmp_path / "figures")
     page = Elements((tmp_path / "audit.html").read_text(encoding="utf-8"))
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
-    assert ids == ["decision", "basis", "curves", "claims", "reading", "settings", "licences"]
+    assert ids == ["decision", "basis", "ways", "curves", "claims", "reading", "settings", "licences"]
     assert saved == ["curves-queries"]
 
 

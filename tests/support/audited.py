@@ -50,12 +50,14 @@ from epsilometer.cells.params import TrialSettings, Utility
 from epsilometer.cells.tables import (
     SIMILARITIES,
     SIMILARITY,
+    WAYS,
     curves_path,
     decisions_path,
     exact_path,
     rewrites_path,
     tokens_path,
     varied_path,
+    ways_path,
 )
 from epsilometer.core.tables import Schema
 from epsilometer.corpora.reading import PREPARED
@@ -213,6 +215,7 @@ TABLES: dict[str, tuple[str, Schema]] = {  # the files of an audit of one cell, 
     "instrument": ("data/instrument.parquet", INSTRUMENT),
     "ceilings": ("data/ceilings.parquet", CEILINGS),
     "possible": ("data/possible.parquet", POSSIBLE),
+    "ways": (str(ways_path()), WAYS),
     "decisions": (str(decisions_path()), DECISIONS),
 }
 TEXTS = ["flights to boston", "play jazz", HOSTILE, "planes & trains", "rain", "snow"]

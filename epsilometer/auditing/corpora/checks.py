@@ -7,8 +7,9 @@ published. The figures for the curator are in no published file.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from epsilometer.core.mechanism import HasPublicTexts
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
+
+if TYPE_CHECKING:  # takes a second to import
+    from sklearn.linear_model import LogisticRegression
 
 FEWEST = 30  # people
 LARGEST = 0.2  # share of one person in the texts that count
@@ -130,26 +134,30 @@ def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: 
     nearness = np.concatenate([(part @ released.T).max(1) for part in np.array_split(own, 1 + len(own) // 256)])
     far, near = float((nearness < FAR).mean()), float((nearness > NEAR).mean())
     labels = None if corpus.labels is None else [corpus.labels[row] for row in rows]
-    f1 = None if labels is None or release.labels is None else learnt(released, release, own, labels)
+    f1 = None if labels is None else learnt(head(released, release), own, labels)
     return ForTheCurator(corpus.count_people, f1, far, near, sample=len(rows))
 
 
-def learnt(
-    released: NDArray[np.float64], release: Release, own: NDArray[np.float64], labels: Sequence[str | None]
-) -> float | None:
-    """Return the macro F1 on texts with vectors `own` and labels of a classifier of the released texts' vectors.
-
-    None where fewer than two labels are released. Texts without a released label are left out.
-    """
+def head(released: NDArray[np.float64], release: Release) -> LogisticRegression | None:
+    """Return a classifier of the released texts' vectors; None where fewer than two labels are released."""
     from sklearn.linear_model import LogisticRegression
+
+    if release.labels is None or len(set(release.labels)) < 2:
+        return None
+    fitted = LogisticRegression(C=10, max_iter=60, tol=1e-3)  # as well as to the end, in a third of the time
+    fitted.fit(released, list(release.labels), release.weights / release.weights.mean())
+    return fitted
+
+
+def learnt(fitted: LogisticRegression | None, own: NDArray[np.float64], labels: Sequence[str | None]) -> float | None:
+    """Return the macro F1 of a classifier on texts with vectors `own` and labels.
+
+    None without a classifier. Texts without one of its labels are left out.
+    """
     from sklearn.metrics import f1_score
 
-    assert release.labels is not None
-    numbers: Mapping[str | None, int] = {label: i for i, label in enumerate(sorted(set(release.labels)))}
-    rows = [row for row, label in enumerate(labels) if label in numbers]
-    if len(numbers) < 2 or not rows:
+    names = set() if fitted is None else set(fitted.classes_.tolist())
+    rows = [row for row, label in enumerate(labels) if label in names]
+    if fitted is None or not rows:
         return None
-    head = LogisticRegression(C=10, max_iter=60, tol=1e-3)  # as well as to the end, in a third of the time
-    head.fit(released, [numbers[label] for label in release.labels], release.weights / release.weights.mean())
-    truth = [numbers[labels[row]] for row in rows]
-    return float(f1_score(truth, head.predict(own[rows]), average="macro"))
+    return float(f1_score([labels[row] for row in rows], fitted.predict(own[rows]), average="macro"))

@@ -22,6 +22,7 @@ are not in the list cast no vote. m may depend on the number of people only wher
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -39,9 +40,10 @@ from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing
 from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, by_encoder
 from epsilometer.models.locate import ENCODER
 
-_NUMBERS = ((600.0, 64), (1500.0, 128))  # largest number of people times epsilon, and m; then _LARGE
-_LARGE = 252
+_NUMBERS = ((400.0, 16), (1500.0, 64))  # largest number of people times epsilon, and m; then _LARGE
+_LARGE, _USUAL = 252, 64  # _USUAL: where the number of people is private
 _EACH = 4  # public texts for each exemplar at least, where m is chosen by the rule
+_OF_LABEL = 2  # exemplars for each label at least, by the rule
 
 
 @component
@@ -49,8 +51,8 @@ class VoteHistogram(NoisyVotes):
     """Public texts, labelled and weighted by noisy votes.
 
     resource: public texts: a file with a column `text`, or a list.
-    m:        the number of exemplars; by default 64, and under replacement 128 or 252 where the number of people times
-              epsilon is above 600 or 1,500.
+    m:        the number of exemplars; by default 64, and under replacement 16 where the number of people times epsilon
+              is at most 400, 252 where it is above 1,500; at least two for each label.
     after:    spread, ridge or plain (`shared/post_processing.py`); plain where there are no labels.
     encoder, seed: a public sentence encoder; the seed of the clustering.
     labels, unit, most, neighbours, delta: as in `shared/base.py`.
@@ -81,6 +83,12 @@ class VoteHistogram(NoisyVotes):
             )
         return PublicTexts.of(table["text"].drop_nulls().to_list(), by_encoder(self.encoder), self.seed)
 
+    def on(self, public: PublicTexts) -> VoteHistogram:
+        """Return the mechanism with its public texts as they were embedded and clustered before."""
+        same = replace(self)
+        vars(same)["public"] = public
+        return same
+
     @property
     def public_texts(self) -> Sequence[str]:
         """Return all public texts."""
@@ -90,9 +98,10 @@ class VoteHistogram(NoisyVotes):
         """Return m for a corpus of this many people, or texts for unit: document, on which it depends if public."""
         if self.m is not None:
             return self.m
-        budget = units * epsilon if self.neighbours == "replaced" else 0.0
-        by_rule = next((m for most, m in _NUMBERS if budget <= most), _LARGE)
-        return max(1, min(by_rule, len(self.public) // _EACH))
+        by_rule = _USUAL
+        if self.neighbours == "replaced":
+            by_rule = next((m for most, m in _NUMBERS if units * epsilon <= most), _LARGE)
+        return max(1, min(max(by_rule, _OF_LABEL * len(self.labels)), len(self.public) // _EACH))
 
     def cells(self, epsilon: float) -> int:
         """Return the smallest m. Raises UserError for one that is larger than the public list."""

@@ -75,6 +75,22 @@ ROWS: Schema = {  # of a cell: two lengths, with two budgets each
     "words_a_second": pl.Float64,
 }
 
+CORPORA: Schema = {  # what whole corpora and local releases of the same public texts teach a head
+    "mechanism": pl.String,
+    "whole": pl.Boolean,  # released centrally, as a whole
+    "loss": pl.Float64,  # the average loss that epsilon was chosen for; null for a stated one, and for local ones
+    "epsilon": pl.Float64,  # pure
+    "average": pl.Float64,
+    "texts": pl.Int64,
+    "plain": pl.List(pl.Float64),  # macro F1 of each split from releases, or exemplars with their votes, as they are
+    "spread": pl.List(pl.Float64),  # after the same post-processing
+}
+
+
+def corpora_path(dataset: str) -> Path:
+    """The F1 of heads that learn from whole corpora, of schema `CORPORA`."""
+    return Path("data/leaderboard_corpora", f"{dataset}.parquet")
+
 
 def parts_folder(dataset: str) -> str:
     """The folder of the files that all cells of a data set read."""

@@ -279,7 +279,8 @@ def test_claims() -> None:
 
 def test_m_depends_on_the_number_of_people_only_where_it_is_public() -> None:
     many = tuple(f"{text} {i}" for i in range(40) for text in PUBLIC)
-    assert [VoteHistogram(resource=many).number(n, 1.0) for n in (600, 601, 1501)] == [64, 128, 252]
+    assert [VoteHistogram(resource=many).number(n, 1.0) for n in (400, 401, 1501)] == [16, 64, 252]
+    assert VoteHistogram(resource=many, labels=tuple(map(str, range(20)))).number(400, 1.0) == 40
     private = VoteHistogram(resource=many, neighbours="added or removed")
     assert {private.number(n, 1.0) for n in (1, 600, 100_000)} == {64}
     assert VoteHistogram(resource=PUBLIC).number(10**6, 1.0) == 10

@@ -5,11 +5,15 @@ With noisy votes H [m, L] of exemplars with unit vectors e_i, and all public tex
     plain:   exemplar i, its label of most votes, weighted by these votes, where they exceed the noise's deviation.
     ridge:   the mean of a Gaussian process with the linear kernel <e_i, e_j> at the exemplars, i.e. a smoothed H.
     spread:  the mean of one with the kernel exp(g (cos - 1)), g = 24, at all public texts. Each gets the label of the
-             largest mean, then the label that a ridge classifier fitted to these labels predicts, three times.
+             largest mean, then the label that a ridge classifier fitted to these labels predicts, for ten rounds or
+             until no label changes. In each fit all labels count equally: without that, noise makes a label rare, and
+             each round makes it rarer.
 
 The noise's variance over the signal's regularises both: (v + n / (m L)) / ((n / m)^2 / L), v the variance of a cell's
-noise, n the noisy total. Weights of `spread` give each label its share of the noisy totals. g, the rounds and the
-ridge were chosen on SNIPS; they are constants since nothing private may choose them.
+noise, n the noisy total. Weights of `spread` give each label its share of the noisy totals. A total below the deviation
+of its noise, sqrt(m v), counts as that deviation. g, the rounds and the ridge were chosen on one half of the training
+texts of SNIPS (`benchmarks/release.py` measures on the other). They are constants since nothing private may choose
+them.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 PostProcessing = Literal["spread", "ridge", "plain"]
 
-_SHARPNESS, _ROUNDS, _RIDGE = 24.0, 3, 1.0
+_SHARPNESS, _ROUNDS, _RIDGE = 24.0, 10, 3.0
+_HEAVIEST = 20.0  # weight of a label in a fit
 _BLOCK = 4096  # public texts whose kernel is computed at a time
 
 
@@ -73,18 +78,26 @@ def spread(votes: VotesForTexts) -> Labelled:
     parts = (votes.vectors[start : start + _BLOCK] for start in range(0, len(votes.vectors), _BLOCK))
     labels = np.concatenate([(_kernel(part, chosen) @ inner).argmax(1) for part in parts])
     labels = self_trained(votes.vectors, labels, votes.counts.shape[1])
-    totals = np.maximum(votes.counts.sum(0), 0.0)
+    totals = np.maximum(votes.counts.sum(0), max(1.0, math.sqrt(len(chosen) * votes.variance)))
     size = np.bincount(labels, minlength=len(totals))
-    weights = (totals / np.maximum(size, 1))[labels]
-    return np.arange(len(labels)), labels, weights if weights.any() else np.ones(len(labels))
+    return np.arange(len(labels)), labels, (totals / np.maximum(size, 1))[labels]
 
 
 def self_trained(vectors: Array, labels: NDArray[np.integer], count: int) -> NDArray[np.int64]:
     """Return the labels [p] after rounds of fitting a ridge classifier to them and predicting them anew."""
-    inputs = np.column_stack([vectors, np.ones(len(vectors))])
-    gram = inputs.T @ inputs + _RIDGE * np.eye(inputs.shape[1])
+    inputs, every = np.column_stack([vectors, np.ones(len(vectors))]), np.eye(count)
     for _ in range(_ROUNDS):
-        labels = (inputs @ np.linalg.solve(gram, inputs.T @ np.eye(count)[labels])).argmax(1)
+        size = np.maximum(np.bincount(labels, minlength=count), 1)
+        weights = np.minimum(len(labels) / count / size, _HEAVIEST)[labels]
+        gram, sums = _RIDGE * np.eye(inputs.shape[1]), np.zeros((inputs.shape[1], count))
+        for start in range(0, len(inputs), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            weighted = inputs[part] * weights[part, None]
+            gram += weighted.T @ inputs[part]
+            sums += weighted.T @ every[labels[part]]
+        before, labels = labels, (inputs @ np.linalg.solve(gram, sums)).argmax(1)
+        if (before == labels).all():
+            break
     return labels.astype(np.int64)
 
 

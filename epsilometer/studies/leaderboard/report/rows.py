@@ -70,7 +70,7 @@ def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
         row |= dict.fromkeys(("epsilon", "average", "delta at 4", "cosine", "ceiling", "share"), "")
         if name == SENTENCE:
             row |= {"cosine": f"{board.one_text(lengths):.3f}", "share": "0"}
-        f1 = {f"F1 {_LEARNERS[each['learner']]}": _interval(each["values"]) for each in group.to_dicts()}
+        f1 = {f"F1 {_LEARNERS[each['learner']]}": interval(each["values"]) for each in group.to_dicts()}
         yield {**row, **f1, "remark": ""}
 
 
@@ -110,8 +110,8 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
         for each in group.to_dicts():
             learner, task = _LEARNERS[each["learner"]], each["figure"] == "task"
             if not task or each["texts"] in board.texts:
-                shared = _shared(board.texts.index(each["texts"])) if each["texts"] in board.texts else 0
-                cell = _interval(each["values"], shared=shared)
+                shared = in_common(board.texts.index(each["texts"])) if each["texts"] in board.texts else 0
+                cell = interval(each["values"], shared=shared)
                 row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = cell
         if any(row[column] for column in row if column not in _TOLD):
             yield row
@@ -164,15 +164,15 @@ def _tail(row: Row) -> str:
 
 def _f1(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_law: bool = False) -> str:
     values = board.values(row, figure, learner, size, by_law=by_law)
-    return "" if values is None else _interval(values, shared=_shared(size))
+    return "" if values is None else interval(values, shared=in_common(size))
 
 
-def _interval(values: Sequence[float], *, shared: float = 0) -> str:
+def interval(values: Sequence[float], *, shared: float = 0) -> str:
     """Return F1 with its interval, or `not testable` if the interval is wider than F1 itself."""
     mean, reach = mean_and_reach(values, shared=shared)
     return NOT_TESTABLE if 2 * reach > mean else mean_interval(values, shared=shared)
 
 
-def _shared(size: int) -> float:
+def in_common(size: int) -> float:
     """The mean share of texts that two splits have in common: each takes several blocks of a ring."""
     return (SIZES[size] - 1) / (SPLITS - 1)

@@ -12,7 +12,7 @@ from epsilometer.report.section import Section
 from epsilometer.report.table import Table, records
 from epsilometer.studies.leaderboard.params import LeaderboardParams
 from epsilometer.studies.leaderboard.ranking import LEVEL
-from epsilometer.studies.leaderboard.report import rows
+from epsilometer.studies.leaderboard.report import corpora, rows
 from epsilometer.studies.leaderboard.report.picture import figure
 from epsilometer.studies.leaderboard.report.standing import Board, boards
 from epsilometer.studies.leaderboard.tables import ANY, AVERAGE, EQUAL, TAIL
@@ -72,7 +72,7 @@ def section(results: Results[LeaderboardParams]) -> Section | None:
     words = [_CLEAR, _READING, *([f"Data sets not run: {', '.join(sorted(absent))}."] if absent else [])]
     blocks: list[Table | Figure] = []
     for board in compared:
-        blocks += [figure(board), *tables(board)]
+        blocks += [figure(board), *tables(board), *filter(None, [corpora.table(results, board.dataset)])]
     blocks.append(_effort(compared))
     return Section("leaderboard", "Leaderboard", "Leaderboard", words, blocks=blocks)
 

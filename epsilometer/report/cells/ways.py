@@ -1,0 +1,117 @@
+"""Three ways to share what texts teach, side by side: public texts alone, rewrites, a corpus that is released whole.
+
+Figures are of stage `ways`, for data sets with a label to learn and with public texts. Without such a data set the
+three ways stand with what each protects and its command alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.decisions.decide import ALL
+from epsilometer.auditing.decisions.limits import LOSS
+from epsilometer.auditing.evidence.status import Status
+from epsilometer.cells.tables import WAYS, ways_path
+from epsilometer.core.rounding import DOWN, UP
+from epsilometer.report.cells.decision import decisions
+from epsilometer.report.cells.results import TextResults
+from epsilometer.report.section import Section
+from epsilometer.report.table import NONE, Table, records
+from epsilometer.report.wording import at_budget, budget, guesses
+
+TITLE = "Three ways"
+_REWRITE, _RELEASE = "epsilometer rewrite", "epsilometer release"
+_PROTECTED = {
+    "public": ("everybody, as no private text is read", "none: collect and label them"),
+    "rewrites": ("each text, from the curator too; its label is in the clear", _REWRITE),
+    "release": ("each person's text and label; the curator sees all texts", _RELEASE),
+}
+_NAMES = {"public": "public texts alone", "rewrites": "one text at a time", "release": "the whole corpus"}
+_LIMITS = {Status.WITHIN: "within the limits", Status.BEYOND: "beyond a limit"}
+_WITHOUT_FIGURES = (
+    f"Public texts alone protect everybody. `{_REWRITE}` changes each text and trusts nobody with it. `{_RELEASE}` "
+    "adds noise once, to what all texts say together, and trusts you with them."
+)
+_CAPTION = (
+    "Macro F1 of one learner on the same held-out texts. Right guesses are between two texts; 50 is chance. Of a "
+    "release they are exact, for texts that vote for different cells, and F1 is the mean over draws of the noise."
+)
+
+
+def section(results: TextResults) -> Section | None:
+    """A table per data set with figures; absent in an audit from before there was this comparison."""
+    if not results.has(ways_path()):
+        return None
+    table = results.table(ways_path(), WAYS)
+    if table.is_empty():
+        return Section(
+            "ways", "Ways", "Three ways to share", [_WITHOUT_FIGURES], first_screen=[(TITLE, _WITHOUT_FIGURES)]
+        )
+    decided = decisions(results)
+    first, blocks = list[tuple[str, str]](), list[Table]()
+    for (dataset,), part in table.group_by("dataset", maintain_order=True):
+        rows = [row | _standing(row, decided, results.params.decide.loss) for row in part.to_dicts()]
+        first += [(f"{TITLE}: {dataset}", said) for said in sentences(rows)]
+        blocks.append(_table(str(dataset), rows))
+    return Section("ways", "Ways", "Three ways to share", blocks=blocks, first_screen=first)
+
+
+def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each way, of one data set's rows with their standing: its F1 and its command."""
+    public = next(row for row in rows if row["way"] == "public")
+    release = next(row for row in rows if row["way"] == "release")
+    rewritten = [row for row in rows if row["way"] == "rewrites"]
+    said = [
+        f"**Public texts alone:** F1 {public['f1']:.2f} ({public['label']}) from {public['texts']} labelled by hand."
+    ]
+    if rewritten:
+        best = max(rewritten, key=lambda row: (row["limits"] == Status.WITHIN, row["f1"]))
+        limits = _LIMITS.get(best["limits"], "limits not shown to be kept")
+        by = at_budget(best["mechanism"], best["epsilon"])
+        said.append(f"**One text at a time** (`{_REWRITE}`): {best['f1']:.2f} with {by}, {limits}.")
+    said.append(
+        f"**The whole corpus** (`{_RELEASE}`, trusts you with all texts): {release['f1']:.2f} at ε = "
+        f"{budget(release['epsilon'])}, at most {guesses(release['loss'], UP):g} of 100 guesses."
+    )
+    return said
+
+
+def _standing(row: Mapping[str, Any], decided: pl.DataFrame, allowed: float) -> dict[str, Any]:
+    """Return the right guesses of 100 at a row's loss, and the status of the limits.
+
+    allowed: the limit of the loss. A release below an epsilon of 4 has no other: delta at 4 nats is 0, and no private
+    text is in it.
+    """
+    if row["way"] == "public":
+        return {"guesses": "50", "limits": Status.WITHIN}
+    if row["way"] == "release":
+        status = Status.WITHIN if row["loss"] <= allowed else Status.BEYOND
+        return {"guesses": f"{guesses(row['loss'], UP):g}", "limits": status}
+    of = decided.filter(
+        pl.col("epsilon").eq_missing(row["epsilon"]), dataset=row["dataset"], mechanism=row["mechanism"]
+    )
+    status, loss = of.filter(limit=ALL).to_dicts(), of.filter(limit=LOSS).to_dicts()
+    shown = NONE
+    if loss and loss[0]["low"] is not None:
+        shown = f"at least {guesses(loss[0]['low'], DOWN):g}"
+    if loss and loss[0]["high"] is not None:
+        shown = f"at most {guesses(loss[0]['high'], UP):g}"
+    return {"guesses": shown, "limits": status[0]["decision"] if status else NONE}
+
+
+def _table(dataset: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    shown = []
+    for row in rows:
+        protects, command = _PROTECTED[row["way"]]
+        name = _NAMES[row["way"]]
+        if row["epsilon"] is not None or row["mechanism"] is not None:
+            name += f", {at_budget(row['mechanism'] or 'vote_histogram', row['epsilon'])}"
+        shown.append({**row, "name": name, "protects": protects, "command": command})
+    columns = (
+        "way: {name} | F1: {f1:.3f} | texts: {texts:,} | right guesses of 100: {guesses} | limits: {limits} | "
+        "protects: {protects} | command: {command}"
+    )
+    return Table(f"Three ways to share {dataset} ({rows[0]['label']})", _CAPTION, records(shown, columns))
