@@ -66,7 +66,7 @@ def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
 
 
 def _epsilons(excesses: Sequence[float], step: Step, steps: int, delta: float) -> list[float]:
-    """Return the epsilon by each order 1 + excess, ascending, up to where none that follows can be the least.
+    """Return the epsilon of each order 1 + excess, ascending; stop once every higher order must give a larger one.
 
     Divergences grow with the order, so most need not be computed.
     """

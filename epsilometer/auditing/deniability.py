@@ -77,7 +77,8 @@ def _exact(
     several = np.flatnonzero(laws.rows.lengths != 1)
     if len(several):
         raise UserError(
-            f"{words[several[0]]!r} is no single unit to the mechanism; give words that are one unit each", "EPS-A064"
+            f"the mechanism splits {words[several[0]]!r} into several units; give words that are one unit each",
+            "EPS-A064",
         )
     number = {output: i for i, output in enumerate(outputs)}
     own = np.array([number.get(word, -1) for word in words])

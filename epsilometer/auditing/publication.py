@@ -109,7 +109,7 @@ def publish_table(
     """
     kind = files.suffix(file)
     if out is None and kind == ".parquet":
-        raise UserError("give --out a .parquet file: Parquet is no format for standard output", "EPS-A146")
+        raise UserError("Parquet cannot be written to standard output; name a .parquet file with --out", "EPS-A146")
     if out is not None and files.suffix(out) != kind:
         raise UserError(f"--out must end with {kind}, as the input does, got {str(out)!r}", "EPS-A147")
     table = files.read(file, layout)

@@ -117,7 +117,7 @@ class ShownByLaw(Protocol):
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
         """Return the evidence of a law that rewrites do not refute, and otherwise why it counts for nothing.
 
-        Both are None where there is no such law, or where it does not keep the limit.
+        Both are None without such a law, or where it does not keep the limit.
         """
         ...
 
@@ -260,9 +260,7 @@ def check(question: Question, of: Subject) -> None:
             "EPS-A152",
         )
     if Need.CLAIM in question.needs and of.mechanism.guarantee(of.epsilon) is None:
-        raise UserError(
-            f"{of.name} claims nothing, so there is no claim to test; ask which_text or worst_pair", "EPS-A153"
-        )
+        raise UserError(f"{of.name} claims nothing that could be tested; ask which_text or worst_pair", "EPS-A153")
     if Need.BUDGET in question.needs and not has_budget(of.mechanism):
         raise UserError(f"{of.name} takes no privacy budget", "EPS-A154")
 

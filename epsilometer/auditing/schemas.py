@@ -127,7 +127,7 @@ OUTPUTS: Schema = {  # descriptive figures of the rewrites of a cell; null where
     "unchanged": pl.Float64,
     "commonest": pl.Float64,
     "signal": pl.Float64,
-    "unknown_words": pl.Float64,  # of all audited texts, the share out of vocabulary; null without a vocabulary
+    "unknown_words": pl.Float64,  # share of words that are out of vocabulary, in all audited texts; null without one
     "cut_texts": pl.Float64,  # share of texts longer than what is read or written; null without a limit
 }
 

@@ -130,8 +130,8 @@ def audit(
     if design.temperature and design.candidates != "all":
         said = variety(sampled.candidates)
         note(
-            f"{said['distinct']} of {len(texts)} texts serve as distractors, the five commonest in "
-            f"{said['five_commonest']:.0%} of their places; at temperature 0 all serve alike"
+            f"{said['distinct']} of {len(texts)} texts are used as distractors, and the five most used fill "
+            f"{said['five_commonest']:.0%} of the slots; at temperature 0 all are used equally often"
         )
     say_queries(chosen, made_by, sampled, texts)
     streams = [Noise.named(trials, design.seed, "rewrite", epsilon) for epsilon in epsilons]
@@ -169,7 +169,7 @@ def distinct(texts: Iterable[str]) -> list[str]:
     unique = list(first.values())
     note_composed(len({*texts}) - len(unique))
     if not unique:
-        raise UserError("there are no texts; give at least as many as a candidate set needs", "EPS-A159")
+        raise UserError("no texts are left to audit; give at least as many as a candidate set needs", "EPS-A159")
     return unique
 
 
@@ -253,7 +253,7 @@ def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str,
             f"--public is for mechanisms that choose among public texts; {name} takes --set resource=...", "EPS-A164"
         )
     if not source.exists():
-        raise UserError(f"there is no file {str(source)!r} of public texts; check the path", "EPS-A165")
+        raise UserError(f"the file of public texts {str(source)!r} does not exist; check the path", "EPS-A165")
     return {**settings, "resource": source}
 
 
@@ -370,8 +370,8 @@ def attacked(
 ) -> Losses:
     """Return the audit's table for existing rewrites: one row per epsilon and attack that applies to the mechanism.
 
-    rewrites: of all trials, by epsilon. mechanism: their source, None where it is unknown. Of the design, alpha
-    and seed matter. worst: from `worst_cases`, whose verdicts count too. If several attacks apply, a row `strongest`
+    rewrites: of all trials, by epsilon. mechanism: the one that made them, None if unknown. design: only alpha and
+    seed are used. worst: from `worst_cases`, whose verdicts count too. If several attacks apply, a row `strongest`
     follows, and `strongest_inside` if not all see only the released view.
     """
     texts, candidates = pool.texts, trials.candidates
@@ -512,7 +512,7 @@ def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:
     departing = sorted({row["epsilon"] for row in rows if row["departs"]}, key=str)
     if departing:
         at = ", ".join("any" if epsilon is None else f"{epsilon:g}" for epsilon in departing)
-        note(f"{DEPARTS} at epsilon {at}: no loss by posteriors is given, and whatever rests on that law is in doubt")
+        note(f"{DEPARTS} at epsilon {at}: the loss by posteriors is left out, and figures by that law are in doubt")
 
 
 def _note_turned(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -521,7 +521,7 @@ def _note_turned(rows: Sequence[Mapping[str, Any]]) -> None:
         if row["attack"] not in CHOSEN and below_chance(row["successes"], row["trials"], row["candidates"]):
             note(
                 f"{row['attack']} is right in {row['successes']:,} of {row['trials']:,} trials, less often than by "
-                "chance: it tells the candidates apart and names the wrong one, so its loss of 0 is no sign of "
+                "chance: it tells the candidates apart and names the wrong one, so its loss of 0 does not show "
                 "privacy; if its score is a distance, change its sign"
             )
 

@@ -34,7 +34,7 @@ class Embedding(Section):
 
 
 class TrialSettings(Section):
-    """How trials are drawn."""
+    """Settings of the trials and their candidate sets."""
 
     count: PositiveInt = Field(1000, description="T, the number of trials of a cell.")
     candidates: Annotated[int, Field(ge=2)] = Field(2, description="k, the number of candidates of a trial.")
@@ -178,7 +178,7 @@ class Exact(Section):
 
 
 class Utility(Section):
-    """How rewrites are compared with their texts."""
+    """Settings of the comparison of rewrites with their texts."""
 
     texts: PositiveInt = Field(50, description="How many trials' rewrites are compared with their originals.")
     target: Annotated[float, Field(gt=0)] = Field(1.0, description="The loss in nats at which mechanisms are compared.")
@@ -197,7 +197,7 @@ class Utility(Section):
 
 
 class Decide(Section):
-    """What a mechanism may lose before it is not to be used: limits, of one text each (`auditing.decisions`)."""
+    """Limits on what a mechanism may lose, each for one text (`auditing.decisions`)."""
 
     loss: float = Field(
         1.0,

@@ -1,8 +1,8 @@
 """The command line. A user's error ends with exit code 2 and one message; results go to standard output, notes do not.
 
-A command is a function in the file of its group: it reads options, makes one call, and prints. Heavy imports stand in
-the commands, so that `epsilometer --help` answers at once, and a stage, of which an audit starts dozens, loads no other
-command.
+A command is a function in the file of its group: it reads options, makes one call, and prints. Each command imports
+heavy packages inside its function. So `epsilometer --help` answers at once, and a stage loads no other command; an
+audit starts dozens of stages.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _own(words: Sequence[str]) -> bool:
-    """Whether a command runs stages: those end with the run that started them, and say themselves what went wrong."""
+    """Return True for a command that runs stages; stages end with their run, and report their own errors."""
     first, *others = [word for word in words if not word.startswith("-")] or [""]
     return (others[:1] if first == "pipeline" else [first]) in (["stage"], ["repro"])
 

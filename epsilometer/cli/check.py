@@ -90,7 +90,7 @@ def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
 
 
 def _on_the_hub(download: Download) -> dict[str, Any]:
-    """A row of what is read from the hub."""
+    """Return the row of a download from the hub."""
     from epsilometer.runtime.hub import amount
 
     about = "about " if download.about and download.size is not None else ""

@@ -1,4 +1,4 @@
-"""What commands print: JSON, or tables in columns."""
+"""The output of commands: JSON, or tables in columns."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def release(
         note("without --person each text counts as a person: who wrote two texts is protected half as well")
     publication = Publication(mechanism, built, epsilon, recording.folder(file), again=recording.again)
     released, standing = publication.publish(corpus, out)
-    note(f"{len(released.texts):,} texts in {out}; what is claimed stands in {statement_of(out).name}")
+    note(f"{len(released.texts):,} texts are in {out}, and their claim is in {statement_of(out).name}")
     recording.say(standing)
     for line in for_the_curator(built, corpus, released).describe():
         note(f"for the curator alone, not for publication: {line}")
@@ -94,8 +94,8 @@ def _built(
             settings[name] = value
     if "resource" in takes and "resource" not in settings:
         raise UserError(
-            f"{mechanism} needs public texts, of which the release is made; give a file of texts that were collected "
-            "apart from the private ones (--public)",
+            f"{mechanism} builds its release from public texts; give a file of texts that were collected apart from "
+            "the private ones (--public)",
             "EPS-U076",
         )
     built: CorpusMechanism = build(definition, settings, f"the settings of {mechanism}")

@@ -80,8 +80,8 @@ def export(
 ) -> None:
     """Write or print a table, for a paper or a spreadsheet.
 
-    Without FILE it is printed. Of the estimates a few columns are written, of another table all. In Markdown and LaTeX
-    bounds are rounded so that they stay true, and a loss that reached its ceiling is marked ≥.
+    Without FILE the table is printed. The estimates have their main columns, every other table all its columns. In
+    Markdown and LaTeX lower bounds are rounded down, upper bounds up, and a loss that reached its ceiling is marked ≥.
     """
     from epsilometer.auditing.results.losses import chosen
     from epsilometer.report.export import ESTIMATED, SHORT, read_table, rendered, write

@@ -66,7 +66,7 @@ def rewrite(
             raise UserError(
                 f"{str(file)!r} is a folder, and rewrite reads one file; call it for each file of texts", "EPS-U066"
             )
-        raise UserError(f"there is no file {str(file)!r}; check the path", "EPS-U067")
+        raise UserError(f"{str(file)!r} does not exist; check the path", "EPS-U067")
     built = text_audit.mechanism(mechanism, settings_of(mechanism, settings, public))
     (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
     publisher = Publisher(built, budget, seed, own=mechanism not in shipped("mechanisms"))

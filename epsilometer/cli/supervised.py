@@ -80,7 +80,7 @@ def _await(child: int) -> int:
 
 
 def _in_foreground() -> bool:
-    """Whether Ctrl-C on the terminal reaches this process."""
+    """Return True if Ctrl-C on the terminal reaches this process."""
     try:
         terminal = os.open(os.ctermid(), os.O_RDONLY)
     except OSError:

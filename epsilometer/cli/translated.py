@@ -75,7 +75,7 @@ def _entry(option: str, key: str) -> Old:
 
 
 def _prices(value: str) -> Words:
-    """Prices that commas separate, of which the last, per request, may be left out."""
+    """Return comma-separated prices; the last one, per request, is optional."""
     every = value.split(",")
     return ["--set", f"prices=[{', '.join(every if len(every) != 2 else [*every, '0'])}]"]
 

@@ -41,18 +41,18 @@ from epsilometer.questions.which_text import WhichText
 from epsilometer.runtime.progress import now_and_then
 from epsilometer.text.words import words
 
-GROWTH = 4  # times as many trials in each further look at an epsilon
-PARTS = 4  # the largest look spends one of so many parts of the budget
-LOOKS = 12  # the first look at an epsilon spends at most one of so many parts
+GROWTH = 4  # factor by which the number of trials grows from look to look at an epsilon
+PARTS = 4  # the largest look spends budget / PARTS
+LOOKS = 12  # the first look at an epsilon spends at most budget / LOOKS
 
 
 @dataclass(frozen=True)
 class Searched:
     """The result of a search.
 
-    status, epsilon, low, high: as `computed.Met` has them, of which_text as `sampled.Calibrated` has them. trials: the
-    number of rewrites. by: the measure that was searched, of which_text hits or posteriors. attacks: those whose
-    figures were searched; empty where figures cover every adversary. reason: for a missing epsilon, or a remark.
+    status, epsilon, low, high: as in `computed.Met`; for which_text as in `sampled.Calibrated`. trials: the number of
+    rewrites. by: the measure of the search; for which_text hits or posteriors. attacks: those whose figures were
+    searched; empty where the figures cover every adversary. reason: for a missing epsilon, or a remark.
     """
 
     status: str

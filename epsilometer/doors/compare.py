@@ -64,12 +64,12 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
     """Compare two subjects by the figures of a question, in the same trials.
 
     first, second: with the same texts and the same design. trials: None for the question's usual number. Columns:
-    figure (the attack, kind or metric; a first row `strongest` where several attacks ran on both), compared (the
-    figures of that row), trials, `first more` and `second more` (trials in which the outcome of that one is larger),
-    `p value`, `p Holm`, the bounds of both figures (`first low`, ..., each wrong with probability alpha / 2) and the
-    `finding` in words, all of which hold at once at level alpha. The last rows are for figures of only one of the two,
-    without a comparison. Raises UserError for a question without outcomes of trials, where a subject lacks what it
-    needs, and for subjects whose trials are not the same.
+    figure (the attack, kind or metric; a first row `strongest` if several attacks ran on both), compared (the figures
+    of that row), trials, `first more` and `second more` (numbers of trials in which the first or the second has the
+    larger outcome), `p value`, `p Holm`, the bounds of both figures (`first low`, ..., each wrong with probability
+    alpha / 2) and the `finding` in words. All findings hold together at level alpha. Figures that only one of the two
+    has are in the last rows, without a comparison. Raises UserError for a question without outcomes of trials, for
+    subjects that lack what the question needs, and for subjects with different trials.
     """
     if Gives.OUTCOMES not in question.gives:
         raise UserError(
@@ -79,7 +79,7 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
         )
     if first.digest != second.digest or first.design != second.design:
         raise UserError(
-            "the two have other texts or another design, so their trials are not the same; use the same", "EPS-Q007"
+            "the two subjects differ in texts or design, so their trials differ; give both the same", "EPS-Q007"
         )
     subjects = [replace(of, tally=Tally()) for of in (first, second)]
     for of in subjects:

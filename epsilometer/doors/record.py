@@ -69,9 +69,9 @@ def record(
 
 
 def observed_in(row: Mapping[str, Any]) -> Observed:
-    """Return the evidence of a row with outcomes. Its hash of the trials stands for their texts.
+    """Return the evidence of a row with outcomes. The row's hash of the trials replaces their texts.
 
-    Raises UserError for evidence that is more than its outcomes.
+    Raises UserError if the evidence cannot be restored from the outcomes alone.
     """
     values, scale = np.array(row["outcomes"]), Scale(**json.loads(row["scale"]))
     data: Hits | Means
@@ -81,7 +81,7 @@ def observed_in(row: Mapping[str, Any]) -> Observed:
         data = Means(values.tolist(), row["trials"] // len(values))
     else:
         raise UserError(
-            f"the outcomes of {row['figure']} do not give its figure again; compare on a FILE of texts", "EPS-Q022"
+            f"the figure {row['figure']} cannot be restored from its outcomes; compare on a FILE of texts", "EPS-Q022"
         )
     evidence = Evidence(row["figure"], By(row["by"]), scale, data, covers=Covers(row["covers"]))
     return Observed(evidence, values, [(row["drawn"], True)])

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 CONNECT = 5.0  # seconds to connect
 FIRST_RETRIES = 1  # of the first request: an endpoint that cannot be reached is named within 20 seconds
 RETRIES = 6  # of the others: with their waits about 24 s, longer than a server takes to restart
-WHOLE = 3  # requests, the last of which must get a valid answer
+WHOLE = 3  # requests; the last one must get a valid answer
 PAUSE = 1.0  # seconds before the second of them; each further pause is longer by as much
 
 HASHED = "(hashed, since a server may echo a text there)"
@@ -57,7 +57,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str | None) -> Address:
-        """Return the address of a URL; None means OPENAI_BASE_URL. There is no default: the user chooses the receiver.
+        """Return the address of a URL; None means OPENAI_BASE_URL. It has no default: the user chooses the receiver.
 
         Raises UserError for an invalid URL, or one with a password in it; it is not quoted.
         """

@@ -144,7 +144,7 @@ def _by_question(params: Params, at: tuple[str, str], question: Question, target
         raise UserError(f"{name} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-P005")
     if len(cell.epsilons) < 2 and None in (search.low, search.high):
         raise UserError(
-            "params.yaml gives it one epsilon, so there is no range to search; give low and high", "EPS-P006"
+            "params.yaml gives it one epsilon, which is not a range to search; give low and high", "EPS-P006"
         )
     ends = search.goal(target, min(cell.epsilons), max(cell.epsilons))
     of = subject_of(params, cell, name, audited(params, dataset), budgets_at=f"mechanisms.{name}.epsilons")

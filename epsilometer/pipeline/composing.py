@@ -1,11 +1,11 @@
 """dvc.yaml: the stages of the core and of studies that a parameter file needs.
 
-They are in `stages.yaml` beside this file and in the folder of each study, in DVC's format with two additional keys:
-`when`, the sections of params.yaml of which one must have entries (by default the one under `foreach`), and
-`components`, which stage `code` reads. A study adds what `resources` and `report` read of it to the lists of these. If
-`foreach` is a bare name, the entries come from that property of `Params`, such as a training at every level, and are
-spelled out. A model that a setting names, such as `${embedding.model}`, is also spelled out; it is a dependency if it
-is a user's own folder.
+They are in `stages.yaml` beside this file and in the folder of each study, in DVC's format with two additional keys.
+`when` names sections of params.yaml (default: the one under `foreach`); the stage is composed if one of them has
+entries. Stage `code` reads `components`. A study adds its inputs of `resources` and `report` to the lists of these
+stages. If `foreach` is a bare name, the entries come from that property of `Params`, such as a training at every level,
+and are spelled out. A model that a setting names, such as `${embedding.model}`, is also spelled out; it is a dependency
+if it is a user's own folder.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _entry(stage: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], Cal
 
 
 def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Return the record of each stage in the dvc.lock of a folder, by name; empty if there is no such file."""
+    """Return the record of each stage in the dvc.lock of a folder, by name; empty without such a file."""
     file = folder / "dvc.lock"
     return dict(_load(file).get("stages", {})) if file.is_file() else {}
 

@@ -104,7 +104,7 @@ def _taken(lock: IO[str]) -> bool:
 
 
 def repair(repo: Repo, folder: Path, say: Say) -> Repo:
-    """Repair, between runs, the files that DVC does not repair itself. Returns the project, opened anew.
+    """Repair, between runs, the files that DVC does not repair itself. Returns the project, reopened.
 
     - dvc.lock is written in place. An incomplete one is moved aside, and stages are then restored from DVC's run cache,
       after its damaged records are deleted. A complete one is put in order.
@@ -148,7 +148,7 @@ def _name_changed(repo: Repo, folder: Path, say: Say) -> None:
         for kind in ("changed outs", "changed deps")
     )
     for path in [*outs][:_NAMED]:
-        say(f"{path} is not what dvc.lock records: damaged, or of another run; it is made anew")
+        say(f"{path} is not what dvc.lock records: damaged, or of another run; its stage runs again")
     if len(outs) > _NAMED:
         say(f"and {len(outs) - _NAMED} more")
     for path in deps:  # Python, too, mistakes an edited file of equal size and time for the old one
@@ -175,7 +175,7 @@ def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
         if lock.name in str(error) and lock.is_file():
             aside = Path(str(repo.tmp_dir), "dvc.lock.damaged")
             os.replace(lock, aside)
-            say(f"{error}; put aside as {os.path.relpath(aside)}, and written anew")
+            say(f"{error}; moved to {os.path.relpath(aside)}, and a new one is written")
 
 
 def main(arguments: Sequence[str]) -> None:

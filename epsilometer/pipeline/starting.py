@@ -160,7 +160,7 @@ def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
     if texts is None:
         return {"source": "texts/reviews.py", "part": "reviews", "count": 400, **read_by_stages, "public": True}
     if not texts.exists():
-        raise UserError(f"there is no file {str(texts)!r}; check the path", "EPS-P046")
+        raise UserError(f"{str(texts)!r} does not exist; check the path", "EPS-P046")
     if texts.is_file() and texts.suffix in (".py", ".json"):
         raise UserError(
             f"{texts} is not a file of texts; give one of {', '.join(TABLES)}, .txt, or a folder of .txt", "EPS-P047"

@@ -108,7 +108,7 @@ def _check_there(before: Mapping[str, Record], now: Mapping[str, Record]) -> Non
 
 
 def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = None) -> tuple[list[str], list[str]]:
-    """Sentences on packages of which the index has another version than the one in use, and those without an answer.
+    """Return sentences on packages whose version in the index differs from the one in use, and packages without answer.
 
     latest: the newest version of a package; the default asks the index that pip is set to.
     """
@@ -152,7 +152,7 @@ def alone() -> Iterator[None]:
 
 
 def watch(say: Callable[[str], None], start: Start, every: float) -> None:
-    """Look every so many seconds, until interrupted. Raises UserError at once for a folder without a baseline."""
+    """Look every `every` seconds, until interrupted. Raises UserError at once for a folder without a baseline."""
     with alone():
         say(f"watching {len(baseline.read().about['sources'])} sources, every {every:g} s; Ctrl-C ends it")
         looks = Watch(say, start)

@@ -116,7 +116,7 @@ class ProjectParams(Section):
         return iter(())
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """The sections of which one must have entries, each with whether it has some; none here."""
+        """Return sections and whether each has entries; a file needs entries in one of them. Empty here."""
         return iter(())
 
     def datasets_studied(self) -> Iterator[str]:

@@ -48,7 +48,7 @@ def _recall(file: Path) -> None:
     head, _, text = file.read_bytes().partition(b"\n")
     reader, _, written = head.decode("ascii", "replace").partition(" ")
     if written != _digest(text):
-        note(f"{file}, what was remembered of code, is damaged; all files are read again, and it is written anew")
+        note(f"{file}, the cache of parsed code, is damaged; all files are parsed again, and the cache is rewritten")
     elif reader == _reader():
         content = json.loads(text)
         of_files = content["syntax"].items()

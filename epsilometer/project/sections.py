@@ -55,7 +55,7 @@ class Section(BaseModel):
 
 
 class Audit(Section):
-    """What holds for the whole audit."""
+    """Settings of the whole audit."""
 
     seed: Seed = Field(description="Names every random stream of the audit.")
     round: Seed = Field(0, description="Raised by one, it gives fresh noise on unchanged inputs.")
@@ -99,7 +99,7 @@ class SetTrials(Section):
 
 
 class Chunks(Section):
-    """How texts are joined to longer ones, as the sentences of an essay."""
+    """Settings for joining texts to longer ones, as the sentences of an essay."""
 
     texts: Annotated[int, Field(ge=2)] = Field(description="How many texts make one; the last may be of fewer.")
     of: tuple[str, ...] = Field(

@@ -1,6 +1,6 @@
 """Authorship: which of N people wrote n rewrites, seen together.
 
-Of each author, one half of the texts is known to the adversary, and the other half is for tests. A trial draws an
+The adversary knows one half of each author's texts; the other half is for tests. A trial draws an
 author and n of their test texts uniformly, and rewrites these afresh. A classifier of words and of runs of characters
 gives the probability of each author for each rewrite; the adversary multiplies them and names the likeliest author. The
 `static` adversary learns from the known texts as they are, the `adaptive` one from their rewrites, which whoever knows
@@ -12,7 +12,7 @@ draws of these authors and of their test texts.
 **The loss** is that of guessing one of N equally likely authors, ln((N - 1) p / (1 - p)) (TeDA eq. 10). Another author
 changes n texts at once. If the pure loss between any two texts is at most c, the likelihoods of n rewrites under two
 authors differ by at most a factor e^(n c), so the loss of n texts together is at most n c; an average loss gives no
-such bound. Texts that are not rewritten (`identity`) show the most that these adversaries read off n texts.
+such bound. Texts that are not rewritten (`identity`) show how much these adversaries learn from n texts at most.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Authorship:
     @model_validator(mode="after")
     def _check(self) -> Authorship:
         if self.authors < 2:
-            raise ValueError(f"authors must be at least 2, got {self.authors}: of one author nothing is to be guessed")
+            raise ValueError(f"authors must be at least 2, got {self.authors}: one author leaves nothing to guess")
         if not self.together or min(self.together) < 1 or len({*self.together}) < len(self.together):
             raise ValueError(f"together must name different numbers of texts, each at least 1, got {self.together}")
         return self
@@ -91,7 +91,7 @@ class Authorship:
         return [_name(adversary, n) for n in self.together for adversary in (STATIC, ADAPTIVE)]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of trials, each of which rewrites as many texts as are seen together."""
+        """Return the number of trials; each trial rewrites the texts that are seen together."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
                 f"no rate of guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q054"
@@ -155,8 +155,8 @@ class Authorship:
         if len(rows) < self.authors or rows["texts"].min() < least:  # type: ignore[operator]
             enough = by_author.filter(pl.col("texts") >= least).height
             raise UserError(
-                f"authorship among {self.authors} authors takes {least} texts of each, half of them to learn from, and "
-                f"{enough} of {len(by_author)} authors have so many; give texts of more authors, fewer texts seen "
+                f"authorship among {self.authors} authors takes {least} texts of each, half of them to learn from; "
+                f"{enough} of {len(by_author)} authors have {least}; give texts of more authors, fewer texts seen "
                 "together (authorship.together), or fewer authors (authorship.authors)",
                 "EPS-Q056",
             )

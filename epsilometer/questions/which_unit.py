@@ -210,7 +210,7 @@ def audit_units(
     """Measure the privacy loss of a mechanism for one word: the words of each rewritten text are guessed all at once.
 
     texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`. trials: number of texts rewritten at each
-    epsilon. Of the design, alpha and seed matter. Returns a row per epsilon and attack, schema `UNIT_LOSSES`, and one
+    epsilon. design: only alpha and seed are used. Returns a row per epsilon and attack, schema `UNIT_LOSSES`, and one
     for the `strongest`, at alpha / m for m attacks that see the released view; `overall` as in `epsilometer.audit`.
     Raises UserError for values outside their range.
     """

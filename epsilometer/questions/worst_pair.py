@@ -277,8 +277,8 @@ def audit_worst(
     """Search the pair of texts at which a mechanism loses most, and prove its loss on fresh trials.
 
     texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`; attacks that see more than the released
-    view are left out. trials: at each epsilon and for each group of pairs, half of them for the search. Of the design,
-    alpha and seed matter. Returns a row per epsilon, group and method, schema `WORST_PAIRS`: the attack, `loss` (nats,
+    view are left out. trials: at each epsilon and for each group of pairs, half of them for the search. design: only
+    alpha and seed are used. Returns a row per epsilon, group and method, schema `WORST_PAIRS`: attack, `loss` (nats,
     confidence 1 - alpha / 2), the pure loss that the most confident guesses prove, the claim for this pair, its
     verdict, and the `overall` one on the claim, as in `epsilometer.audit`. Raises UserError for values outside their
     range.

@@ -116,7 +116,7 @@ def read(folder: Path = Path(".")) -> Baseline:
     """
     place = folder / FOLDER
     if not (place / "about.json").is_file():
-        raise UserError(f"there is no baseline in {place} yet; accept the current audit as one ({ACCEPT})", "EPS-R002")
+        raise UserError(f"{place} has no baseline yet; accept the current audit as one ({ACCEPT})", "EPS-R002")
     try:
         about = json_text.load((place / "about.json").read_bytes())
         texts = {name: (place / name).read_text(encoding="utf-8") for name in ("estimates.csv", "hits.csv")}

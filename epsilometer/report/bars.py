@@ -15,10 +15,10 @@ from epsilometer.report.wording import CHANCE
 
 @dataclass(frozen=True)
 class Bar:
-    """What an attacker learns from the rewrites of one mechanism at one budget.
+    """A bar: the attacker's right guesses about the rewrites of one mechanism at one budget.
 
-    name: the mechanism, with its budget. means: what it does, in plain words. status: the decision. low: right guesses
-    of 100 that are shown. high: those that cannot be exceeded; None where nothing bounds them. said: both in words.
+    name: the mechanism, with its budget. means: what it does, in plain words. status: the decision. low: lower bound
+    on the right guesses of 100. high: upper bound; None without one. said: both in words.
     limit: the guesses allowed. use: what the rewrites keep.
     """
 

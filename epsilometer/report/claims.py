@@ -46,7 +46,7 @@ class Rule(_Strict):
     """A relation of a cell to another value (`report.agreement`).
 
     cell: a reference. other: a number, a word or a reference. by: the distance that `NEAR` allows, which may have an
-    interval. of, other_of: numbers of texts of which cell and other are shares. off: how far a cell without an
+    interval. of, other_of: numbers of texts behind the shares cell and other. off: how far a cell without an
     interval may be off by chance; factor: the same as a factor; exact: chance plays no part. times: multiplies other.
     against: how far on the wrong side the truth lies in the alternative that the paper denies. premise: unless
     it agrees, the verdict is that the claim is not testable.

@@ -88,7 +88,7 @@ class Row(BaseModel):
     source: str = Field(description="where the limit comes from")
     of_baseline: bool = Field(description="whether the limit is that of a baseline")
     least_found: float | None = Field(
-        description="the least loss, delta or share that so many trials tell from the limit; null for none, by law, "
+        description="the least loss, delta or share that these trials tell from the limit; null for none, by law, "
         "and of linking, unit, similarity and a claim, where it depends on how the numbers of trials vary; of "
         "delta_at_4 if guesses beyond the threshold are wrong in no larger a share of trials than the upper end of "
         "`misses` at 95 %"
@@ -163,7 +163,7 @@ class Decision:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What was judged, by name."""
+        """The judged texts, budget, seed and rewrites, by name."""
         budget = "none" if self.epsilon is None else f"{self.epsilon:g}"
         return {
             "texts": f"{self.texts}",

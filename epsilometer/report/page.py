@@ -81,7 +81,7 @@ def put(text: str, name: str, content: str) -> str:
 def facts() -> dict[str, str]:
     """The date and the commit that the page of the current folder states.
 
-    Raises UserError if there is no page.
+    Raises UserError without a page.
     """
     if not PAGE.is_file():
         raise UserError(f"{PAGE} does not exist; `epsilometer pipeline repro` makes it", "EPS-R018")

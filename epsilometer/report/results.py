@@ -39,7 +39,7 @@ class Results(Generic[P]):
         return str(path) in self.held or Path(path).is_file()
 
     def tables(self, paths: Iterable[Path | str], schema: Schema) -> pl.DataFrame:
-        """Return the tables in these files in one; without rows if there are no files."""
+        """Return the tables in these files in one; without rows for no files."""
         return pl.concat([pl.DataFrame(schema=dict(schema)), *(self.table(path, schema) for path in paths)])
 
     @property

@@ -74,9 +74,9 @@ def followed(exact: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
 def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     """Return a row per data set, mechanism and epsilon: the bounds on delta at 4 nats, `tail_low` and `tail`.
 
-    Both by the law of what is released, over all pairs of the texts by which mechanisms are compared; only `tail` by
-    the law of latents, which bounds the text's; only `tail_low` by attacks, over all trials, if there is no law or
-    rewrites depart from it. Null if unknown or not testable.
+    With the law of the released view both are exact, over all pairs of the texts by which mechanisms are compared. The
+    law of latents gives `tail` alone, since it bounds the text's. Without a law, or if rewrites depart from it, attacks
+    give `tail_low` alone, over all trials. Null if unknown or not testable.
     """
     law = by_equal_length(followed(exact, estimates)).select(
         *CELL, "released", low="all_delta_at_4_low", tail="all_delta_at_4"

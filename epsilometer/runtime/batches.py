@@ -2,7 +2,8 @@
 
 On CUDA the rows of a batch follow from the model, its lengths and a budget of bytes; they are halved when memory runs
 out. A stage that computed there leaves a record of both, `data/batches/STAGE[/ENTRY].json`: a list by model. On the
-processor shapes are constants, so there is no record. Work that continued after a kill has the batches of all runs.
+processor shapes are constants, and no record is written. After a kill and a resume the record has the batches of all
+runs.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def window(
     span: tuple[float, float],
     scales: Sequence[float] = _SCALES,
 ) -> tuple[float, float]:
-    """Return two losses beyond each of which at most e^-36 of the mass of mu e^(theta L) lies.
+    """Return a low and a high loss; at most e^-36 of the mass of mu e^(theta L) lies beyond either.
 
     log_moment: ln of the mass of mu e^(theta L) by theta. deviation: of L, about. span: the smallest and largest L.
     """

@@ -127,7 +127,7 @@ class AuditedCell:
 
     @property
     def no_law(self) -> dict[str, Any]:
-        """Return why there is no upper bound, and what would give one."""
+        """Return the reason for a missing upper bound, and the remedy."""
         if self.law is not None and not self.departs:
             return {"why": NARROW, "settles": f"an audit.alpha of at least {ALPHA:g}"}
         if self.law is not None:

@@ -40,7 +40,7 @@ _FAR = 12.0  # deviations below the mean down to which probabilities are compute
 
 
 class Proved(NamedTuple):
-    """The epsilon of one coin, in nats, that this number of right guesses proves; 0 is no evidence."""
+    """The epsilon of one coin, in nats, that this number of right guesses proves; 0 without evidence."""
 
     loss: float
     guesses: int

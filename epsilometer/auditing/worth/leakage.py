@@ -8,7 +8,7 @@ An identifier has survived where the canonical form of the rewrite holds its own
 is counted in a column of its own, `partly`, and never in both. Spellings beyond that form go uncounted, so the
 share is a lower bound on the leak. A word that a mechanism draws by chance (for a person called May) counts. Where a
 corpus records which mentions are of one entity (column `identifier_entities`), these are one identifier, which is
-masked only if none of its mentions has survived (Pilan et al. 2022).
+masked only if all its mentions are (Pilan et al. 2022).
 
 A share's interval is clustered by source (`auditing.worth.intervals`): several identifiers of one text, and
 several rewrites of it, do not survive independently.

@@ -314,7 +314,7 @@ def _search_cell(
         )
     if len(cell.epsilons) < 2 and None in (search.low, search.high):
         raise UserError(
-            "params.yaml gives it one epsilon, so there is no range to search; give low and high", "EPS-S066"
+            "params.yaml gives it one epsilon, which is not a range to search; give low and high", "EPS-S066"
         )
     goal = search.goal(target, min(cell.epsilons), max(cell.epsilons))
     named = params.attacks if search.attack == STRONGEST else {search.attack: params.attacks[search.attack]}

@@ -62,7 +62,7 @@ def publish(folder: Path) -> None:
         create_table_artifact(
             key=prefixed(folder, "calibration"),
             table=[{name: _shown(row[name]) for name in _COLUMNS} for row in rows],
-            description="Empirical privacy loss in nats, beside the claim. A loss of 0 is no evidence, not privacy.",
+            description="Empirical privacy loss in nats, beside the claim. A loss of 0 is a lack of evidence.",
         )
         create_markdown_artifact(
             key=prefixed(folder, "verdicts"),

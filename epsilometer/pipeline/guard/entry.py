@@ -49,7 +49,7 @@ def _check_entry(name: str, arguments: Sequence[str]) -> None:
     if not Path("dvc.yaml").is_file():
         from epsilometer.project.params import NO_PROJECT
 
-        raise UserError(f"there is no dvc.yaml here; {NO_PROJECT}", "EPS-P031")
+        raise UserError(f"this folder has no dvc.yaml; {NO_PROJECT}", "EPS-P031")
     if name not in (here := stages()):
         raise unknown("stage in dvc.yaml", name, here)
     if (keys := entries(here[name], settings())) is None:

@@ -62,7 +62,7 @@ def guarded() -> Iterator[None]:
         if any(_overlap(path, dep) for dep in deps) and Path(path).exists() and digest(path) != md5:
             raise UserError(
                 f"{path} is damaged: its bytes are not those that dvc.lock records for it; `make audit` (or "
-                "`epsilometer pipeline repro`) finds all such files and makes them anew",
+                "`epsilometer pipeline repro`) restores all such files",
                 "EPS-P034",
             )
     for dep in deps:

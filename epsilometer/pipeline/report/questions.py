@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 
 def section(results: Results[QuestionParams]) -> Section | None:
-    """A table of the deciding figures, and one of all figures of each question; None where there is no question."""
+    """Return tables of the deciding figures, and of all figures of each question; None without questions."""
     names = [*results.params.questions]
     if not names:
         return None

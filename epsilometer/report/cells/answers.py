@@ -1,4 +1,4 @@
-"""The answer on each data set, as data: which budgets of which mechanisms have which decision, and what they keep."""
+"""The answer on each data set, as data: the decision on each mechanism and budget, and what the rewrites keep."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Answer:
         return [cell for cell in self.by.get(Status.WITHIN, ()) if cell[0] not in self.hardly]
 
     def use(self, cell: tuple[str, float | None]) -> Kept:
-        """What the rewrites of a cell keep."""
+        """Return what the rewrites of a cell keep."""
         return self.uses.get((self.dataset, *cell), UNKNOWN)
 
     def keeping(self, more: bool | None) -> Budgets:
@@ -71,7 +71,7 @@ class Answer:
 
 
 def _excess(row: Mapping[str, Any]) -> float:
-    """How many times the allowed value was shown."""
+    """Return the lower bound as a multiple of the allowed value."""
     return float(row["low"] / row["allowed"])
 
 

@@ -23,7 +23,7 @@ def section(results: TextResults) -> Section:
     explained = (
         "A claim has one verdict, by attacks and laws together. **Violated**: an attack was right more often than the "
         "claim allows, by more than chance explains, or a law goes beyond it; the claim is wrong, or the "
-        "implementation is. **Not refuted** is no proof: a better attack or more trials may refute the claim yet. "
+        "implementation is. **Not refuted** is not a proof: a better attack or more trials may still refute the claim. "
         "**Not testable**: right guesses alone would not refute it, and no law could be computed."
     )
     table = claim_table(results.estimates, results.verdicts)

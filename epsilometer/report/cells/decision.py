@@ -162,7 +162,7 @@ def _keeps(cells: Budgets) -> str:
 
 
 def _bounded(each: Answer, cell: tuple[str, float | None]) -> str:
-    """What an attacker can do at most in a cell whose limits are kept."""
+    """Return the most that an attacker can do in a cell whose limits are kept."""
     row = each.limit(cell, LOSS)
     return "every limit is kept" if row is None else f"an attacker is right in {_at_most(row)}"
 
@@ -179,7 +179,7 @@ def _at_most(row: Mapping[str, Any]) -> str:
 
 
 def exceeded(row: Mapping[str, Any]) -> str:
-    """What was shown beyond a limit. row: of the limit that decides."""
+    """Return the excess over a limit in words. row: of the limit that decides."""
     if row["limit"] == LOSS:
         low, allowed = guesses_beside(row["low"], row["allowed"], DOWN), guesses(row["allowed"], NEAREST)
         return f"an attacker is right in at least {low} of 100 guesses between two texts, where {allowed:g} are allowed"
@@ -364,7 +364,7 @@ def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
 
 
 def _by_smaller(cell: pl.DataFrame) -> bool:
-    """True if a cell is open because of a smaller budget that is not within, although none of its limits is open."""
+    """Return True if a cell is open only because a smaller budget is not within; its own limits are not open."""
     return cell.filter(pl.col("limit") != ATTRIBUTE, decision=Status.OPEN)["limit"].to_list() == [ALL]
 
 
@@ -421,7 +421,7 @@ def reasons(
         yield Table(
             f"Decisions on {dataset}",
             f"Each figure lies between these bounds, each at {confidence(alpha, 2)}, not all at once; a dash where "
-            "nothing is known. The nats stand in brackets.",
+            "nothing is known. Nats are in brackets.",
             shown,
             folded=True,
             anchors=anchors,

@@ -86,7 +86,7 @@ class Limited(_Model):
     why: str | None
     needed: int | None
     settles: str | None
-    survived: int | None = Field(None, description="of identifiers, those that stand in rewrites")
+    survived: int | None = Field(None, description="of identifiers, those that occur in rewrites")
     cases: int | None = Field(None, description="of identifiers, how many there were")
 
 
@@ -106,7 +106,7 @@ class Named(_Model):
 
 
 class Use(_Model):
-    """What the rewrites keep; null where it was not measured."""
+    """The information that rewrites keep; null where it was not measured."""
 
     cosine: float | None = Field(description="mean cosine of text and rewrite")
     fixed_sentence: float | None = Field(description="the same of the best fixed sentence given to everybody")
@@ -116,14 +116,14 @@ class Use(_Model):
 
 
 class Person(_Model):
-    """How many texts a person has, and what follows. A limit of the audit is of one text."""
+    """The number of texts of a person, and what follows. A limit of the audit is for one text."""
 
     texts: int
     confirmed: bool = Field(description="stated by who writes the dossier; else one text is assumed")
     at_most: float | None = Field(
-        description="right guesses of 100 between two people with so many texts; null without an upper bound"
+        description="right guesses of 100 between two people with this number of texts; null without an upper bound"
     )
-    holds: bool = Field(description="whether the upper bounds of so many texts are within the limits of one")
+    holds: bool = Field(description="whether the upper bounds for these texts are within the limits of one text")
 
 
 class Said(_Model):
@@ -164,7 +164,7 @@ class Dossier(_Model):
     pairs_compared: int | None
     pairs_there: int | None = Field(description="pairs of all audited texts")
     largest: float | None = Field(description="largest loss of any output of all pairs, in nats; null if unknown")
-    otherwise: str = Field(description="the limits of which no text, or no draw, could have shown the opposite")
+    otherwise: str = Field(description="the limits for which no text, or no draw, could have shown the opposite")
     limits: list[Limited]
     budgets: dict[str, str] = Field(description="the decision at every audited budget of the mechanism on these texts")
     kept_at_budgets: dict[str, str] = Field(description="what the rewrites keep at each of them, in words")
@@ -307,7 +307,7 @@ def _colour(of: Dossier) -> str:
 
 
 def _means(of: Dossier) -> str:
-    """What the audit means for a person, in guesses."""
+    """Return the meaning of the audit for a person, in guesses."""
     loss = next(limited for limited in of.limits if limited.limit == LOSS)
     if loss.high is not None and math.isfinite(loss.high):
         said = [f"Who has two texts and sees one rewrite names the right text in at most {_guesses(loss, UP)}."]
@@ -441,7 +441,7 @@ def _use(measured: Kept) -> Use:
 
 
 def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str, Any]) -> Person:
-    """What follows for a person with several texts.
+    """Return the consequences for a person with several texts.
 
     The loss of n rewrites with independent noise is at most n times that of one (`decisions.limits`). Rare outputs and
     attributes do not divide, but the largest loss of any output of all pairs does: where n times that is at most 4
@@ -525,7 +525,7 @@ class _Law:
     def fit(self) -> str:
         """Say if the rewrites follow the law."""
         if not self.stated:
-            return "There is no stated law."
+            return "The mechanism states no law."
         if self.departs is None:
             return "Whether the rewrites follow the stated law was not tested."
         return (
@@ -536,7 +536,7 @@ class _Law:
 def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> _Law:
     """Return the law of a cell. tried.
 
-    Its rows of `ESTIMATES`, any of which may refute it; best: the strongest attack's.
+    Its rows of `ESTIMATES` (each can refute it); best: the row of the strongest attack.
     """
     of = (best["dataset"], best["mechanism"], best["epsilon"])
     rows = _rows_of(results.exact.filter(pairs=ALL), *of)
@@ -588,7 +588,7 @@ def answer(release: Release, whole: Mapping[str, Any], use: Kept, person: Person
 
 def _claim(claim: str, verdict: Mapping[str, Any]) -> str:
     if claim == NO_CLAIM or not verdict:
-        return "There is no claim to be checked."
+        return "The mechanism makes no claim that could be checked."
     by = f", by {verdict['by']}" if verdict["by"] else ""
     reason = f" ({verdict['reason']})" if verdict["reason"] else ""
     return f"The claim is {verdict['verdict']}{by}{reason}."
@@ -624,7 +624,7 @@ def _questions(limits: Sequence[Limited]) -> list[Said]:
             about="Singling out",
             asks="Can a rewrite be traced to one person's text?",
             here=f"Guesses between two texts: {_range(by[LOSS])}. Rare outputs: {_range(by[DELTA])}. Identifiers that "
-            f"stand in rewrites: {left or _UNSEEN}.",
+            f"occur in rewrites: {left or _UNSEEN}.",
         ),
         Said(
             about="Linkability",
@@ -665,7 +665,7 @@ def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, f
         Said(
             about="Trust and access",
             asks="Who sees texts, logs, times?",
-            here="Not tested: who rewrites sees the texts; times, logs and failures of a service are no part of this.",
+            here="Not tested. The mechanism's operator sees the texts; times, logs and failures of a service may leak.",
         ),
         Said(
             about="Public data",

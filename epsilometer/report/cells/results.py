@@ -51,7 +51,7 @@ class TextResults(Results[TextsParams]):
         return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))
 
     def means(self, mechanism: str) -> str:
-        """What a mechanism does, in plain words; empty if its file does not say, or in an audit from before it did."""
+        """Return a mechanism in plain words; empty if its file, or an older audit, does not have them."""
         said = self.record(plain_words.FILE)["cell"] if self.has(plain_words.FILE) else {}
         words: str = said.get(mechanism) or ""
         return words

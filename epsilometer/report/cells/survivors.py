@@ -63,7 +63,7 @@ def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
             rows.append(row | {f"{each['kind']} ({each['identifiers']})": _between(each) for each in cell.to_dicts()})
         yield Table(
             f"Identifiers that survive on {dataset}",
-            "After each kind: how many there were. In part: others of which a surname, initials or last digits remain.",
+            "In parentheses: the number of each kind. In part: others whose surname, initials or last digits remain.",
             rows,
             off_page=True,
         )

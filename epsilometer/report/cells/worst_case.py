@@ -31,8 +31,8 @@ def section(results: TextResults) -> Section | None:
                 "Plausible deniability of words",
                 figure(words, results.estimates["mechanism"]),
                 heading="Plausible deniability of single words",
-                caption="How often a word is written as it is, and how many different words are written for it: means "
-                "over words, bands from the 5th to the 95th percentile. Many outputs are no proof of privacy.",
+                caption="How often a word stays as it is, and how many different words replace it: means "
+                "over words, bands from the 5th to the 95th percentile. Many outputs do not prove privacy.",
             ),
             deniable(words),
         ]
@@ -68,7 +68,7 @@ def deniable(words: pl.DataFrame) -> Table:
     caption = (
         "How often a word of the vocabulary is written as it is, and how many different words are written for it in "
         "100 draws (1-Diffractor, figure 4): means over 100 words, and `of most` from the 5th to the 95th percentile. "
-        "Many outputs are no proof of privacy."
+        "Many outputs do not prove privacy."
     )
     return Table("Plausible deniability of words", caption, records(words, columns), off_page=True)
 

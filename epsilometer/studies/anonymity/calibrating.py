@@ -40,7 +40,7 @@ def calibrate(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per cell of these mechanisms and data sets whose attackers read test texts; without names, of all.
 
-    Raises UserError if there is no such cell in params.yaml.
+    Raises UserError if params.yaml lacks the cell.
     """
     cells = [cell for cell in params.anonymity.values() if cell.part == "test"]
     if not cells:
@@ -140,4 +140,4 @@ def reason(met: Met, spent: int) -> str | None:
         ends = (min(met.figures), max(met.figures))
         said = (f"{met.figures[at][0]:.3g} to {met.figures[at][1]:.3g} at epsilon {at:g}" for at in ends)
         return advice(met, "the attribute loss", *said)
-    return None if met.status == FOUND else f"{spent} rewrites of so many texts did not decide; test on more texts"
+    return None if met.status == FOUND else f"{spent} rewrites did not decide; test on more texts"

@@ -6,7 +6,7 @@ texts under every kind of noise: for an entry of `sent`, the gradients that clie
 The texts all have the most frequent of the given labels. The loss is that of the success rate over pairs of different
 texts, all pairs equally likely:
 
-- `average`: by the law of the noise (`results.candidates.pair_law`), over all pairs. Exact up to rounding.
+- `average`: computed from the law of the noise (`results.candidates.pair_law`), over all pairs. Exact up to rounding.
 - `sampled`: fresh pairs, sources and noise, bet upon until the interval is narrow (`auditing.calibration.sampled`).
 
 With `rouge_l` the target is the mean ROUGE-L of attacks that search for the text, read from the measurements of an
@@ -69,7 +69,7 @@ _GROWS = "reconstruction grows with noise: a louder level is surely above the ta
 @dataclass(frozen=True)
 class NoiseTarget:
     """The target of a calibration. target: nats, or a mean in (0, 1) for ROUGE_L; width: ratio of the interval's ends
-    at which the search stops, None for 1.25 (1.01 by the law); budget: most trials per kind of noise, for SAMPLED.
+    at which the search stops, None for 1.25 (1.01 for `average`); budget: most trials per kind of noise, for SAMPLED.
 
     Raises UserError for values outside their range.
     """

@@ -1,4 +1,4 @@
-"""How many tokens the models of this study read, in forward passes."""
+"""The number of tokens that the models of this study read, in forward passes."""
 
 from __future__ import annotations
 

@@ -92,9 +92,9 @@ def further_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     line = " | ".join([NAMED + " | attribute: {label}", *columns, models])
     lines = [record({**row, **{f"texts_{size}": row["authors"].get(size) for size in sizes}}, line) for row in rows]
     caption = (
-        "Balanced accuracy of who reads so many texts of one author together, and of who tells rewrites from originals "
-        "(guessing: 50 %). Of a language model: answers that name no class, and how often the class is among the first "
-        "three that it names."
+        "Balanced accuracy of attackers who read several texts of one author together, and of a detector that tells "
+        "rewrites from originals (chance: 50 %). Language models: answers that name no class, and answers whose first "
+        "three classes contain the right one."
     )
     heading = "Several texts of one author, language models, and whether rewriting shows"
     return Table(heading, caption, lines, folded=True)

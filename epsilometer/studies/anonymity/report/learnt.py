@@ -57,7 +57,7 @@ def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
         "Percent, mean over seeds: accuracy, and of a number the mean of Pearson's and Spearman's correlation. Learnt "
         "from rewritten texts, tested on clean or on rewritten ones; the first rows are of clean texts throughout. The "
         "drop is from those, over the tasks that have run; taught: over those that clean texts teach better than the "
-        f"commonest class is right.{_undefined(tasks)}"
+        f"most frequent class is right.{_undefined(tasks)}"
     )
     yield Table("All tasks beside each other", caption, rows)
 
@@ -76,7 +76,7 @@ def attackers(trained: pl.DataFrame) -> Iterator[Table]:
     caption = (
         "Percent of right answers, mean over seeds. An attacker learns from clean texts and reads rewritten ones "
         "(`static`, as 1-Diffractor's table 4), learns from rewritten ones too (`adaptive`), or learns from these and "
-        "reads clean ones (`private`, as TeDA); `majority` names the commonest class, `clean` is clean throughout."
+        "reads clean ones (`private`, as TeDA); `majority` names the most frequent class, `clean` is clean throughout."
     )
     yield Table("All attackers beside each other", caption, rows)
 

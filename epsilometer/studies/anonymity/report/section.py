@@ -237,8 +237,8 @@ def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
         return []
     near = cells.filter(pl.col("loss") >= pl.col("ceiling") - 0.25)
     return [
-        f"Whoever holds two texts, of which one was rewritten, tells which: of {len(cells)} methods without an epsilon "
-        f"{len(near)} {inflected(len(near), 'stands', 'stand')} at the ceiling of the trials "
+        f"An adversary with two candidate texts tells which one was rewritten: {len(near)} of {len(cells)} methods "
+        f"without an epsilon {inflected(len(near), 'reaches', 'reach')} the ceiling of the trials "
         f"({proved(cells['ceiling'].to_list()[0])} nats). Hiding an attribute does not hide the text."
     ]
 

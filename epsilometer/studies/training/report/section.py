@@ -159,8 +159,8 @@ def claimed(budgets: pl.DataFrame) -> Table:
         row |= {"delta": f"{part['delta'].to_numpy().max():.1e}", exact: by[exact]["exact"] if exact in by else NONE}
         rows.append(row | {name: by[name]["upper"] if name in by else NONE for name in others})
     caption = (
-        "Epsilons of one example; `a to b` is the bracket of the exact one, of directional noise the ends that are "
-        "proved. The approximation, of an average of directional draws as of Gaussian noise, is no claim."
+        "Epsilons of one example. `a to b` contains the exact one; for directional noise both ends are proved. The "
+        "approximation treats an average of directional draws as Gaussian noise, and is not a claim."
     )
     return Table("What trainings claim", caption, rows)
 
@@ -331,12 +331,12 @@ def canary_sentence(audited: pl.DataFrame) -> list[str]:
         f"Canaries refute {len(violated)} of {len(rows)} {inflected(len(rows), 'claim', 'claims')}: "
         f"{listed([_claim(row) for row in violated])}."
         if violated
-        else f"Canaries refute none of {len(rows)} {inflected(len(rows), 'claim', 'claims')}, of which "
-        f"{len(testable) or 'none'} could have been refuted at all."
+        else f"Canaries refute none of {len(rows)} {inflected(len(rows), 'claim', 'claims')}; they could have refuted "
+        f"{len(testable) or 'none'}."
     )
     return [
-        f"{said} At most {proved(nearest['lower'])} of {bounded(nearest['bracket_upper'])} nats that are claimed were "
-        f"shown ({_claim(nearest)})."
+        f"{said} They come nearest to {_claim(nearest)}: {proved(nearest['lower'])} nats shown, "
+        f"{bounded(nearest['bracket_upper'])} claimed."
     ]
 
 
