@@ -1,4 +1,4 @@
-"""Renyi divergences of a step, and the epsilon that they give: an upper bound, in closed form or by one integral.
+"""Renyi divergences of a step, and the epsilon that they give: an upper bound, in closed form or from one integral.
 
 Steps add: T of them have T times the divergence at each order alpha > 1. With it, by Balle et al. 2020 ("Hypothesis
 testing interpretations and Renyi differential privacy", theorem 21),
@@ -58,7 +58,7 @@ def log_moment_of(step: Step, excess: float) -> float:
 
 
 def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
-    """Return the directions without those whose divergences are taken for those of another (`Added`)."""
+    """Return the distinct directions; `Added` counts as `Removed`, whose divergences bound its own."""
     return dict.fromkeys(
         Step(tuple(Removed(p.sigma, p.rate) if isinstance(p, Added) else p for p in step.pairs), step.coin)
         for step in directions

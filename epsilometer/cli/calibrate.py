@@ -75,8 +75,8 @@ class SearchOptions:
         str,
         typer.Option(
             help="The measure that meets the target. sampled: the loss that attacks show. attribute: the largest loss "
-            "of an attribute, in the cells under anonymity. average, worst, delta (with --at): the loss of pairs of "
-            "texts by the mechanism's law, computed without rewriting."
+            "of an attribute, in the cells under anonymity. Computed from the mechanism's law, without rewriting: the "
+            "average loss over pairs of texts (average), the worst pair's loss (worst), or its delta at --at (delta)."
         ),
     ] = MEASURE
     at: Annotated[float | None, typer.Option(help="The level of delta, in nats; only with --measure delta.")] = None

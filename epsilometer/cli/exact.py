@@ -37,7 +37,7 @@ def exact(
     epsilons: Epsilons = None,
     vectors: Vectors = None,
     trials: Annotated[
-        int, typer.Option(help="Number of trials whose pairs are compared where there are more pairs of texts.")
+        int, typer.Option(help="Number of trials to take pairs from, if the texts form more pairs than that.")
     ] = 2000,
     temperature: Temperature = -10_000,
     seed: Seed = 0,

@@ -61,7 +61,7 @@ def writable(path: Path | None) -> Path | None:
 
 
 def shipped(kind: str) -> str:
-    """Returns the names of a kind's components; without `core.component`, whose imports would keep --help waiting."""
+    """Return the names of a kind's components, without importing `core.component`, which would slow down --help."""
     folder = Path(__file__).parents[1] / kind
     others = (
         {"shared"} if folder.name == "corpora" else {"shared", "corpora"}
@@ -98,7 +98,8 @@ Attacks = Annotated[
     ),
 ]
 Trials = Annotated[
-    int | None, typer.Option("--trials", help="Trials of each privacy budget (default: the question's usual number).")
+    int | None,
+    typer.Option("--trials", help="Number of trials at each privacy budget (default: the question's usual number)."),
 ]
 Temperature = Annotated[
     float | None,
@@ -127,14 +128,14 @@ Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help=
 Public = Annotated[
     Path | None,
     typer.Option(
-        "--public", help="Public texts that the mechanism chooses among: a file, or a folder of selected exemplars."
+        "--public", help="Public texts that the mechanism chooses from: a file, or a folder of selected exemplars."
     ),
 ]
 
 
 @dataclass(frozen=True)
 class EndpointOptions:
-    """A service that is deployed, what may be sent to it, and what that may cost."""
+    """A deployed service, with limits on the texts it may see and the requests it may cost."""
 
     endpoint: Annotated[
         str | None,
@@ -160,7 +161,7 @@ class EndpointOptions:
     ] = False
 
     def check(self) -> None:
-        """Refuse what has no effect without --endpoint."""
+        """Refuse options that have no effect without --endpoint."""
         idle = [f"--{part.name.replace('_', '-')}" for part in fields(self) if getattr(self, part.name) != part.default]
         if self.endpoint is None and idle:
             raise UserError(
@@ -168,9 +169,9 @@ class EndpointOptions:
             )
 
     def mechanism(self, settings: Sequence[str], *, private: bool = True) -> Endpoint:
-        """The service as a mechanism, with these other settings of it.
+        """Return the service as a mechanism, with these other settings.
 
-        private: whether it would see the user's texts. Raises UserError where it must not, and for what it lacks.
+        private: whether it would see the user's texts. Raises UserError if it must not see them, or lacks a setting.
         """
         from epsilometer.core.component import build
         from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
@@ -181,7 +182,7 @@ class EndpointOptions:
             chosen["resource"] = chosen.pop("template")
         others = read_settings(settings)
         if twice := [*(chosen.keys() & others.keys())]:
-            raise UserError(f"--set {twice[0]} says again what an option says; leave one out", "EPS-U049")
+            raise UserError(f"--set {twice[0]} repeats another option; leave one of them out", "EPS-U049")
         built: Endpoint = build(Endpoint, chosen | others, "--endpoint")
         built.check(public=not private)
         return built
@@ -210,7 +211,7 @@ class Rewriting:
 
     @property
     def label(self) -> str | None:
-        """The name of what rewrites, as results show it; None without any."""
+        """The name of the mechanism, program or service in results; None without one."""
         if self.service.endpoint is not None:
             from epsilometer.models.endpoint import Address
 
@@ -226,11 +227,11 @@ class Rewriting:
 
     @property
     def chosen(self) -> dict[str, Any] | None:
-        """The settings of a mechanism that is named."""
+        """The settings of the named mechanism."""
         return None if self.mechanism is None else settings_of(self.mechanism, self.settings, self.public)
 
     def check_source(self, other: object = None, option: str | None = None) -> None:
-        """Refuse two sources, or none, and options of another source. other: the value of a further source's option."""
+        """Refuse two sources, no source, and options of another source. other: the value of one more source option."""
         sources = (self.mechanism, self.command, self.service.endpoint, other)
         if sum(source is not None for source in sources) != 1:
             *names, last = ["--mechanism", "--command", "--endpoint", *([] if option is None else [option])]
@@ -250,12 +251,12 @@ class Rewriting:
 
 
 def out_option(check: Callable[[Path | None], Path | None]) -> Any:
-    """Returns the option `--out` of a command that prints its result where none is given."""
+    """Return the option `--out` of a command that prints its result by default."""
     return typer.Option("--out", help="File to write instead of printing.", callback=check)
 
 
 def schema_option(schema: Callable[[], dict[str, Any]]) -> Any:
-    """Returns the option `--schema`, which prints the JSON schema of what a command writes and ends it."""
+    """Return the option `--schema`, which prints the JSON schema of a command's files and ends the command."""
 
     def say(wanted: bool) -> None:
         if wanted:
@@ -373,12 +374,12 @@ class TextOptions:
 class LedgerOptions:
     """The authors of the texts, and the ledger of the privacy budget that releases spend for each person."""
 
-    person: Annotated[str | None, typer.Option(help="Column that says who wrote a text.")] = None
+    person: Annotated[str | None, typer.Option(help="Column with the author of each text.")] = None
     ledger: Annotated[
         Path | None, typer.Option(help="Folder of the ledger (default: .epsilometer-ledger beside the private texts).")
     ] = None
     again: Annotated[
-        bool, typer.Option("--again", help="Release texts of people who are in an earlier release, too.")
+        bool, typer.Option("--again", help="Also release texts of people who are in an earlier release.")
     ] = False
 
     def folder(self, file: Path) -> Path:
@@ -390,7 +391,7 @@ class LedgerOptions:
         if standing.again:
             note(
                 f"{standing.again:,} people are in an earlier release: the largest sum of a person is now "
-                f"{standing.after.describe()}, and what the earlier statement promised no longer holds"
+                f"{standing.after.describe()}, and the earlier statement no longer holds"
             )
 
 
@@ -454,7 +455,7 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _read_plainly(annotation: Any) -> None:
-    """Have an option that is a float read by `values.number`, as numbers in lists and parameter files are."""
+    """Parse an option of type float by `values.number`, as numbers in lists and parameter files are."""
     kind, about = getattr(annotation, "__origin__", None), getattr(annotation, "__metadata__", None)
     if about and (kind is float or float in getattr(kind, "__args__", ())):
         about[0].parser, about[0].metavar = parsed, "<float>"

@@ -18,7 +18,7 @@ def tell(*parts: object, sep: str = "\n", end: str = "\n") -> None:
 
 
 def show(result: Any, as_json: bool, columns: Sequence[str] | None = None) -> None:
-    """Print JSON, or an aligned table of rows; only these columns of each row where they are named."""
+    """Print JSON, or an aligned table of rows, with only these columns if columns are named."""
     if as_json:
         rows = result if columns is None else [{name: row[name] for name in columns} for row in result]
         tell(json.dumps(for_json(rows), indent=1))

@@ -1,9 +1,9 @@
 """A comparison of two mechanisms, by any question that has an outcome for each trial: which leaks less, or keeps more.
 
-Both are observed in the same trials. The sign test counts the trials in which their outcomes differ: where both leak
-alike, each of these is as likely to favour either. For outcomes of 0 or 1 it is McNemar's exact test. The test of the
-strongest of several attacks and Holm's correction over all rows are those of `auditing/results/comparison.py`. A
-difference between two attackers who learn from rewrites is one between the attackers as they were trained.
+Both are observed in the same trials. The sign test counts the trials in which their outcomes differ. If both leak
+equally, each such trial is equally likely to favour either. For outcomes of 0 or 1 it is McNemar's exact test.
+`auditing/results/comparison.py` has the test of the strongest of several attacks, and Holm's correction over all rows.
+If attackers learn from rewrites, the comparison is between these two trained attackers.
 """
 
 from __future__ import annotations
@@ -98,9 +98,10 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
 def compared(
     pairs: Sequence[Sequence[Figures]], names: Sequence[str], alpha: float, *, at_least: bool
 ) -> list[list[dict[str, Any]]]:
-    """Return the rows of each pair of subjects, whose findings all hold at once at level alpha.
+    """Return the rows of each pair of subjects; all findings hold together at level alpha.
 
-    pairs: the figures of both, by name. names: of the two. at_least: whether a larger figure is better.
+    pairs: the figures of both subjects, by name. names: of the two subjects. at_least: True if a larger figure is
+    better.
     """
     tests = [_tested(sides, alpha) for sides in pairs]
     corrected = iter(holm([test.p for some in tests for test in some]))
@@ -148,7 +149,7 @@ def _subject(texts: Sequence[str] | pl.DataFrame, side: Side, design: Design) ->
 
 @dataclass(frozen=True)
 class _Tested:
-    """A figure of both. p: before correction. row: its columns without the finding. by: the end of that in words."""
+    """A figure of both. p: before correction. row: its columns without the finding. by: its last words."""
 
     pair: Comparison
     p: float

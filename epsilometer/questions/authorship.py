@@ -3,8 +3,8 @@
 The adversary knows one half of each author's texts; the other half is for tests. A trial draws an
 author and n of their test texts uniformly, and rewrites these afresh. A classifier of words and of runs of characters
 gives the probability of each author for each rewrite; the adversary multiplies them and names the likeliest author. The
-`static` adversary learns from the known texts as they are, the `adaptive` one from their rewrites, which whoever knows
-the mechanism can make.
+`static` adversary learns from the known texts as they are, the `adaptive` one from their rewrites, since anybody who
+knows the mechanism can rewrite them.
 
 Trials are independent, given the texts that the adversary knows, so right guesses are binomial. Their rate is over
 draws of these authors and of their test texts.
@@ -46,7 +46,7 @@ _CHARACTERS = (2, 4)  # lengths of runs
 
 @dataclass(frozen=True)
 class _Writers:
-    """Texts by author. profile, test: for each author the numbers of texts that an adversary knows, and of others."""
+    """Texts by author. profile, test: indices of each author's texts that the adversary knows, and of the others."""
 
     texts: Sequence[str]
     profile: Sequence[NDArray[np.int64]]
@@ -55,8 +55,8 @@ class _Writers:
 
 @component
 class Authorship:
-    """author: the column of each text's author. authors: how many people could have written the texts, those with most
-    texts. together: numbers of texts by one author that the adversary sees at once.
+    """author: the column of each text's author. authors: number of possible authors, those with most texts. together:
+    numbers of texts by one author that the adversary sees at once.
     """
 
     author: str = "author"
@@ -94,7 +94,7 @@ class Authorship:
         """Return the number of trials; each trial rewrites the texts that are seen together."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
-                f"no rate of guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q054"
+                f"no rate of guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q054"
             )
         needed = enough_texts(limit.rate, tests, errors=errors, share=1 / self.authors)
         most = max(0, budget - _TIMES * sum(map(len, self._writers(of).profile))) // max(self.together)
@@ -142,7 +142,7 @@ class Authorship:
         return Scale("authorship", self.authors)
 
     def _writers(self, of: Subject) -> _Writers:
-        """Return the authors with most texts, whose texts are halved at random, with equally many known of each."""
+        """Return the authors with most texts, halved at random; equally many texts of each are known."""
         assert of.table is not None, "the columns are checked first"
         by_author = (
             of.table.with_row_index("row")
@@ -194,13 +194,13 @@ def _rewritten(of: Subject, texts: Sequence[str], numbers: NDArray[np.int64], st
 
 @lru_cache(maxsize=1)
 def _learned(texts: tuple[str, ...], author: tuple[int, ...]) -> Callable[[Sequence[str]], NDArray[np.float64]]:
-    """Return `_learn` of the known texts, which are the same at every budget."""
+    """Return `_learn` of the known texts, cached, since they are the same at every budget."""
     return _learn(texts, np.array(author))
 
 
 def _learn(texts: Sequence[str], author: NDArray[np.int64]) -> Callable[[Sequence[str]], NDArray[np.float64]]:
     """Return a function of texts that gives the log-probability of each author [n, authors]."""
-    if not any(map(words, texts)):  # nothing is left to tell authors by
+    if not any(map(words, texts)):  # no word is left to tell authors apart
         count = int(author.max()) + 1
         return lambda others: np.zeros((len(others), count))
     features = _features().fit(texts)

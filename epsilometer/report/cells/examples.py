@@ -1,4 +1,4 @@
-"""The most recognisable rewrites of data sets whose examples may be shown, at the budget a reader would choose."""
+"""The most recognisable rewrites of public data sets, at the budget a reader would choose."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Measure how much of a gradient's texts an attack recovered: per text, and on average with an interval.
 
-Texts of a batch come back in no order, so they are assigned to the true ones to maximise the sum of ROUGE-L; so is
-the blind baseline. ROUGE-L is the F1. The scores of the paper's Table 8 are F1 too, though the paper's formula divides
-by the longer length: .222 and .333 where that formula gives .200 and .250.
+Recovered texts of a batch have no order, so they are assigned to the true ones to maximise the sum of ROUGE-L. The
+blind baseline is assigned in the same way. ROUGE-L is the F1. The scores of the paper's Table 8 are F1 too, though the
+paper's formula divides by the longer length: .222 and .333 where that formula gives .200 and .250.
 
 | measure | what |
 |---|---|
@@ -78,8 +78,8 @@ def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
     """Yield a row per level, batch size, attack and measure: the mean over batches and its interval at 1 - alpha.
 
     table: of schema `RECONSTRUCTED`. Texts of one batch share their noise, so the independent units are batches. The
-    measure `truth_less_likely` is the share of texts for which the attack found a text that explains the sent gradient
-    better than the true text does. There, an attack can do better only by luck.
+    measure `truth_less_likely` is the share of texts for which the attack's text explains the sent gradient better
+    than the true text does. For those texts a better search would not help.
     """
     likelier = pl.col("log_likelihood") + pl.col("log_prior") > pl.col("true_log_likelihood") + pl.col("true_log_prior")
     table = table.with_columns(truth_less_likely=likelier.cast(pl.Float64))
