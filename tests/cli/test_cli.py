@@ -220,7 +220,7 @@ def test_calibrate_takes_public_texts(
     code, _, err = call(capsys, *command, "--public", "public.txt")
     assert (code, "2 of the 8 texts are also among the mechanism's public texts" in err) == (2, True)
     code, _, err = call(capsys, "calibrate", "--target", 1, "--public", "public.txt")
-    assert (code, "--public are for a FILE of texts" in err) == (2, True)
+    assert (code, "--public need a FILE of texts" in err) == (2, True)
 
 
 def test_rewrite_releases_public_texts_like_others(
@@ -277,7 +277,7 @@ MISTAKES = {
     "texts.csv --rewrites texts.csv --attribute gender --keep rating --kinds deep": "unknown kind of classifier 'deep'",
     "texts.csv --rewrites texts.csv --keep rating": "the setting 'attribute' is missing",
     "--epsilon 1": "No such option: --epsilon",
-    "texts.csv --text query --mechanism identity --among 5": "give facts or author",
+    "texts.csv --text query --mechanism identity --among 5": "give linking.facts or linking.author",
     "texts.txt --mechanism identity --layout separator=;": "--layout separator is for .csv and .tsv files; leave it",
     "texts.txt --mechanism identity --layout header=false --layout quotes=false": "header, --layout quotes are for",
     "--rewrites rewrites.jsonl --layout header=false": "--layout header is for .csv and .tsv files",
@@ -286,7 +286,7 @@ MISTAKES = {
     "texts.csv --text query --mechanism silent.py --epsilons 1": "silent.py has no method guarantee; add guarantee",
     "texts.csv --text query --mechanism number.py --epsilons 1": "guarantee returns 1.0 at epsilon 1; return a Guar",
     "texts.csv --text query --mechanism syntax.py --epsilons 1": "syntax.py, line 2: expected ':'; correct the code",
-    "--candidates two": "--candidates must be a whole number, or all, got 'two'",
+    "--candidates two": "--candidates must be a whole number or `all`, got 'two'",
 }
 
 
@@ -527,7 +527,7 @@ def test_rewrite_knows_columns_and_formats(
     code, said, err = call(capfd, *arguments)
     if suffix == ".parquet":
         assert code == 2
-        assert "Parquet is no format for standard output" in err
+        assert "Parquet cannot be written to standard output" in err
     else:
         assert code == 0
         assert len(said.splitlines()) == 2 + (not suffix.startswith(".jsonl"))
@@ -580,7 +580,7 @@ def test_rewrite_streams_and_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     [
         ("--mechanism identity --epsilon 0", "epsilon must be a finite number > 0"),
         ("--mechanism idenity", "did you mean 'identity'?"),
-        ("--mechanism identity nothing.txt", "there is no file 'nothing.txt'"),
+        ("--mechanism identity nothing.txt", "'nothing.txt' does not exist"),
         ("--mechanism identity .", "'.' is a folder, and rewrite reads one file"),
         ("--mechanism coin --epsilon 1 latin.txt", "coin needs the list of public texts that it chooses among"),
         ("--mechanism identity latin.txt", "latin.txt, line 2: not UTF-8 (byte 3 of the line)"),

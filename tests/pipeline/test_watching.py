@@ -195,7 +195,7 @@ def test_without_a_baseline_there_is_nothing_to_watch(
     monkeypatch.chdir(tmp_path)
     code, _, said = call(capsys, "watch")
     assert code == 2
-    assert "there is no baseline" in said
+    assert "has no baseline yet" in said
     assert not [*tmp_path.iterdir()]
 
 

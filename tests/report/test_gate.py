@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,7 +17,7 @@ from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import FunctionMechanism
 from epsilometer.doors.gate import Rules, gate
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
-from epsilometer.report.gate import Decision, Result, as_json, html, junit, lines, markdown, sarif
+from epsilometer.report.gate import Decision, Failure, Result, as_json, html, junit, lines, markdown, sarif
 
 TEXTS = [f"{who} wants {what} today" for who in ("anna", "boris", "clara") for what in ("tea", "milk", "rum")]
 
@@ -80,7 +81,7 @@ def test_a_word(of: Subject, code: int) -> None:
     assert (decision.exit_code, row.measure, row.trials, row.successes) == (code, "unit", 100, None)
     assert (row.limit, row.at_least, row.least_found) == (1.0, False, None)
     _, seen, errors = lines(decision)[:3]
-    assert "at most 1.00 nats are allowed" in seen
+    assert "at most 73.1 of 100 are allowed, and 50 are chance (1.00 nats: " in seen
     assert ("100.0%" in seen) == (code == 1)
     assert ("whatever exceeds the limit passes with probability 0.05" in errors) == (code == 0)
 
@@ -147,7 +148,7 @@ def test_several_questions_share_a_gate() -> None:
     statuses = {row.measure: row.status for row in read(decision).attacks}
     assert statuses == dict.fromkeys(("loss", "unit", "worst_pair", "claim"), "beyond") | {"similarity": "within"}
     said = lines(decision)
-    assert len([line for line in said if "allowed (" in line or "asked for (" in line]) == 5
+    assert len([line for line in said if re.search(r"(allowed|chance|asked for) \(", line)]) == 5
     hidden = {row.measure: row.status for row in read(decided(HIDDEN, {"claim": 0, "worst_pair": 1.0})).attacks}
     assert hidden == {"claim": "open", "worst_pair": "open"}
 
@@ -219,8 +220,16 @@ def test_a_loss_of_a_users_file_is_in_nats(tmp_path: Path) -> None:
     decision = decided(SHOWN, {question(tmp_path / "mine.py", {"options": 10}): 1.0})
     (row,) = read(decision).attacks
     assert row.point == pytest.approx(math.log(9 * 0.3 / 0.7))
-    assert "at most 1.00 nats are allowed" in lines(decision)[1]
-    assert "1.35 nats at that rate" in lines(decision)[1]
+    assert "of 100 guesses between two (1.35 nats); at most 73.1 of 100 are allowed" in lines(decision)[1]
+
+
+def test_junit_has_words_for_what_passed_and_a_duration_where_nothing_was_decided() -> None:
+    """A finite loss has its nats in brackets; 58.7 of 100 guesses are allowed at .35 nats."""
+    decision = decided(HIDDEN, {"which_text": 0.35})
+    (passed,) = ElementTree.fromstring(junit(decision)).iter("system-out")
+    assert re.search(r"as in [\d.]+ of 100 guesses between two \([\d.]+ nats\); at most 58.7 of 100", str(passed.text))
+    failed = ElementTree.fromstring(junit(Failure("mine", 1.0, "no texts"), 2.0))
+    assert [(each.get("name"), each.get("value")) for each in failed.iter("property")] == [("duration", "2.0 s")]
 
 
 def test_the_page_and_junit_say_what_was_judged_and_for_how_long_on_the_reports_scale() -> None:
@@ -230,11 +239,13 @@ def test_the_page_and_junit_say_what_was_judged_and_for_how_long_on_the_reports_
     facts = {each.get("name"): each.get("value") for each in suite.iter("property")}
     assert suite.get("time") == "1.250"
     rewrites = str(decision.verdict.trials)
-    assert facts == {"texts": str(len(TEXTS)), "privacy budget": "1", "seed": "0", "rewrites": rewrites}
+    of_run = {"number of texts": str(len(TEXTS)), "privacy budget (epsilon)": "1", "seed": "0", "rewrites": rewrites}
+    assert facts == of_run | {"duration": "1.2 s"}
     (failure,) = suite.iter("failure")
-    scale = "100 of 100 guesses between two, 73.1 allowed"
-    assert scale in str(failure.get("message"))
+    said = "as in 100 of 100 guesses between two; at most 73.1 of 100 are allowed, and 50 are chance (1.00 nats: "
+    assert said in str(failure.get("message"))
+    assert said in lines(decision)[1], "the console says the same"
     page = html(decision, 61.0)
-    assert scale in page
-    assert f"texts: {len(TEXTS)} · privacy budget: 1 · seed: 0 · rewrites: {rewrites} · duration: 61 s" in page
+    assert "100 of 100 guesses (50 is chance, 73.1 is allowed)" in page
+    assert " · ".join(f"{name}: {value}" for name, value in (of_run | {"duration": "61.0 s"}).items()) in page
     assert page.index("<table") < page.index(lines(decision)[2][:30].replace("&", "&amp;")), "what was seen, then why"

@@ -217,7 +217,7 @@ def test_a_law_that_any_attack_refutes_is_refuted(project: Path) -> None:
     assert implementation(followed).startswith("No departure from the stated law was seen.")
     assert all(named.at_most_compared for named in followed.named)
     assert "was not tested" in implementation(lawful(project))
-    assert implementation(of(project)).startswith("There is no stated law.")
+    assert implementation(of(project)).startswith("The mechanism states no law.")
 
 
 def test_nobody_names_more_than_the_limit_says(project: Path) -> None:
