@@ -10,7 +10,7 @@ from types import TracebackType
 from epsilometer.core.component import PACKAGE
 from epsilometer.core.study import studies
 
-# Stages may share the cores with others; threads that busy-wait then take several times as long.
+# Stages may share the cores; threads that busy-wait then take several times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
@@ -27,7 +27,7 @@ def module(body: Path) -> str:
 
 
 RUNNER = "EPSILOMETER_RUNNER"  # environment: the process that brings stages up to date, for the stages that it starts
-INTERRUPTED = "interrupted: what the finished stages made is kept; run the same again to go on from there"
+INTERRUPTED = "interrupted: results of finished stages are kept; run the same command again to continue"
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -1,6 +1,6 @@
 """Check DVC's own files before DVC relies on them: damaged ones are named and removed, and DVC makes them again.
 
-Losing any of them costs only time. DVC itself would end in a traceback, or restore outputs that nobody has.
+Losing such a file costs only time. DVC itself would end in a traceback, or restore outputs that no longer exist.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def compare_entries(
 
     first, second: a mechanism, by its key, and its epsilon. settings: those that a question given by name must have.
     Compares each pair of entries with the same question, settings, data set and number of trials. Raises UserError
-    where there is none.
+    without such a pair.
     """
     chosen = [name for name in params.questions if _is_of(params, name, question, settings or {})]
     pairs = [
@@ -107,7 +107,7 @@ def compare_entries(
     ]
     if not pairs:
         raise UserError(
-            f"no two entries of questions ask {question} of {first[0]} and {second[0]} with the same settings, data "
+            f"no two entries of questions ask {question} about {first[0]} and {second[0]} with the same settings, data "
             f"set and trials; add them to params.yaml, or give texts. Entries of this question: "
             f"{', '.join(chosen) or 'none'}",
             "EPS-P013",

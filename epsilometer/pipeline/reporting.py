@@ -37,7 +37,7 @@ from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.runtime.machine import hardware
 
-# In the page's order. A section with empty tables is None, and absent.
+# In the page's order. A section with empty tables returns None, and is absent.
 _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
     decision.section,
     decision.basis,

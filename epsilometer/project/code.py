@@ -32,7 +32,7 @@ if it asks for one. It contains no path of a module."""
 NEUTRAL = ("runtime", "pipeline/guard")
 
 packages: dict[str, Mapping[str, list[str]]] = {}
-"""The distributions that each top-level module comes from, by `installed`. Asking all of them takes some 0.3 s."""
+"""The distributions that each top-level module comes from, by `installed`. Computing all takes about 0.3 s."""
 
 _NAMING = ("METADATA", "PKG-INFO", "RECORD", "top_level.txt")  # files of a distribution that name its modules
 
@@ -90,10 +90,10 @@ class Reading:
         self._folders: dict[Path, dict[Path, str]] = {}
 
     def code(self, files: Iterable[Path], data: Iterable[Path] = ()) -> Code:
-        """Returns the code of some Python files and of everything that their imports reach, with files of data.
+        """Return the code of some Python files and of everything that their imports reach, with files of data.
 
-        Imports inside functions count, those only for type checking do not. Modules are looked for beside the given
-        file (as Python does for `component.module`), then in the project, then where this package lies; the rest are
+        Imports inside functions count, those only for type checking do not. Modules are searched beside the given file
+        (as Python does for `component.module`), then in the project, then in the folder of this package. All others are
         packages. Templates and grammars beside a module of this package count as its code. Raises UserError for a file
         that is missing or is not Python.
         """
@@ -112,8 +112,9 @@ class Reading:
         return Code(made_of | ({"device": devices.described()} if Path(devices.__file__) in every else {}), paths)
 
     def _follow(self, root: Path) -> _Reached:
-        """Follows the imports of a file, and numbers files in the order they are reached: two graphs are equal if all
-        names and hashes are equal, whatever the paths of the files.
+        """Follow the imports of a file, and number the files in the order in which they are reached.
+
+        So two graphs are equal if all names and hashes are equal, whatever the paths of the files.
         """
         if root in self._reached:
             return self._reached[root]
@@ -147,9 +148,9 @@ class Reading:
         return self._files[path, places]
 
     def _own(self, path: Path, places: tuple[Path, ...]) -> str:
-        """The hash of a file's own code: of its tree, and of each import without the path of a module of ours.
+        """Return the hash of a file's own code: of its tree, and of each import, without the paths of our modules.
 
-        Empty if it has no code and nothing lies beside it.
+        Empty if it has no code, and no templates or grammars are beside it.
         """
         if (path, places) not in self._owns:
             tree, imports = syntax(path)
@@ -165,10 +166,10 @@ class Reading:
 
 
 def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iterable[Path], project: Path) -> str:
-    """Returns a name for everything that rewrites depend on, so that a run continues only the same work.
+    """Return a digest of everything that rewrites depend on, so that a run resumes only the same work.
 
-    settings: anything that JSON can hold; code: Python files, which count with everything they reach; data: files and
-    folders, by path, size and time of change; Python files among them count as code.
+    settings: any JSON value; code: Python files, which count with everything that they reach; data: files and folders,
+    by path, size and time of change (Python files among them count as code).
     """
     files = sorted(file for path in data for file in (path, *path.rglob("*")) if file.is_file())
     python = [*code, *(file for file in files if file.suffix == ".py")]

@@ -15,7 +15,7 @@ _COMPONENTS = "attacks"  # its keys are names or paths of components, not of fil
 
 
 def check_names(sections: Iterable[tuple[str, Any]]) -> None:
-    """Raises UserError for a name that no file can have, or one with a dot, where DVC would look for a nested setting.
+    """Raise UserError for a name that no file can have, or one with a dot, which DVC reads as a nested setting.
 
     sections: by name; some of them hold entries by name.
     """

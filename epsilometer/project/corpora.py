@@ -21,8 +21,8 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
     """The prepared corpus of a data set; count: texts of a generator, by default those of its entry.
 
     If the entry has `group` or `resplit`, the table has the grouping columns and `GROUP`, the number of each row's
-    group (`corpora.parts`); pairs have both sides. Raises UserError for unreadable texts, and for a pair without one of
-    its sides.
+    group (`corpora.parts`). Pairs have both sides. Raises UserError for unreadable texts, and for a pair that lacks a
+    side.
     """
     dataset = params.datasets[name]
     columns = tuple(dict.fromkeys((*dataset.labels, *dataset.group, *dataset.sides)))

@@ -112,7 +112,7 @@ class ProjectParams(Section):
                 yield section, entries
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """The name of a record, its entry as a.b, and the settings of it that some stages depend on; none here."""
+        """Return by name of a record its entry as a.b, and the settings that some stages depend on. Empty here."""
         return iter(())
 
     def studied(self) -> Iterator[tuple[str, bool]]:
@@ -124,7 +124,7 @@ class ProjectParams(Section):
         yield from (cell.dataset for _, cells in self.sections_of_cells() for cell in cells.values())
 
     def mechanisms_shown(self) -> Iterator[str]:
-        """The mechanisms that the report draws, beside those of `cells`; none here."""
+        """The mechanisms that the report draws in addition to those of `cells`; none here."""
         return iter(())
 
     def resources(self) -> Iterator[str]:
@@ -187,7 +187,7 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that occurs twice in a mapping, where YAML would silently take the last."""
+    """A YAML loader that refuses a repeated key in a mapping, where YAML would silently take the last."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # a name or None, although its stubs deny None
         """The node as written, before `<<` is merged: an own key may override a merged one."""
@@ -205,7 +205,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _nearest(kind: type[ProjectParams], error: ValidationError) -> str | None:
-    """For an unknown key: the nearest existing one."""
+    """Return a hint for an unknown key: the nearest existing one."""
     for item in error.errors():
         if item["type"] == "extra_forbidden":
             *place, key = item["loc"]

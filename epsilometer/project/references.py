@@ -20,7 +20,7 @@ cells:
 
 
 def check_entry(entry: MechanismEntry, place: str) -> None:
-    """Raises UserError for epsilons out of range, for a path in place of a name, and for a name in place of a path."""
+    """Raise UserError for epsilons out of range, a path in place of a name, or a name in place of a path."""
     if entry.epsilons is not None:
         check_epsilons(entry.epsilons, f"{place}.epsilons")
     if not NAME.fullmatch(entry.mechanism) or entry.mechanism.endswith(".py"):

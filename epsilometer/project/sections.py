@@ -50,7 +50,7 @@ Precision = Literal["float32", "bfloat16", "auto"]
 class Section(BaseModel):
     """A part of params.yaml: frozen; it refuses unknown keys, NaN and infinite numbers."""
 
-    # Built with the whole or at first use; building each part separately took a third of the time to load them all.
+    # Validators are built with the whole or at first use; building each part separately takes a third of the load time.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
 
 

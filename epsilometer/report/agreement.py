@@ -9,8 +9,8 @@ Each rule compares a cell of a table with a number, a word or another cell, by o
 - NO EFFECT AT: the cell is the p-value of a test of the claim that nothing changes; it disagrees at the other number or
   less. A larger p-value does not show that nothing changes, so the claim is undecided.
 
-A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlaps are undecided, and
-so is a test without a message; the answer of a test that nothing could have reversed is *not testable here*.
+A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlapping intervals are
+undecided, and so is a test that found nothing. If no data could have reversed a test, it is *not testable here*.
 
 `of` is the number n of texts if a cell is a share, or of batches if it is a mean of values between 0 and 1. A cell
 without an interval then gets Clopper and Pearson's at 99 % of that share, which is wide for other means. A macro F1 is
@@ -89,7 +89,7 @@ def agreement(
 def decided(
     cell: str, rule: str, other: str, by: str | None, *, against: float, of: int | None = None, off: float = 0
 ) -> bool:
-    """Return True if the rule would disagree with probability `LEAST` were the truth `against` on the wrong side.
+    """Return True if the rule would disagree with probability `LEAST`, the truth being `against` on the wrong side.
 
     other: with its own interval, if it is a share; else as for `agreement`.
     """
@@ -142,7 +142,7 @@ def off_by(cell: str, factor: float) -> str:
     """
     if factor < 1:
         raise UserError(
-            f"factor {factor:g} is below 1; say by how many times the cell may be too small or too large", "EPS-R013"
+            f"factor {factor:g} is below 1; give the factor by which the cell may be too small or too large", "EPS-R013"
         )
     low, high = interval(cell)
     return cell if low != high else f"{low / factor:.6g} to {low * factor:.6g}"

@@ -52,7 +52,7 @@ class Grid:
 class Run:
     """A run's measurements and their origin: the content of a folder of results.
 
-    command: what wrote it. minutes: of processor time, None if unknown. about: paragraphs above the tables.
+    command: the command that wrote it. minutes: of processor time, None if unknown. about: paragraphs above the tables.
     """
 
     title: str

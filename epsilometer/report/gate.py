@@ -419,7 +419,7 @@ def _colour(status: Status) -> str:
 def html(outcome: Decision | Failure, seconds: float = 0.0) -> str:
     """Return a page for people.
 
-    The verdict, what was judged, a row per limit, and what decided. seconds: the duration.
+    It has the verdict, the facts of the run, a row per limit, and the reasons. seconds: the duration.
     """
     if isinstance(outcome, Failure):
         said = [sheet.Paragraph("ERROR: nothing was decided.", "bad"), sheet.Paragraph(outcome.error)]
@@ -555,7 +555,7 @@ def _by_kind(verdict: Verdict) -> list[list[Judged]]:
 
 
 def _kind(kind: Sequence[Judged], status: Status) -> str:
-    """Return one line on a kind: the limit that decided, and others with the same status. status: of the verdict."""
+    """Return one line on a kind: the deciding limit, and others with the same status. status: of the verdict."""
     first, *others = kind
     alike = [] if first.status.passes else [other for other in others if other.status is first.status]
     return "; ".join(

@@ -169,7 +169,7 @@ def guesses_beside(loss: float, allowed: float, way: str) -> str:
 
 
 def in_guesses(loss: float, way: str = UP) -> str:
-    """Return a loss on the page's one scale: `73.2 of 100 guesses (1.00 nats)`. An upper bound is rounded UP."""
+    """Return a loss on the scale of report, dossier and gate: `73.2 of 100 guesses (1.00 nats)`; UP for a bound."""
     return f"{guesses(loss, way):g} of 100 guesses ({unbounded(loss, way)} nats)"
 
 
@@ -195,19 +195,19 @@ def plural(noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = _NAMED) -> str:
-    """`a, b and c`; a long list is truncated and the rest counted."""
+    """Return `a, b and c`; a long list is truncated and the rest counted."""
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def at_budget(mechanism: str, epsilon: float | None) -> str:
-    """`tem at ε = 5`; only the name for a mechanism without a budget."""
+    """Return `tem at ε = 5`; only the name for a mechanism without a budget."""
     return mechanism if epsilon is None else f"{mechanism} at ε = {budget(epsilon)}"
 
 
 def at_budgets(cells: Iterable[tuple[str, float | None]], audited: Iterable[tuple[str, float | None]]) -> str:
-    """`mvc at every ε, tem at ε = 11 and 19`: mechanisms with their budgets, among those that were audited.
+    """Return `mvc at every ε, tem at ε = 11 and 19`: mechanisms with their budgets, among the audited ones.
 
     Budgets that all of them share are written once: `mvc and tem at every ε`.
     """

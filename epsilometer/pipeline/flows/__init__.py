@@ -1,6 +1,6 @@
 """Prefect flows: order, schedule, alerts; nothing else.
 
-Defaults of the environment, set before Prefect reads it; existing values stay.
+This module sets defaults in the environment before Prefect reads it; existing values stay.
 """
 
 from __future__ import annotations

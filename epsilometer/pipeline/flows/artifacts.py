@@ -133,9 +133,9 @@ def verdicts(judged: pl.DataFrame) -> str:
 
 
 def _figures(pictures: Sequence[Path]) -> Iterator[str]:
-    """Figures inline, because the server cannot access the project's files; both of Prefect's UIs render them.
+    """Return figures as inline Markdown, because the server cannot access the project's files.
 
-    As many as an artifact may hold; the others as paths.
+    Figures beyond the size limit of an artifact are paths. Both of Prefect's UIs render inline figures.
     """
     room = _LARGEST
     for picture in pictures:

@@ -56,7 +56,7 @@ def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | fl
 
 
 def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
-    """A function that runs one variation of a cell; variations of different factors may be the same audit, run once."""
+    """Return a function that runs one variation of a cell; an audit that several factors share runs once."""
     params = read_params()
     audited = cache(partial(_audited, params, name, mechanism(params, name)))
 

@@ -70,8 +70,8 @@ _EXACT_TOOLTIP = [
 
 _BY_LAW = (
     " The first row has losses by the mechanisms' laws, between texts of equal length: its bands are the numerical "
-    "error of the average, and the median to 95 % of pairs; its dots are hollow where the law is of what is not "
-    "released."
+    "error of the average, and the median to 95 % of pairs; its dots are hollow if the law is about something that is "
+    "not released."
 )
 
 

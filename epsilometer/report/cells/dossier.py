@@ -51,7 +51,7 @@ _HOLDS: dict[str, str] = {Status.WITHIN: "holds", Status.BEYOND: "exceeded"}  # 
 _HIDDEN = ("worst_pair", "texts_above_4", "texts_compared", "pairs_compared", "pairs_there", "largest")
 NO_WORDS = "a paragraph of its docstring that begins “In plain words it” would be shown here"
 _NO_LABELS = "Not tested: the data set has no labels."
-_UNSEEN = "none is recorded or has a pattern, and names were not looked for"
+_UNSEEN = "none is recorded or matches a pattern; names were not searched"
 
 
 class _Model(BaseModel):
@@ -280,8 +280,8 @@ def _to_sign(of: Dossier) -> list[Block]:
         Paragraph(" ".join(f"({number}) {text}" for number, text in enumerate(of.not_tested, 1))),
         Heading("What voids it"),
         Paragraph(
-            "Another model, other data, other settings, other code, or more texts per person than stated: whatever has "
-            "another digest than on the second page."
+            "Another model, other data, other settings, other code, or more texts per person than stated: anything "
+            "with another digest than on the second page."
         ),
         Heading("For the file"),
         Form(
@@ -310,10 +310,13 @@ def _means(of: Dossier) -> str:
     """Return the meaning of the audit for a person, in guesses."""
     loss = next(limited for limited in of.limits if limited.limit == LOSS)
     if loss.high is not None and math.isfinite(loss.high):
-        said = [f"Who has two texts and sees one rewrite names the right text in at most {_guesses(loss, UP)}."]
+        said = [
+            f"An attacker with two texts and a rewrite of one names the right text in at most {_guesses(loss, UP)}."
+        ]
     elif loss.low is not None:
         said = [
-            f"Our attacks name the right one of two texts in at least {_guesses(loss, DOWN)}; more is not ruled out."
+            f"The attacks of the audit name the right one of two texts in at least {_guesses(loss, DOWN)}; more is not "
+            "ruled out."
         ]
     else:
         said = ["What an attacker learns was not measured."]
@@ -324,7 +327,7 @@ def _means(of: Dossier) -> str:
     ]
     if of.person.texts > 1:
         most = "nothing is ruled out" if of.person.at_most is None else f"at most {of.person.at_most:g} of 100 guesses"
-        said.append(f"Of a person with {of.person.texts:,} texts: {most}.")
+        said.append(f"For a person with {of.person.texts:,} texts: {most}.")
     return " ".join(said)
 
 
@@ -379,14 +382,14 @@ def _evidence(of: Dossier) -> list[Block]:
         ),
         Paragraph(
             "Guesses are right ones of 100 between two texts, with the nats in brackets. Rare outputs give a text away "
-            f"in more than {SURELY:g} of 100 guesses (δ at 4 nats). All limits are of one text. Of a person with n "
+            f"in more than {SURELY:g} of 100 guesses (δ at 4 nats). All limits are for one text. For a person with n "
             "texts the nats are at most n times as many; rare outputs and attributes may grow faster, so that their "
             "limits do not divide by n.",
             "note",
         ),
-        Paragraph("Right guesses of 100 at the source of a rewrite, among texts that differ as the audited ones:"),
+        Paragraph("Right guesses of 100 about the source of a rewrite, among texts like the audited ones:"),
         Grid(
-            ["among texts", "by chance", "by our attacks, at least", "at most, pairs compared", "at most, all pairs"],
+            ["among texts", "by chance", "by attacks, at least", "at most, pairs compared", "at most, all pairs"],
             [*map(_row, of.named)],
             small=True,
         ),
@@ -444,8 +447,8 @@ def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str
     """Return the consequences for a person with several texts.
 
     The loss of n rewrites with independent noise is at most n times that of one (`decisions.limits`). Rare outputs and
-    attributes do not divide, but the largest loss of any output of all pairs does: where n times that is at most 4
-    nats, no output of n texts exceeds 4 nats, and an attribute's loss is at most that, too.
+    attributes do not divide, but the largest loss of any output of all pairs does. If n times that is at most 4 nats,
+    no output of n texts exceeds 4 nats, and an attribute loses at most that too.
     """
     if confirmed is not None and confirmed < 1:
         raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
@@ -512,7 +515,7 @@ class _Law:
 
     stated: True if there is one. departs: True if rewrites depart from it, None if that was not tested. row: of
     `EXACT`, over all pairs. curve: level and delta on the pairs compared. interval: True if its 99 % interval over all
-    pairs errs no more often than the audit allows. The last three are set only if the law may be believed.
+    pairs errs no more often than the audit allows. The last three are set only if rewrites do not contradict the law.
     """
 
     stated: bool
@@ -550,7 +553,7 @@ def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> 
 
 
 def _untested(limited: Limited) -> bool:
-    """Return True for labels that nobody asked to hide."""
+    """Return True for labels that are not under `decide.attributes`."""
     return limited.limit == ATTRIBUTE and limited.decision == Status.OPEN
 
 
@@ -579,8 +582,8 @@ def answer(release: Release, whole: Mapping[str, Any], use: Kept, person: Person
         return f"No: {what} exceeds a limit ({exceeded}). It is not to be released at this budget."
     if whole["decision"] == Status.NOT_EXCEEDED:
         return (
-            f"Not shown: no attack of ours exceeded the limits for {what}, but it is a black box, and another attack "
-            f"may. {use.sentence}"
+            f"Not shown: no attack of the audit exceeded the limits for {what}, but it is a black box, and another "
+            f"attack may. {use.sentence}"
         )
     settles = f" It would be settled by {whole['settles']}." if whole["settles"] else ""
     return f"Not shown: it is open whether {what} keeps the limits ({whole['why']}).{settles}"
@@ -649,7 +652,7 @@ def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, f
         Said(
             about="Unit of privacy",
             asks="A word, a text or a person?",
-            here="Measured of one text. Several texts of a person, and further rewrites of a text, add up.",
+            here="Measured for one text. Several texts of a person, and further rewrites of a text, add up.",
         ),
         Said(
             about="Delta",
@@ -660,7 +663,8 @@ def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, f
         Said(
             about="Randomness, floating point",
             asks="Is noise secret and exact?",
-            here="Not tested: an audit's noise has a seed, by which anybody inverts it. Publish without --seed.",
+            here="Not tested: an audit's noise has a seed, and anybody who knows it inverts the noise. Publish without "
+            "--seed.",
         ),
         Said(
             about="Trust and access",
@@ -669,8 +673,8 @@ def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, f
         ),
         Said(
             about="Public data",
-            asks="What is taken for public?",
-            here="Vocabularies and models are, and whatever the claim above names as public.",
+            asks="What is assumed to be public?",
+            here="Vocabularies and models, and everything that the claim above names as public.",
         ),
     ]
 
@@ -681,7 +685,7 @@ def _not_tested(release: Release, limits: Sequence[Limited], *, lawful: bool) ->
         *([] if lawful else [f"The optimal adversary ({OPTIMAL}): no law is known."]),
         *([f"The attacks {', '.join(left)}."] if left else []),
         "Linking by facts or other texts of a person, and several rewrites of one text read together.",
-        *(f"Labels that nobody asked to hide: {each.why}." for each in limits if _untested(each)),
+        *(f"Labels that need not be hidden: {each.why}." for each in limits if _untested(each)),
         *(
             f"{limit_name(each.limit).capitalize()}: {each.why}."
             for each in limits
@@ -696,7 +700,7 @@ def _would_change(limits: Sequence[Limited]) -> list[str]:
     settled = [f"{limited.limit}: {_settled(limited)}." for limited in limits if limited.settles]
     return [
         *settled,
-        "Other limits: they are stated in params.yaml, and are not the audit's to choose.",
+        "Other limits: people state them in params.yaml; the audit does not choose them.",
         "A proof that a stated law is wrong, or a stronger attack where the decision rests on attacks.",
     ]
 
@@ -737,7 +741,7 @@ def _range(limited: Limited) -> str:
 def _beside(value: float, allowed: float | None, way: str) -> str:
     """Return a bound with three digits of the limit, or as many as keep it on its side of the limit.
 
-    way: DOWN for a lower bound, UP for an upper one, so that neither says more than was shown.
+    way: DOWN for a lower bound, UP for an upper one, so that rounding never overstates what was shown.
     """
     if allowed is None or not math.isfinite(value):
         return f"{value:.3g}"

@@ -70,7 +70,7 @@ def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
 
 
 def _between(row: Mapping[str, Any]) -> str:
-    """A share and its interval, for identifiers found by patterns only the lower bound; then the share left in part."""
+    """Return a share with its interval (only its lower bound if patterns found identifiers), and the share in part."""
     part = f"; in part {row['partly'] / row['identifiers']:.0%}" if row["partly"] else ""
     if row["identifiers"] < FEW:
         high = row["high"] if row["recorded"] == row["identifiers"] else None

@@ -2,8 +2,8 @@
 
 The cosine of text and rewrite is measured on data sets with trials of sets (`POSSIBLE`): the fixed sentence is the
 public text with the largest mean cosine with all texts of the sets. Rewrites keep more if the lower end of their mean
-cosine's two-sided interval, of the audit's level, is above that. A mechanism that keeps no more gives nothing that the
-fixed sentence does not. Where labels exist and classifiers were trained on rewrites (`DOWNSTREAM`), their macro F1 on
+cosine's two-sided interval, at the audit's level, exceeds that cosine. Otherwise the fixed sentence is as useful as the
+mechanism. Where labels exist and classifiers were trained on rewrites (`DOWNSTREAM`), their macro F1 on
 clean texts is shown beside that of classifiers trained on clean texts, both as means over seeds.
 """
 
@@ -74,7 +74,7 @@ class Kept:
 
     @property
     def sentence(self) -> str:
-        """The same in whole sentences."""
+        """Return the use in whole sentences."""
         if self.worth is None or self.fixed is None:
             said = "What the rewrites keep beside one fixed sentence was not measured."
         else:
@@ -128,7 +128,7 @@ def trained_on_rewrites(results: TextResults) -> pl.DataFrame:
 
 
 def learnt(downstream: pl.DataFrame) -> dict[tuple[str, str, float | None], tuple[Score, ...]]:
-    """Return the scores of each cell by label: of several kinds of classifier the one that does best on clean texts."""
+    """Return the scores of each cell by label, from the kind of classifier that does best on clean texts."""
     tasks = downstream.filter(role="task")
     means = tasks.group_by("dataset", "mechanism", "epsilon", "label", "setting", "kind", maintain_order=True).agg(
         pl.mean("macro_f1")

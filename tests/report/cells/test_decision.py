@@ -342,7 +342,7 @@ def test_what_an_average_hides_stands_beside_within() -> None:
 def test_the_page_says_whether_codes_were_looked_for(attacks: list[str], looked: bool) -> None:
     said = query_access(pl.DataFrame({"attack": attacks}))
     assert ("was not looked for" not in said) == looked
-    assert "no code" not in said.lower() or "our learner finds no code" in said
+    assert "no code" not in said.lower() or "this learner finds no code" in said
 
 
 def test_a_cell_that_a_smaller_budget_keeps_open_says_so() -> None:

@@ -258,7 +258,7 @@ def test_attacks_are_those_that_the_cell_met(project: Path) -> None:
 
 def test_the_loss_alone_divides_by_the_texts_of_a_person(project: Path) -> None:
     html = sheet.page("several", page.blocks(of(project)))
-    assert "Of a person with n texts the nats are at most n times as many" in html
+    assert "For a person with n texts the nats are at most n times as many" in html
     assert "rare outputs and attributes may grow faster, so that their limits do not divide by n" in html
 
 

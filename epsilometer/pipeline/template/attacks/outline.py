@@ -1,4 +1,4 @@
-"""An example attack: it names the candidate whose words are as long as those of the rewrite."""
+"""An example attack: it names the candidate whose words are about as long as those of the rewrite."""
 
 from __future__ import annotations
 
