@@ -383,7 +383,7 @@ class LedgerOptions:
     ] = False
 
     def folder(self, file: Path) -> Path:
-        """The folder of the ledger for the people of a file."""
+        """Return the folder of the ledger for the people of a file."""
         return self.ledger or file.parent / ".epsilometer-ledger"
 
     def say(self, standing: Standing) -> None:
@@ -498,7 +498,7 @@ def number(text: str, rule: str) -> float:
 
 
 def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, Any]:
-    """Returns settings by key; a value is YAML, as in a parameter file."""
+    """Return settings by key; a value is YAML, as in a parameter file."""
     import yaml
 
     from epsilometer.core import yaml_text
@@ -521,7 +521,7 @@ def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, An
 
 
 def settings_of(mechanism: str, entries: Sequence[str], public: Path | None) -> dict[str, Any]:
-    """Returns the settings of a mechanism by key, --public among them."""
+    """Return the settings of a mechanism by key, --public among them."""
     settings = read_settings(entries)
     if public is None:
         return settings

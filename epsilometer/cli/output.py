@@ -27,7 +27,7 @@ def show(result: Any, as_json: bool, columns: Sequence[str] | None = None) -> No
 
 
 def shown(value: Any) -> str:
-    """Returns one value of a result as text."""
+    """Return one value of a result as text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} = {part}" for key, part in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -95,19 +95,19 @@ class Study(Protocol):
         return
 
     def check_texts(self, params: Any, dataset: str, table: Any) -> None:
-        """Raises UserError for a data set with too few texts, or unusable ones. table: its prepared texts."""
+        """Raise UserError for a data set with too few texts, or unusable ones. table: its prepared texts."""
         return
 
     def check_mechanism(self, params: Any, cell: Any, mechanism: Any, place: str) -> None:
-        """Raises UserError for a mechanism whose settings do not fit the study's. place: in params.yaml."""
+        """Raise UserError for a mechanism whose settings do not fit the study's. place: in params.yaml."""
         return
 
     def models(self, params: Any) -> Iterable[str]:
-        """The models to download: hub ids, folders or embedded names."""
+        """Return the models to download: hub ids, folders or embedded names."""
         return ()
 
     def uses(self, params: Any) -> Iterable[ModelUse]:
-        """The uses of models whose time can be predicted."""
+        """Return the uses of models whose time can be predicted."""
         return ()
 
     def components(self, kind: str, params: Any, entry: Any) -> Iterable[Path]:
@@ -115,11 +115,11 @@ class Study(Protocol):
         return ()
 
     def accepted(self, params: Any) -> Iterable[str]:
-        """The stages whose results a baseline holds, such as anonymity@reviews."""
+        """Return the stages whose results a baseline holds, such as anonymity@reviews."""
         return ()
 
     def measure(self, params: Any, folder: Path) -> Mapping[Any, Any]:
-        """The results of `accepted`: a `reaudit.drift.Measured` for each `Row`."""
+        """Return the results of `accepted`: a `reaudit.drift.Measured` for each `Row`."""
         return _NOTHING
 
     def searches(self) -> Mapping[str, Callable[..., Iterable[dict[str, Any]]]]:

@@ -1,7 +1,7 @@
 """YAML whose aliases cannot expand beyond a bound on memory and time.
 
-A few lines of `a: [*b, *b]`, each naming the one before, expand to billions of values, and code that walks over these
-does not end. So this module counts the values before it builds anything.
+A few lines of `a: [*b, *b]`, each naming the one before, expand to billions of values, and code that walks over them
+never ends. So this module counts the values before it builds anything.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _check(root: yaml.Node) -> None:
 
 
 def _check_numbers(root: yaml.Node) -> None:
-    """Raises UserError for a number in octal, base 60 or with underscores: its text is gone once it is read."""
+    """Raise UserError for a number in octal, base 60 or with underscores: its text is gone once it is read."""
     seen, left = set[int](), [root]
     while left:
         node = left.pop()

@@ -27,7 +27,7 @@ def module(body: Path) -> str:
 
 
 RUNNER = "EPSILOMETER_RUNNER"  # environment: the process that brings stages up to date, for the stages that it starts
-INTERRUPTED = "interrupted: results of finished stages are kept; run the same command again to continue"
+INTERRUPTED = "interrupted: what the finished stages made is kept; run the same again to go on from there"
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

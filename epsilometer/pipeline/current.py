@@ -53,7 +53,7 @@ def measured(params: Params) -> list[str]:
 
 
 def leading_to(targets: Iterable[str]) -> list[str]:
-    """These stages of dvc.yaml and all stages that they depend on, by address, in the order of dvc.yaml, without
+    """Return these stages of dvc.yaml and all stages that they depend on, by address, in the order of dvc.yaml, without
     those that always run.
     """
     settings, stages = dvc_files.settings(), dvc_files.stages()

@@ -46,7 +46,7 @@ class QuestionEntry(Section):
     @model_validator(mode="after")
     def _budgets_once(self) -> QuestionEntry:
         if self.epsilon is not None and self.epsilons is not None:
-            raise ValueError("epsilon and epsilons are both given; give one of them")
+            raise ValueError("epsilon and epsilons stand both; give one of them")
         return self
 
     @property

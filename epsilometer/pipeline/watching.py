@@ -124,7 +124,7 @@ def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = 
 
 
 def latest_version(package: str) -> str:
-    """The newest version of a package at pip's index. Raises UserError if it names none."""
+    """Return the newest version of a package at pip's index. Raises UserError if it names none."""
     command = [sys.executable, "-m", "pip", "index", "versions", "--disable-pip-version-check", package]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_INDEX)
     first = done.stdout.partition("\n")[0]

@@ -40,7 +40,7 @@ _DIGITS = 16  # of a hash, in hexadecimal: 64 bits, far from collisions among a 
 
 
 def record(files: Iterable[Path], project: Path) -> Record:
-    """Returns the record of some Python files and of everything that their imports reach (`Reading.code`)."""
+    """Return the record of some Python files and of everything that their imports reach (`Reading.code`)."""
     return Reading(project).code(files).record
 
 
@@ -53,7 +53,7 @@ class Code:
     """Paths by key in `files` of the record. The record itself has none, so a module can move."""
 
     def by_path(self) -> Record:
-        """The record with the hash of each file by its path; imports do not count in it."""
+        """Return the record with the hash of each file by its path; imports do not count in it."""
         files = {path: self.record["files"][key] for key, paths in self.paths.items() for path in paths}
         return {"files": dict(sorted(files.items()))} | {
             kind: of for kind, of in self.record.items() if kind not in ("files", "imports")
@@ -183,7 +183,7 @@ def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iter
 
 
 def paths(codes: Iterable[Code]) -> dict[str, list[str]]:
-    """Returns the paths of the files of several records, by key."""
+    """Return the paths of the files of several records, by key."""
     every: dict[str, set[str]] = {}
     for each in codes:
         for key, named in each.paths.items():
@@ -192,7 +192,7 @@ def paths(codes: Iterable[Code]) -> dict[str, list[str]]:
 
 
 def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
-    """Returns the hash of each file, and of each file in a folder, by path from the project."""
+    """Return the hash of each file, and of each file in a folder, by path from the project."""
     files = [
         file for path in paths for file in ([path] if not path.is_dir() else sorted(path.rglob("*"))) if file.is_file()
     ]
@@ -200,7 +200,7 @@ def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
 
 
 def versions(modules: Iterable[str]) -> dict[str, str]:
-    """Returns the versions of the packages that top-level modules come from; `absent` for a missing package."""
+    """Return the versions of the packages that top-level modules come from; `absent` for a missing package."""
     others = sorted(set(modules) - sys.stdlib_module_names)
     names = sorted({name for module in others for name in _distributions().get(module, ["?" + module])})
     return {name.removeprefix("?"): "absent" if name[0] == "?" else _version(name) for name in names}
@@ -208,7 +208,7 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
 
 @cache
 def _packages(file: Path) -> list[Path]:
-    """The `__init__.py` of the packages that contain a module of this package, which Python runs before it."""
+    """Return the `__init__.py` of the packages that contain a module of this package, which Python runs before it."""
     folders = [folder for folder in file.parents if folder.is_relative_to(PACKAGE) and folder != PACKAGE]
     inits = [folder / "__init__.py" for folder in folders]
     return [init for init in inits if init.is_file() and init != file]
@@ -231,7 +231,7 @@ def _counts(file: Path) -> bool:
 
 
 def _called(file: Path, project: Path) -> str:
-    """The name of a file in settings: the stem for one of this package, the path for a user's."""
+    """Return the name of a file in settings: the stem for one of this package, the path for a user's."""
     return file.stem if file.is_relative_to(PACKAGE) else _shown(file, project)
 
 
@@ -241,7 +241,7 @@ def _digest(*texts: str) -> str:
 
 @cache
 def _shown(path: Path, project: Path) -> str:
-    """The path relative to the project's folder, or to this package's; only the name for a file elsewhere."""
+    """Return the path relative to the project's folder, or to this package's; only the name for a file elsewhere."""
     for folder in (project, PACKAGE.parent):
         if path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
@@ -263,7 +263,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 def installed() -> str:
-    """Returns a hash of the installation: of the files that name a distribution's modules, size and time of change."""
+    """Return a hash of the installation: of the files that name a distribution's modules, size and time of change."""
     traces = []
     for folder in sys.path:
         with suppress(OSError):

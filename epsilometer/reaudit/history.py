@@ -96,12 +96,12 @@ def ends_with(history: pl.DataFrame, estimates: pl.DataFrame, round: int) -> boo
 
 
 def audits(history: pl.DataFrame) -> list[str]:
-    """The dates of the audits, in their order."""
+    """Return the dates of the audits, in their order."""
     return history["date"].unique(maintain_order=True).to_list()
 
 
 def audits_in(history: pl.DataFrame, year: int) -> int:
-    """The number of audits in a year."""
+    """Return the number of audits in a year."""
     return sum(date.startswith(f"{year:04}-") for date in audits(history))
 
 

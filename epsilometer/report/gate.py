@@ -562,6 +562,6 @@ def _kind(kind: Sequence[Judged], status: Status) -> str:
         [
             seen(first),
             *([first.status] if first.status is not status else []),
-            *([f"{first.status}, too: {', '.join(other.shape or other.attack for other in alike)}"] if alike else []),
+            *([f"also {first.status}: {', '.join(other.shape or other.attack for other in alike)}"] if alike else []),
         ]
     )

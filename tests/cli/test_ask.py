@@ -98,7 +98,7 @@ class Mine:
     ("words", "said"),
     [
         ("nothing texts.csv --mechanism identity", "unknown question 'nothing'"),
-        ("linking texts.csv --mechanism identity --with tail.x=1", "tail.x is a setting of no question"),
+        ("linking texts.csv --mechanism identity --with tail.x=1", "tail.x is not a setting of the questions asked"),
         ("linking texts.csv --mechanism identity --with auther=who", "did you mean 'author'?"),
         ("linking texts.csv --mechanism identity --with author=nobody", "nobody"),
         ("linking texts.csv --mechanism identity --with author=who --attacks length", "--attacks"),

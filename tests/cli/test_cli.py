@@ -497,7 +497,7 @@ def test_a_seeded_rewrite_is_reproducible_and_says_that_it_is_not_for_release(
             main(["rewrite", str(source), "--mechanism", str(shout), "--epsilon", "2", "--seed", "7"])
         out, err = capfdbinary.readouterr()
         assert not exit.value.code
-        assert b"not for publication" in err
+        assert b"do not publish it" in err
         return out.splitlines()
 
     whole = seeded(file)
@@ -631,7 +631,7 @@ def test_a_missing_file_stops_the_stages_that_need_it_alone(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def absent() -> None:
-        raise AbsentError(["datasets.songs.source: there is no 'songs.csv'"], [])
+        raise AbsentError(["datasets.songs.source: 'songs.csv' does not exist"], [])
 
     steps: list[object] = []
     monkeypatch.setattr(check, "params", absent)
@@ -639,7 +639,7 @@ def test_a_missing_file_stops_the_stages_that_need_it_alone(
     assert call(capsys, "pipeline", "repro")[0] == 2
     code, _, err = call(capsys, "pipeline", "repro", "prepare@queries")
     assert (code, steps) == (0, [["prepare@queries"]])
-    assert "note: what needs a missing file cannot run: datasets.songs.source: there is no 'songs.csv'" in err
+    assert "note: stages that need a missing file cannot run: datasets.songs.source: 'songs.csv' does not exist" in err
 
 
 def test_a_stage_is_not_begun_with_invalid_parameters(
@@ -725,7 +725,7 @@ def test_a_black_box_goes_through_every_kind_of_audit(
     [
         ("--units --worst", "No such option: --worst"),
         ("--worst --prior .5,.5", "No such option: --prior"),
-        ("--identifiers name --author a", "linking.author is a setting of no question that is asked (identifiers)"),
+        ("--identifiers name --author a", "linking.author is not a setting of the questions asked (identifiers)"),
         ("--candidates 3 --prior .5,.5", "prior must be 3 positive numbers"),
         ("--fpr 2", "fpr must be in [0, 1), got 2.0"),
     ],

@@ -178,10 +178,10 @@ def test_a_baseline_of_other_attacks_is_refused(project, capsys, accepted: str, 
             ("--limit", "which_text=3", "--max-increase", "0.5"),
             "--max-increase needs a baseline; give --baseline",
         ),
-        (("--accept", "--baseline", "a.json", "--limit", "which_text=1"), "judges nothing; leave out --limit"),
+        (("--accept", "--baseline", "a.json", "--limit", "which_text=1"), "does not judge; leave out --limit"),
         (
             ("--accept", "--baseline", "a.json", "--max-increase", "1", "--facts", "claims"),
-            "judges nothing; leave out --max-increase, --with",
+            "does not judge; leave out --max-increase, --with",
         ),
         (
             ("--limit", "which_text=1", "--layout", "separator=;"),
@@ -384,7 +384,7 @@ def test_a_masker_of_capitalised_words_fails_by_the_names_of_shapes(project, cap
     said = capsys.readouterr().out
     assert said.startswith("BEYOND: masks.py, 510 rewrites, identifiers: name in 18 shapes\n")
     assert "identifiers: name, lower case" in said
-    assert "initials" in said.split("beyond, too: ")[1]
+    assert "initials" in said.split("also beyond: ")[1]
     assert "middle of a sentence" not in said
 
 
@@ -432,7 +432,7 @@ def test_what_survives_in_part_counts_where_it_is_asked_for(project, capsys) -> 
     assert counted.successes == whole.successes + whole.partly
     assert "in part" in counted.source
     assert run("gate", "texts.txt", "--mechanism", "constant", "--limit", "which_text=1", "--count-partly") == 2
-    assert "identifiers.partly is a setting of no question that is asked (which_text)" in capsys.readouterr().err
+    assert "identifiers.partly is not a setting of the questions asked (which_text)" in capsys.readouterr().err
 
 
 def test_identity_fails_and_a_constant_passes(project, capsys) -> None:
@@ -498,7 +498,7 @@ def test_on_annotated_texts_no_message_quotes_one(project, capsys) -> None:
         (("--limit", "identifiers=0.1", "--identifiers", "nmae"), "name"),
         (
             ("--identifiers", "name", "--limit", "which_text=1"),
-            "identifiers.kinds is a setting of no question that is asked (which_text)",
+            "identifiers.kinds is not a setting of the questions asked (which_text)",
         ),
     ],
 )
@@ -695,13 +695,13 @@ def test_two_attributes_that_are_published_as_their_exclusive_or_fail_jointly(pr
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--attribute", "gender"), "attribute.attribute is a setting of no question that is asked (nothing)"),
+        (("--attribute", "gender"), "attribute.attribute is not a setting of the questions asked (nothing)"),
         (("--limit", "attribute=1"), "the setting 'attribute' is missing"),
-        (("--limit", "which_text=1", "--group", "author"), "attribute.group is a setting of no question"),
-        (("--facts", "claims"), "linking.facts is a setting of no question"),
+        (("--limit", "which_text=1", "--group", "author"), "attribute.group is not a setting of the questions asked"),
+        (("--facts", "claims"), "linking.facts is not a setting of the questions asked"),
         (("--facts", "claims", "--author", "author", "--limit", "linking=1"), "give linking.facts or linking.author"),
-        (("--linkers", "bm25", "--limit", "which_text=1"), "linking.attacks is a setting of no question"),
-        (("--among", "5", "--limit", "which_text=1"), "linking.among is a setting of no question"),
+        (("--linkers", "bm25", "--limit", "which_text=1"), "linking.attacks is not a setting of the questions asked"),
+        (("--among", "5", "--limit", "which_text=1"), "linking.among is not a setting of the questions asked"),
         (("--attribute", "age", "--limit", "attribute=1"), "age"),
         (("--facts", "claims", "--limit", "linking=0"), "the limit of linking, in nats, must be > 0"),
         (("--facts", "claims", "--limit", "linking=.01"), "a loss of 0.01 nats by linking takes"),
@@ -781,7 +781,7 @@ def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
             "*BEYOND*",
             "*a delta at 4 nats of*",
             "*identifiers: name*",
-            "*was right in * 0.5*",
+            "*was right in *0.50 nats*",
             "*unknown limit 'identifier'; did you mean 'identifiers'*",
             "*reads the column age*",
         ]

@@ -108,7 +108,7 @@ def test_a_worst_pair_by_law() -> None:
     beyond = decided(LAWFUL, {"worst_pair": 0.5})
     rows = {row.attack: row for row in read(beyond).attacks}
     assert "kept by" not in rows["worst pair: by its stated law"].source
-    assert "worst pair" in lines(beyond)[1].split("beyond, too: ")[1]
+    assert "worst pair" in lines(beyond)[1].split("also beyond: ")[1]
 
 
 def test_a_claim() -> None:

@@ -73,7 +73,7 @@ class Learned:
         return hashlib.blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
     def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Returns [n, c]: ln P(text | class), up to a constant per text, by Bayes' rule with the training shares."""
+        """Return [n, c]: ln P(text | class), up to a constant per text, by Bayes' rule with the training shares."""
         log_posteriors: NDArray[np.float64] = np.log(np.maximum(self.classifier.probabilities(texts), _TINY))
         return log_posteriors - self.log_shares
 
@@ -127,7 +127,7 @@ def infer(
     request: Learners,
     noise: Noise,
 ) -> Iterator[Inferred]:
-    """The inferences of the attackers of one kind and seed on the test texts, `clean` first.
+    """Yield the inferences of the attackers of one kind and seed on the test texts, `clean` first.
 
     training, test: texts that have the label. static: trained on the original training texts, and possibly on others;
     learn: trains another classifier like it. noise: one stream, which puts texts into sets of one author; a size of set
@@ -164,7 +164,7 @@ def infer(
 
 
 def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise: Noise) -> Inferred:
-    """The guesses of a detector on the test texts; a fair coin shows it either the original or what is released.
+    """Return the guesses of a detector on the test texts; a fair coin shows it either the original or what is released.
 
     noise: one stream, which flips the coins.
     """
@@ -198,7 +198,7 @@ def ask(model: InferringModel, name: str, test: Released, label: str, *, classes
 
 
 def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
-    """Returns [c, c]: ln P(static names class a | class b), estimated on rewrites with their true labels.
+    """Return [c, c]: ln P(static names class a | class b), estimated on rewrites with their true labels.
 
     These are the answers to translate: the most likely class under the shares of its own examples. Every class has one
     extra correct count, so an answer that never occurs keeps its own meaning.
@@ -212,7 +212,7 @@ def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
 
 
 def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> NDArray[np.int64]:
-    """Returns [n, size]: numbers of test texts, of one group and class in each row, no text in two rows.
+    """Return [n, size]: numbers of test texts, of one group and class in each row, no text in two rows.
 
     Without groups, texts of one class count as those of one author. noise: one stream, which shuffles the texts.
     """
@@ -300,7 +300,7 @@ def _joined(first: Examples, second: Examples) -> Examples:
 def _by_scores(
     attacker: str, learned: Learned, scores: NDArray[np.float64], units: NDArray[np.int64], *, truth: NDArray[np.int64]
 ) -> Inferred:
-    """The inferences by scores: [n, c] log-likelihoods of the units; truth: of the test texts."""
+    """Return the inferences by scores: [n, c] log-likelihoods of the units; truth: of the test texts."""
     return Inferred(
         attacker,
         learned.classifier.kind,

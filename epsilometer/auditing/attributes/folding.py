@@ -30,7 +30,7 @@ class Folding:
         self._counts = Counter(word for text in texts for word in words(text))
 
     def fold(self, text: str) -> str:
-        """Returns the text with such edits undone and everything between words unchanged."""
+        """Return the text with such edits undone and everything between words unchanged."""
         text = text.translate(_LATIN)
         gaps: list[str] = []
         read: list[str] = []
@@ -58,7 +58,7 @@ class Folding:
 
 
 def _counted_as(word: str) -> str:
-    """Returns a word in the form that `text.words` has."""
+    """Return a word in the form that `text.words` has."""
     return word.lower().replace("’", "'")
 
 

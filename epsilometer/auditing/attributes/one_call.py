@@ -110,7 +110,7 @@ def _checked(
     *,
     group: str | None,
 ) -> Released:
-    """The texts with the requested labels as strings. Raises UserError for anything missing."""
+    """Return the texts with the requested labels as strings. Raises UserError for anything missing."""
     wanted = [*names] if group is None else [*names, group]
     if len(set(names)) < len(names):
         raise UserError(
@@ -160,7 +160,7 @@ def _parts(
 
 
 def _taught_by(supplied: Released, rewritten: NDArray[np.int64], attribute: str) -> Released | None:
-    """The training texts whose rewrites attackers learn from; None, with a note, if too few have one.
+    """Return the training texts whose rewrites attackers learn from; None, with a note, if too few have one.
 
     rewritten: [m], the rows that have a rewrite.
     """
@@ -178,7 +178,7 @@ def _taught_by(supplied: Released, rewritten: NDArray[np.int64], attribute: str)
 
 
 def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> tuple[Released, NDArray[np.int64]]:
-    """The training texts, and [m] the rows that have a rewrite; the releases of other rows are not used."""
+    """Return the training texts, and [m] the rows that have a rewrite; the releases of other rows are not used."""
     for column in ("text", *names, *([group] if group else [])):
         if column not in table.columns:
             raise no_column("the table of training texts", "column", column, table.columns)

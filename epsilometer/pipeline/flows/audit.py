@@ -79,7 +79,7 @@ def audit(folder: str = ".", target: str | None = None) -> State[Any]:
 
 
 def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
-    """The stages to bring up to date, by address, with the dependencies of each, from DVC's graph."""
+    """Return the stages to bring up to date, by address, with the dependencies of each, from DVC's graph."""
     allow_ignored(Path(folder))
     file = str(Path(folder, "dvc.yaml"))
     with opened() as repo, locked(repo):

@@ -16,7 +16,7 @@ _LISTENS = "0A"  # a state in the kernel's tables
 
 
 def held(port: int) -> socket.socket:
-    """Returns a socket that listens at a port from now on, for the process that will serve it.
+    """Return a socket that listens at a port from now on, for the process that will serve it.
 
     Nobody else can take the port while a process has the socket. Connections wait until they are served. Raises
     UserError if the port is taken.

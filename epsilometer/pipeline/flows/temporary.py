@@ -65,7 +65,7 @@ def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment of the server: this project, no pages, and only the services that a single run needs."""
+    """Return the environment of the server: this project, no pages, and only the services that a single run needs."""
     paths = [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH", "")]
     own = {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),

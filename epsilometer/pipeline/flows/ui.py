@@ -102,7 +102,7 @@ def stop() -> bool:
 
 
 def _environment(url: str) -> dict[str, str]:
-    """The environment of the parts and of the worker's flow runs: this Python, this project."""
+    """Return the environment of the parts and of the worker's flow runs: this Python, this project."""
     return os.environ | {
         "PATH": os.pathsep.join(filter(None, [str(Path(sys.executable).parent), os.environ.get("PATH")])),
         "PWD": str(ROOT),  # the deployments' working directory, in prefect.yaml
@@ -168,7 +168,7 @@ def _record(changes: dict[str, Any]) -> None:
 
 
 def _running() -> dict[str, psutil.Process]:
-    """The recorded processes that still run, by part."""
+    """Return the recorded processes that still run, by part."""
     running = {}
     for part in PARTS:
         number, created = _recorded().get(part, (0, None))

@@ -44,7 +44,7 @@ def main(name: str) -> None:
 
 
 def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | float]]:
-    """The rows of a cell at all of its epsilons, only for a public text."""
+    """Yield the rows of a cell at all of its epsilons, only for a public text."""
     cell, built = params.cells[name], mechanism(params, name)
     if not (isinstance(built, HasFirstTokens) and params.datasets[cell.dataset].public):
         return
@@ -82,7 +82,7 @@ def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
 def _audited(
     params: TextsParams, name: str, built: Mechanism, candidates: int, temperature: float, seed: int, match: Match
 ) -> pl.DataFrame:
-    """The rows of one variation of a cell without its factor and value, one per attack, with more columns."""
+    """Return the rows of one variation of a cell without its factor and value, one per attack, with more columns."""
     cell = params.ablations[name]
     epsilon, count = cell.epsilon, cell.trials
     among, vectors = pool(params, cell.dataset, match)

@@ -257,7 +257,7 @@ def _release(results: TextResults, of: Cell, best: Mapping[str, Any], tried: pl.
 
 
 def blocks(of: Dossier) -> list[Block]:
-    """Both pages."""
+    """Return both pages."""
     return [*_to_sign(of), Break(), *_evidence(of)]
 
 

@@ -39,7 +39,7 @@ _SIGNS = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}  # as in git's word
 
 
 def _table(path: Path | None) -> Path | None:
-    """Returns the path of a table to write; a UserError says, before any work, if it cannot be."""
+    """Return the path of a table to write; a UserError says, before any work, if it cannot be."""
     from epsilometer.corpora.files import TABLES, suffix
 
     if path is not None and suffix(path) not in TABLES:
@@ -119,7 +119,7 @@ def _plan(attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str],
 def _truths(
     read: pl.DataFrame, attributes: Sequence[str], values: Sequence[str], columns: Sequence[str]
 ) -> dict[str, list[str | None]]:
-    """The true class of each attribute, of every text: of one author, or of each row."""
+    """Return the true class of each attribute, of every text: of one author, or of each row."""
     if values and columns:
         raise UserError(
             "--attribute-value is of one author and --attribute-column of each text; give the column alone where texts "
@@ -169,7 +169,7 @@ def _say_unread(counts: Unread) -> None:
 
 
 def _texts(source: str, reading: TextOptions, columns: Sequence[str]) -> pl.DataFrame:
-    """Every text, repeats included, as each has a rewrite of its own; with these columns, as strings."""
+    """Return every text, repeats included, as each has a rewrite of its own; with these columns, as strings."""
     from epsilometer.corpora.reading import read
 
     reading.files.check(source)

@@ -230,7 +230,7 @@ class AnonymityParams(ProjectParams):
         return texts.anonymized if {*self.attackers.names} - {"static"} else {"test": texts.test}
 
     def fine_tunings(self) -> Iterator[tuple[str, FineTuning]]:
-        """The settings by which transformers are fine-tuned, with their places in params.yaml."""
+        """Yield the settings by which transformers are fine-tuned, with their places in params.yaml."""
         if self.classification.labels and TRANSFORMER in self.classification.kinds:
             yield "classification.training.model", self.classification.training
         for name, entry in self.auxiliaries.items():
@@ -340,5 +340,5 @@ class AnonymityParams(ProjectParams):
 
 
 def read(path: Path | str = "params.yaml") -> AnonymityParams:
-    """The parameters of this study, as `project.params.read` reads them."""
+    """Return the parameters of this study, as `project.params.read` reads them."""
     return params.read(AnonymityParams, path)

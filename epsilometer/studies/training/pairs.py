@@ -47,7 +47,7 @@ Row = dict[str, Any]
 
 
 def pairs(params: TrainingParams) -> pl.DataFrame:
-    """All pairs of a project (schema `PAIRS`), from its budgets and the results of stage private_training."""
+    """Return all pairs of a project (schema `PAIRS`), from its budgets and the results of stage private_training."""
     rows = list(_loud_alike(params))
     for row in rows:
         own, other = _scores(params, row["cell"], row["level"]), _scores(params, row["other"], row["other_level"])
@@ -77,7 +77,7 @@ def _loud_alike(params: TrainingParams) -> Iterator[Row]:
 
 
 def _sigmas(params: TrainingParams, name: str, average: float) -> dict[str, float]:
-    """The noise of a cell at a level as sigma in both views. average: the noise on a step's sum."""
+    """Return the noise of a cell at a level as sigma in both views. average: the noise on a step's sum."""
     cell = params.private_training[name]
     if cell.noise.kind != "vmf":
         return {AVERAGE: average, ONE: average}
@@ -96,7 +96,7 @@ def _same_but_noise(left: TrainingCell, other: TrainingCell) -> bool:
 
 
 def _scores(params: TrainingParams, name: str, level: float) -> dict[int, float]:
-    """The metric on the cell's test texts, by seed."""
+    """Return the metric on the cell's test texts, by seed."""
     split = params.private_training[name].test
     runs = tables.read(runs_path(name, level), RUNS).filter(split=split, metric=METRIC)
     return dict(runs.select("seed", "value").iter_rows())

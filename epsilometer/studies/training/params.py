@@ -448,7 +448,7 @@ class TrainingParams(ProjectParams):
 
 
 def read(path: Path | str = "params.yaml") -> TrainingParams:
-    """The parameters of this study, as `project.params.read` reads them."""
+    """Return the parameters of this study, as `project.params.read` reads them."""
     return params.read(TrainingParams, path)
 
 

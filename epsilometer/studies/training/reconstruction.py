@@ -40,7 +40,7 @@ _LEAST = {"cosine": -1.0}  # least value of a measure; 0 for all others
 
 
 def assigned(truths: Sequence[str], recovered: Sequence[str]) -> NDArray[np.int64]:
-    """Returns [n]: the recovered text that is assigned to each true one, with the largest sum of ROUGE-L."""
+    """Return [n]: the recovered text that is assigned to each true one, with the largest sum of ROUGE-L."""
     from scipy.optimize import linear_sum_assignment
 
     pairs = [(truth, other) for truth in truths for other in recovered]
@@ -50,7 +50,7 @@ def assigned(truths: Sequence[str], recovered: Sequence[str]) -> NDArray[np.int6
 
 
 def in_place(truth: Sequence[int], recovered: Sequence[int]) -> float:
-    """Returns the share of the true tokens that are recovered at their own position."""
+    """Return the share of the true tokens that are recovered at their own position."""
     return sum(a == b for a, b in zip(truth, recovered, strict=False)) / len(truth)
 
 
@@ -108,7 +108,7 @@ def bounds(params: TrainingParams, name: str) -> Iterator[dict[str, Any]]:
 
 
 def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, float, float]:
-    """The mean of a measure over batches, and the ends of its interval at confidence 1 - alpha.
+    """Return the mean of a measure over batches, and the ends of its interval at confidence 1 - alpha.
 
     values: [batches], at least one, in order. The interval assumes only the measure's range and independent batches, so
     it holds even for few batches (`estimation.betting`). A single batch leaves nearly the whole range, where
@@ -121,7 +121,7 @@ def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, flo
 
 
 def public_text(length: int, public: Sequence[Sequence[int]], generator: np.random.Generator) -> int:
-    """Returns the number of a public text of this length in tokens, or nearest to it, drawn uniformly."""
+    """Return the number of a public text of this length in tokens, or nearest to it, drawn uniformly."""
     away = np.array([abs(len(ids) - length) for ids in public])
     near = np.flatnonzero(away == away.min())
     return int(near[generator.integers(len(near))])

@@ -287,7 +287,7 @@ def test_only_what_keeps_more_than_one_fixed_sentence_is_recommended() -> None:
     for keeps, said, released in (
         ({1.0: False, 2.0: True}, f"Yes, by cust at ε = 2. With cust at ε = 2 {bound} allowed); it keeps 140", True),
         ({1.0: False, 2.0: False}, f"No. With cust at ε = 1 and 2 {bound} allowed), but one fixed sentence", False),
-        ({1.0: False}, f"Nothing is recommended. With cust at ε = 2 {bound} allowed), but what the", False),
+        ({1.0: False}, f"Nothing is recommended. With cust at ε = 2 {bound} allowed), but how much the", False),
     ):
         (each,) = answers(table, {}, measured({("letters", "cust", epsilon): more for epsilon, more in keeps.items()}))
         assert f"{answer(each)} {reason(each)}".startswith(said)

@@ -34,7 +34,7 @@ LABEL = ("dataset", "label")
 
 
 def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
-    """A table of attackers per data set and attribute."""
+    """Yield a table of attackers per data set and attribute."""
     inferred = infer_rows(attackers)
     for dataset, label in dict.fromkeys((row["dataset"], row["label"]) for row in inferred):
         here = [row for row in inferred if (row["dataset"], row["label"]) == (dataset, label)]
@@ -167,7 +167,7 @@ def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
 
 
 def _right(cell: pl.DataFrame, *attackers: str) -> Right:
-    """The hits of some attackers of a cell, of every kind and seed."""
+    """Return the hits of some attackers of a cell, of every kind and seed."""
     rows = cell.filter(pl.col("attacker").is_in(attackers)).select("attacker", "kind", "seed", "hits").iter_rows()
     return {f"{name} {kind} {seed}": np.array(hits, bool) for name, kind, seed, hits in rows}
 
@@ -193,7 +193,7 @@ def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) ->
 
 
 def detector_sentence(attackers: pl.DataFrame) -> list[str]:
-    """The least and the largest share of cases in which a detector recognises rewriting."""
+    """Return the least and the largest share of cases in which a detector recognises rewriting."""
     detectors = attackers.filter(attacker=DETECTOR)
     if detectors.is_empty():
         return []

@@ -120,7 +120,7 @@ def one_run(
 
 
 def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) -> pl.DataFrame:
-    """The score of every canary of the key, as a number, and whether it was included."""
+    """Return the score of every canary of the key, as a number, and whether it was included."""
     import polars as pl
 
     for table, path, columns in ((scores, scored, ("canary", "score")), (key, keyed, ("canary", "included"))):
