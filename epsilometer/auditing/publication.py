@@ -1,9 +1,9 @@
 """Rewrites for publication: of the lines of a file or of a stream, or of columns of a table.
 
 Shipped mechanisms, and others that draw by `core.laws.sample`, draw from the operating system's randomness, exactly
-(`epsilometer.core.exact_samplers`), and spend all but a millionth of the epsilon: the rest allows for the rounding of
-the laws. A user's code is only known to draw from the noise that it is given. With a seed
-rewrites are reproducible: anyone who knows the seed can invert them, so they are not for publication.
+(`epsilometer.core.exact_samplers`). They reserve a millionth of the epsilon for the rounding of the laws. Of a user's
+code it is only known that it draws from the given noise. With a seed rewrites are reproducible: anyone who knows the
+seed can invert them, so they must not be published.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def distinct(texts: Iterable[str]) -> list[str]:
     if wrong is not None:
         kind = type(texts[wrong]).__name__
         raise UserError(
-            f"text {wrong + 1:,} of {len(texts):,} is {kind}, where a string is due; leave it out, or give its text",
+            f"text {wrong + 1:,} of {len(texts):,} is {kind}, not a string; leave it out, or give its text",
             "EPS-A158",
         )
     first: dict[str, str] = {}
@@ -322,12 +322,12 @@ def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | N
     idle = [name for name in attacks if name not in applicable(attacks, mechanism)]
     if idle:
         verb = "do" if len(idle) > 1 else "does"
-        note(f"not run: {', '.join(idle)}, which {verb} not apply to this mechanism")
+        note(f"skipped: {', '.join(idle)}, which {verb} not apply to this mechanism")
     if not explicit:
         large = ", ".join(name for name in names(IDENTIFICATION) if _large(name))
-        note(f"not run: {large}, which read with a language model; name them among the attacks to run them too")
+        note(f"skipped (needs a language model): {large}; name them among the attacks to include them")
         if absent := [name for name in names(IDENTIFICATION) if not (_large(name) or _installed(name))]:
-            note(f"not run: {', '.join(absent)}, which needs pip install 'epsilometer[models]'")
+            note(f"skipped: {', '.join(absent)}, which needs pip install 'epsilometer[models]'")
 
 
 def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Trials, texts: Sequence[str]) -> None:
@@ -527,7 +527,7 @@ def _note_turned(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _note_length(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Note on standard error where texts of equally many words still differ in length, and what that proves."""
+    """Note on standard error the loss proved by lengths, among texts with equal numbers of words."""
     proved = [row["equal_loss"] for row in rows if row["attack"] == "length" and row["equal_loss"]]
     if proved:
         note(

@@ -13,9 +13,9 @@ author:      the adaptive attacker on several texts of one author, with their lo
 llm:         a language model that answers a prompt.
 detector:    learned to tell texts from their rewrites.
 
-No attacker learns from a test text, or from a text of one of its groups (`released.check_apart`). Each record has the
-hash of the texts and labels that it learned from. An attacker that should have learned from rewrites is compared with
-the static one: if it was never trained again, it answers as the static one does (`check_retrained`).
+No attacker learns from a test text, or from a text of one of its groups (`released.check_apart`). Each result has the
+hash of the attacker's training texts and labels. An attacker that should have learned from rewrites is compared with
+the static one, to detect that it was never retrained (`check_retrained`).
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class InferringModel(Protocol):
 class Inferred:
     """The inferences of one attacker on n units: test texts, or sets of them by one author.
 
-    units: [n, texts of a unit] numbers of test texts; truth: [n] numbers of classes. guesses: [n], for classes as
-    frequent as in its training; even_guesses: [n], for equally likely classes; both UNUSABLE for an unusable answer.
-    learned: None if it learned nothing. top: [n] the classes that it names first, if it names several.
+    units: [n, texts of a unit] numbers of test texts; truth: [n] numbers of classes. guesses: [n], if classes are as
+    frequent as in its training; even_guesses: [n], if they are equally likely; both are UNUSABLE for an unusable
+    answer. learned: None if it learned nothing. top: [n] the classes that it names first, if it names several.
     """
 
     attacker: str
@@ -226,7 +226,7 @@ def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> N
 
 
 def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
-    """Raise UserError unless rewrites and clean texts have the same classes: all answers are numbers of the latter.
+    """Raise UserError unless rewrites and clean texts have the same classes: answers are numbers of the clean classes.
 
     learned, clean: the classes, or the label of each text.
     """
@@ -268,7 +268,10 @@ def _learned(static: Learned, learn: Learn, examples: Examples) -> Learned:
 
 
 def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *, label: str) -> Inferred:
-    """The folded attacker's inferences. If folding undoes every edit, it learns the originals twice; not compared."""
+    """Return the folded attacker's inferences, without a check that it was retrained.
+
+    If folding undoes every edit, it learns the originals twice, and answers as the static attacker.
+    """
     folding = Folding(single(static.examples.texts))
     read = replace(rewrites, texts=[folding.fold(text) for text in single(rewrites.texts)])
     examples = _joined(static.examples, read)

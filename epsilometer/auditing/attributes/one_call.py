@@ -1,8 +1,8 @@
-"""One call that takes texts and their rewrites, from any source, and returns what attackers infer.
+"""One call that takes texts and their rewrites, from any source, and returns the inferences of attackers.
 
-A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from:
-those of `training`, or otherwise those of half of the texts, which then leave the test. Classifiers that learn from
-clean texts learn from all of `training`, with or without a rewrite.
+A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from.
+These are the rewrites of `training`, or else of half of the texts, which are then not tested. Classifiers that learn
+from clean texts use all of `training`, with or without a rewrite.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _parts(
     if learned_from is None:
         half, other = halves(texts, design.attacking.noise("halves"))
         learned_from, test = texts.take(half), texts.take(other)
-        note(f"attackers learn from {len(learned_from)} of the rewrites, and the other {len(test)} are tested on")
+        note(f"attackers learn from {len(learned_from)} of the rewrites, and are tested on the other {len(test)}")
     source = learned_from if supplied is None else supplied
     clean = {name: source.with_labels(name).clean(name) for name in names}
     attribute, *_ = names
