@@ -35,8 +35,8 @@ from scipy.optimize import minimize_scalar
 from epsilometer.accounting.convolution.grid import raise_moments, split
 from epsilometer.accounting.convolution.spectrum import Summand, spectrum
 from epsilometer.accounting.convolution.tilted import TiltedLaw, window
+from epsilometer.accounting.dominating_pairs import Atoms, Pair
 from epsilometer.accounting.log_sum import log_sum
-from epsilometer.accounting.pairs import Atoms, Pair
 from epsilometer.accounting.quadrature import quadrature, whole
 from epsilometer.accounting.steps import Step
 

@@ -28,8 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from epsilometer.accounting.dominating_pairs import (
+    Added,
+    Atoms,
+    FromUniform,
+    Opposite,
+    Pair,
+    Removed,
+    Replaced,
+    ToUniform,
+)
 from epsilometer.accounting.log_sum import log_sum
-from epsilometer.accounting.pairs import Added, Atoms, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
 from epsilometer.accounting.steps import Step
 from epsilometer.core.von_mises_fisher import log_moment
 

@@ -393,7 +393,7 @@ LEAKAGE: Schema = {  # over all trials, a row per kind of identifier: how many t
     "identifiers": pl.Int64,
     "recorded": pl.Int64,  # recorded by the corpus; patterns found the others
     "survived": pl.Int64,
-    "partly": pl.Int64,  # of those that did not survive: a surname, initials, the last digits (`text.canonical`)
+    "partly": pl.Int64,  # of the others: a surname, initials, the last digits (`text.identifier_matching`)
     "share": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,

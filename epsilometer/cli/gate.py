@@ -178,6 +178,7 @@ def gate(
     default of --temperature is that of --baseline; without a baseline -10000 if an attack embeds texts, else 0.
     """
     from epsilometer.auditing.limits.accepted import read
+    from epsilometer.doors.gate import exit_code
     from epsilometer.doors.gate import gate as judge
     from epsilometer.report import gate as formats
 
@@ -207,7 +208,7 @@ def gate(
     files.write(decision)
     out.write_verdict(verdict, of)
     tell(*formats.lines(decision))
-    raise typer.Exit(decision.exit_code)
+    raise typer.Exit(exit_code(verdict))
 
 
 def _check_accepting(spending: GateRules, limits: LimitOptions) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.core.errors import UserError
 from epsilometer.core.values import is_plain
 
@@ -89,7 +89,7 @@ def _in_bounds() -> Iterator[None]:
 
 
 def _check(root: yaml.Node) -> None:
-    """Raise UserError if aliases repeat more than `limits.YAML_NODES`, or a node is inside itself."""
+    """Raise UserError if aliases repeat more than `resource_limits.YAML_NODES`, or a node is inside itself."""
     sizes: dict[int, int | None] = {}  # size of each node with everything it expands to; None: not yet known
     written = 0
 
@@ -104,10 +104,10 @@ def _check(root: yaml.Node) -> None:
             raise UserError(f"an anchor{_place(node)} contains an alias of itself; write the value out", "EPS-C074")
         return total
 
-    if size(root) - written > limits.YAML_NODES.value:
+    if size(root) - written > resource_limits.YAML_NODES.value:
         raise UserError(
-            f"aliases (*name) repeat more than {limits.YAML_NODES.value} values, or lines of {_LINE} characters; write "
-            f"the values out, or, {limits.YAML_NODES.remedy}",
+            f"aliases (*name) repeat more than {resource_limits.YAML_NODES.value} values, or lines of {_LINE} "
+            f"characters; write the values out, or, {resource_limits.YAML_NODES.remedy}",
             "EPS-C075",
         )
 

@@ -2,8 +2,7 @@
 
 `auditing/gate_statistics.py` has the statistics. Questions about guesses (`Gives.MORE`) share one game; its trials come
 in batches until every limit is decided. Each other question is judged once, on a number of trials that is fixed
-beforehand, within an equal part of the budget. All limits share alpha. The exit code is that of
-`report.gate.Decision`.
+beforehand, within an equal part of the budget. All limits share alpha. `exit_code` tells a verdict to the shell.
 """
 
 from __future__ import annotations
@@ -99,6 +98,11 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
         everybody = np.arange(len(of.pool.texts))
         asked_for = queried(of.attacks, of.mechanism, of.pool.texts, everybody).total() if played.limits else 0
         raise dry.in_rounds(rules.budget + asked_for) from None
+
+
+def exit_code(verdict: Verdict) -> int:
+    """Return 0 if the gate passed, 1 if a limit is exceeded, 3 if it is open."""
+    return 0 if verdict.status.passes else 1 if verdict.status is Status.BEYOND else 3
 
 
 def _judged(of: Subject, rules: Rules, played: _Played, once: Sequence[tuple[Question, Limit]]) -> Verdict:

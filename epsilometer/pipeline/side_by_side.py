@@ -16,7 +16,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from typing import TextIO
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.pipeline.ordering import Needs, in_order, missed
 from epsilometer.runtime.ending import INTERRUPTED
 
@@ -140,7 +140,7 @@ class SideBySide:
 
     def _wait_for_all(self) -> None:
         """Wait until the Ctrl-C that ended this process has also ended the remaining stages, if it has reached them."""
-        until = time.monotonic() + limits.EXIT_SECONDS.value + _GRACE
+        until = time.monotonic() + resource_limits.EXIT_SECONDS.value + _GRACE
         while self._running and (left := until - time.monotonic()) > 0:
             self._wait(left)
 

@@ -1,4 +1,4 @@
-"""The decision of a gate, with its exit code: lines, Markdown, a page, JUnit XML, SARIF, and JSON with a schema."""
+"""The decision of a gate for people and machines: lines, Markdown, a page, JUnit XML, SARIF, JSON with a schema."""
 
 from __future__ import annotations
 
@@ -172,12 +172,6 @@ class Decision:
             "seed": f"{self.seed}",
             "rewrites": f"{self.verdict.trials}",
         }
-
-    @property
-    def exit_code(self) -> int:
-        """0: passed; 1: a limit is exceeded; 3: open."""
-        status = self.verdict.status
-        return 0 if status.passes else 1 if status is Status.BEYOND else 3
 
     @property
     def name(self) -> str:

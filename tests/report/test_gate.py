@@ -15,7 +15,7 @@ from epsilometer.auditing.question import Question, question
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import FunctionMechanism
-from epsilometer.doors.gate import Rules, gate
+from epsilometer.doors.gate import Rules, exit_code, gate
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 from epsilometer.report.gate import Decision, Failure, Result, as_json, html, junit, lines, markdown, sarif
 
@@ -78,7 +78,7 @@ def read(decision: Decision) -> Result:
 def test_a_word(of: Subject, code: int) -> None:
     decision = decided(of, {"which_unit": 1.0})
     (row,) = read(decision).attacks
-    assert (decision.exit_code, row.measure, row.trials, row.successes) == (code, "unit", 100, None)
+    assert (exit_code(decision.verdict), row.measure, row.trials, row.successes) == (code, "unit", 100, None)
     assert (row.limit, row.at_least, row.least_found) == (1.0, False, None)
     _, seen, errors = lines(decision)[:3]
     assert "at most 73.1 of 100 are allowed, and 50 are chance (1.00 nats: " in seen
@@ -89,20 +89,20 @@ def test_a_word(of: Subject, code: int) -> None:
 def test_a_worst_pair_by_attacks() -> None:
     decision = decided(SHOWN, {"worst_pair": 2.0})
     (row,) = read(decision).attacks
-    assert (decision.exit_code, row.measure, row.attack) == (1, "worst_pair", "worst pair")
+    assert (exit_code(decision.verdict), row.measure, row.attack) == (1, "worst_pair", "worst pair")
     assert row.successes == row.trials >= 2000
     assert row.least_found is not None
     assert row.least_found > 2
     assert f"{row.trials:,} of {row.trials:,} fresh trials" in lines(decision)[1]
     hidden = decided(HIDDEN, {"worst_pair": 2.0})
-    assert hidden.exit_code == 3
+    assert exit_code(hidden.verdict) == 3
     assert "no upper bound" in lines(hidden)[2]
 
 
 def test_a_worst_pair_by_law() -> None:
     decision = decided(LAWFUL, {"worst_pair": 1.5})
     (row,) = read(decision).attacks
-    assert (decision.exit_code, row.status, row.trials, row.successes) == (0, "within", 1, None)
+    assert (exit_code(decision.verdict), row.status, row.trials, row.successes) == (0, "within", 1, None)
     assert row.point == pytest.approx(1, abs=0.03)
     assert row.source.endswith(", kept by its stated law, which 1,000 rewrites did not refute")
     beyond = decided(LAWFUL, {"worst_pair": 0.5})
@@ -120,13 +120,13 @@ def test_a_claim() -> None:
     assert (violated[0].attack, violated[0].status) == ("claim: by its stated law", "beyond")
     assert violated[0].trials == math.comb(len(TEXTS), 2)
     within = decided(LAWFUL, {"claim": 0})
-    assert (within.exit_code, read(within).attacks[0].point) == (0, 0)
+    assert (exit_code(within.verdict), read(within).attacks[0].point) == (0, 0)
     assert "2,000 rewrites did not refute" in lines(within)[1]
 
 
 def test_a_claim_that_no_guess_refutes_is_not_testable() -> None:
     huge = decided(subject(TEXTS, Huge(identity), 1.0, ["lexical"]), {"claim": 0})
-    assert huge.exit_code == 3
+    assert exit_code(huge.verdict) == 3
     assert lines(huge)[2].startswith("not testable")
     assert not lines(decided(HIDDEN, {"claim": 0}))[2].startswith("not testable")
 
@@ -135,7 +135,7 @@ def test_similarity() -> None:
     passed, beyond = decided(SHOWN, {"similarity": 0.5}), decided(HIDDEN, {"similarity": 0.5})
     for decision, code, point in ((passed, 0, 1.0), (beyond, 1, 0.0)):
         (row,) = read(decision).attacks
-        assert (decision.exit_code, row.measure, row.trials, row.successes) == (code, "similarity", 200, None)
+        assert (exit_code(decision.verdict), row.measure, row.trials, row.successes) == (code, "similarity", 200, None)
         assert (row.point, row.limit, row.at_least) == (point, 0.5, True)
         assert "at least 0.5 is asked for" in lines(decision)[1]
         assert "right in" not in lines(decision)[1]
@@ -204,7 +204,7 @@ def test_a_question_of_a_users_file(
         decided(SHOWN, {question(tmp_path / "mine.py", {"data": data, "least": least}): allowed})
         for allowed in (0.1, 0.25, 0.6)
     ]
-    assert tuple(decision.exit_code for decision in decisions) == codes
+    assert tuple(exit_code(decision.verdict) for decision in decisions) == codes
     for decision, allowed in zip(decisions, (0.1, 0.25, 0.6), strict=True):
         (row,) = read(decision).attacks
         assert (row.attack, row.measure, row.source) == ("my figure", "mine", "my limit")

@@ -78,8 +78,8 @@ def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]
     number_of = {name: number for number, name in enumerate(classes)}
     if missing := sorted({*labels} - {*number_of}):
         raise UserError(
-            f"the test texts have {listed(missing, 'class')}, the training texts only {listed(number_of, 'class')}; "
-            "give data whose parts have the same classes",
+            f"{listed(missing, 'class')} of the test texts: none of those trained on, "
+            f"{listed(number_of, 'class')}; every class must stand in every part of the data",
             "EPS-S039",
         )
     return np.array([number_of[label] for label in labels], np.int64)

@@ -115,8 +115,8 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
     every = Read(readings[: len(attributes)], of_task, rewritten(test), groups)
     if not every.both_right.any():
         raise UserError(
-            f"the victim predicts {' and '.join(labels)} right for no test text (it predicts "
-            f"{' and '.join(map(_accuracy, labels, readings))}); train it on more texts, or choose labels that can be "
+            f"there is no test text of which the victim reads {' and '.join(labels)} right: it reads "
+            f"{' and '.join(map(_accuracy, labels, readings))}; train it on more texts, or choose labels that can be "
             "learned",
             "EPS-S046",
         )
@@ -272,7 +272,7 @@ def _split(text: str) -> list[tuple[str, ...]]:
 
 def _accuracy(label: str, reading: Reading) -> str:
     right, most = (reading.clean == reading.truth).mean(), np.bincount(reading.truth).max() / len(reading.truth)
-    return f"{label!r} with accuracy {right:.2f} (the most frequent class has {most:.2f})"
+    return f"{label!r} with accuracy {right:.2f} (the commonest class has {most:.2f})"
 
 
 def _share(name: str, hits: NDArray[np.bool_], groups: NDArray[Any], alpha: float) -> dict[str, float | None]:

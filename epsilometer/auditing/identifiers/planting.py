@@ -22,7 +22,7 @@ import numpy as np
 from epsilometer.auditing.identifiers.carriers import CARRIERS, END, MIDDLE, START
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
-from epsilometer.text.canonical import survives
+from epsilometer.text.identifier_matching import survives
 from epsilometer.text.sentences import sentences
 
 if TYPE_CHECKING:

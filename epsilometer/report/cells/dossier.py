@@ -34,7 +34,7 @@ from epsilometer.report.cells import average
 from epsilometer.report.cells.answers import Counts
 from epsilometer.report.cells.average import SURELY
 from epsilometer.report.cells.datasets import audited
-from epsilometer.report.cells.decision import otherwise
+from epsilometer.report.cells.first_screen import otherwise
 from epsilometer.report.cells.limit_names import limit_name
 from epsilometer.report.cells.possible import pure_claims
 from epsilometer.report.cells.results import TextResults

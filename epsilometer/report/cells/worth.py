@@ -14,7 +14,7 @@ from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.schemas import CEILINGS, OUTPUTS
 from epsilometer.cells.tables import SIMILARITY, ceilings_path
 from epsilometer.models.classifier import TRANSFORMER
-from epsilometer.report.cells.decision import decisions
+from epsilometer.report.cells.first_screen import decisions
 from epsilometer.report.cells.results import TextResults
 from epsilometer.report.cells.use import FIXED, MEASURE, UNKNOWN, Uses, trained_on_rewrites, uses
 from epsilometer.report.figures import (

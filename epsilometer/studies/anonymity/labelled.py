@@ -44,7 +44,7 @@ def numbered(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
     read = chosen[label].cast(pl.Float64, strict=False)
     if wrong := [name for name, ok in zip(chosen[label], read.is_finite().fill_null(False), strict=True) if not ok]:
         raise UserError(
-            f"label {label!r} must be a number, but {len(wrong)} of {len(chosen)} chosen texts have another value, as "
+            f"label {label!r} is to be a number, and {len(wrong)} of {len(chosen)} chosen texts have another, such as "
             f"{wrong[0]!r}; correct them, or name the label under `tasks`",
             "EPS-S011",
         )

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.limits import ENDPOINT_BYTES
+from epsilometer.core.resource_limits import ENDPOINT_BYTES
 
 SENTENCE = "Thank you, that was helpful."
 _CYCLE, _REFUSED, _CUT = 20, 7, 13  # requests in a cycle; the number of the refused one, and of the truncated one

@@ -5,7 +5,7 @@ masks. Two noises are equally loud if their sigmas agree within 2 %, seen in one
 
 - `average`: as the noise on a step's sum, for directional noise sqrt(L / (A kappa)) of L examples a step;
 - `one gradient`: as the noise on the gradient that one example sends, sqrt(1 / (A kappa)). Here the best guess between
-two texts is right equally often under either noise , so this is utility at equal reconstruction.
+two texts is right equally often under either noise, so this is utility at equal reconstruction.
 
 For Gaussian noise and noise on scaled gradients, both are the sigma in the settings. Between these two,
 reconstruction is equal as well if no gradient is shorter than the clip bound.

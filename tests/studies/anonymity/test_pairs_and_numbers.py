@@ -138,7 +138,7 @@ def table(numbers: Sequence[str | None], test: Sequence[str]) -> pl.DataFrame:
         (
             ["1.5", "high", "2"] * 4,
             ["1", "2"],
-            "must be a number, but 4 of 14 chosen texts have another value, as 'high'",
+            "is to be a number, and 4 of 14 chosen texts have another, such as 'high'",
         ),
         (["1.5", "nan", "2"] * 4, ["1", "2"], "such as 'nan'"),
         (["1.5"] * 8, ["1", "2"], "the same number for all chosen texts of the split 'train'"),

@@ -20,7 +20,7 @@ from epsilometer.auditing.schemas import DECISIONS, POSSIBLE
 from epsilometer.report.bars import Bars
 from epsilometer.report.cells import dossier
 from epsilometer.report.cells.answers import answers
-from epsilometer.report.cells.decision import (
+from epsilometer.report.cells.first_screen import (
     ANYWAY,
     answer,
     basis,
