@@ -193,7 +193,7 @@ def _worst_pair(judged: Judged) -> str:
     if isinstance(data, Computed):
         most = "" if not math.isfinite(data.high) else f" and at most {in_guesses(data.high)}"
         return (
-            f"{judged.attack}, {_unrefuted(judged)}, between the worst of {_pairs(judged)} of texts at least "
+            f"{judged.attack}, {_unrefuted(judged)}, for the worst of {_pairs(judged)} of texts at least "
             f"{in_guesses(data.low, DOWN)}{most} are right"
         )
     pair = f"texts {judged.row['x'] + 1} and {judged.row['other'] + 1}"

@@ -138,13 +138,13 @@ def _checked(
 def _parts(
     texts: Released, training: pl.DataFrame | None, names: Sequence[str], design: AnonymityDesign
 ) -> tuple[dict[str, Examples], Released, Released]:
-    """By label the clean examples, then the part whose rewrites attackers learn from, and the part for their tests."""
+    """Return the clean examples by label, the part whose rewrites attackers learn from, and the part to test on."""
     supplied: Released | None = None
     learned_from, test = None, texts
     if training is not None:
         supplied, rewritten = _training(training, names, design.group)
         check_apart(supplied, texts)
-        for name in names:  # of all test texts: one half of them may be taken if rewrites are few
+        for name in names:  # check all test texts first: with few rewrites, attackers learn from one half of them
             check_classes(texts, name, sorted({*supplied.with_labels(name).classes_of(name)}))
         learned_from = _taught_by(supplied, rewritten, names[0])
     if learned_from is None:

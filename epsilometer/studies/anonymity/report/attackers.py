@@ -46,7 +46,7 @@ def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
             | record(row, "strongest: {best_attacker} | verdict: {verdict}")
             for row in here
         ]
-        caption = f"Balanced accuracy of each attacker; guessing has {here[0]['chance']:.2f}."
+        caption = f"Balanced accuracy of each attacker; chance is {here[0]['chance']:.2f}."
         yield Table(f"{dataset}: who infers {label}", caption, rows)
         yield from kind_table(attackers.filter(dataset=dataset, label=label), f"{dataset}: who infers {label}")
 
@@ -64,7 +64,7 @@ def kind_table(attackers: pl.DataFrame, heading: str) -> Iterator[Table]:
     columns = "mechanism: {mechanism} | epsilon: {epsilon:budget} | classifier: {kind} | "
     lines = records(rows, columns + " | ".join(f"{name}: {{{name}:number}}" for name in names))
     yield Table(
-        f"{heading}, by kind of classifier", "Balanced accuracy; of several seeds the most.", lines, folded=True
+        f"{heading}, by kind of classifier", "Balanced accuracy; the largest of several seeds.", lines, folded=True
     )
 
 
@@ -130,9 +130,9 @@ def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dic
 
 
 def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
-    """For each label, the attackers that rewriting stops: without a rewrite in training, and with rewrites.
+    """Return a sentence per label on the attackers that rewriting stops, with and without rewrites in their training.
 
-    By McNemar's exact test on the same test texts, corrected for the methods (Holm) and, if there are retrained
+    McNemar's exact test on the same test texts decides, corrected for the methods (Holm) and, if there are retrained
     attackers, for the choice of one of them (`comparison.compare_strongest`). It assumes independent texts.
     """
     sentences = []
@@ -177,14 +177,14 @@ def _count(some: int, of: int) -> str:
 
 
 def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) -> list[str]:
-    """The gain from several texts of one group; for a data set that names no group, from several texts of one class."""
+    """Return the gain from several texts of one group; in a data set without groups, of one class."""
     authors = attackers.filter(attacker=AUTHOR)
     means = (
         authors.group_by("dataset", "label", "texts_each").agg(pl.mean("balanced_accuracy")).sort(*LABEL, "texts_each")
     )
     shared = {name: " and ".join(dataset.group) or "class" for name, dataset in datasets.items()}
     return [
-        f"Who reads several texts of one {shared[dataset]} on {dataset} tells {label} right in "
+        f"An attacker who reads several texts of one {shared[dataset]} on {dataset} infers {label} in "
         + listed([f"{share(row['balanced_accuracy'])} with {row['texts_each']}" for row in part.to_dicts()])
         + ", on average over methods."
         for (dataset, label), part in means.group_by(LABEL, maintain_order=True)
