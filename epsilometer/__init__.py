@@ -147,7 +147,7 @@ def __dir__() -> list[str]:
 
 
 def _of_studies() -> dict[str, str]:
-    """The public names of studies, each with its module."""
+    """Return the public names of studies, each with its module."""
     from epsilometer.core.study import studies
 
     return {name: module for study in studies() for module, _, name in (of.partition(":") for of in study.names)}

@@ -1,1 +1,1 @@
-"""The Prefect flows of this project; their bodies stand in `epsilometer.pipeline.flows`."""
+"""The Prefect flows of this project; their bodies are in `epsilometer.pipeline.flows`."""

@@ -1,1 +1,1 @@
-"""The Prefect task of this project; its body stands in `epsilometer.pipeline.flows`."""
+"""The Prefect task of this project; its body is in `epsilometer.pipeline.flows`."""

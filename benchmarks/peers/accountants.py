@@ -24,8 +24,8 @@ import numpy as np
 
 from benchmarks.peers import truth_bounds
 from benchmarks.peers.__main__ import rates, timed
+from epsilometer.accounting.dominating_pairs import Added, Removed
 from epsilometer.accounting.loss_distribution import bracket
-from epsilometer.accounting.pairs import Added, Removed
 from epsilometer.accounting.renyi import RELEASED, renyi_on
 from epsilometer.accounting.steps import Step
 from epsilometer.auditing.estimation.abstention import worst_output

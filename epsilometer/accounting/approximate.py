@@ -8,7 +8,7 @@ noise of
 
     sigma^2 = L A / (kappa A^2)  under coins,        sigma^2 = L Var W / A^2  in fixed batches of L,
 
-and its epsilon is that of Gaussian noise (`pairs.py`) on the same schedule and for the same neighbours.
+and its epsilon is that of Gaussian noise (`dominating_pairs.py`) on the same schedule and for the same neighbours.
 
 - *In fixed batches* the adversary knows who is in the batch, and all gradients of a batch may lie along v, as the two
   of the example in question do: then Var W counts.

@@ -44,8 +44,8 @@ from scipy.optimize import minimize
 from scipy.special import gammaln
 from scipy.stats import binom
 
+from epsilometer.accounting.dominating_pairs import Atoms
 from epsilometer.accounting.loss_distribution import bracket
-from epsilometer.accounting.pairs import Atoms
 from epsilometer.accounting.releases import VonMisesFisher
 from epsilometer.accounting.schedule import Poisson
 from epsilometer.accounting.steps import Step

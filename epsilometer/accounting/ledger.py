@@ -41,7 +41,7 @@ _TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED
 
 @dataclass(frozen=True)
 class Sum:
-    """What was spent in sum. unbounded: the number of releases whose claims bound nothing for a person."""
+    """The sum spent by several releases. unbounded: the number of releases whose claims bound nothing for a person."""
 
     epsilon: float = 0.0
     delta: float = 0.0

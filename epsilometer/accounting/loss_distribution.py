@@ -1,6 +1,7 @@
 """The loss of many steps from the law of the loss of one: a bracket [lower, upper] of the exact epsilon at a delta.
 
-With L_t = ln P/P' of step t under P (`pairs.py`) and S = L_1 + ... + L_T, delta(eps) = E (1 - e^(eps - S))^+ exactly.
+With L_t = ln P/P' of step t under P (`dominating_pairs.py`) and S = L_1 + ... + L_T, delta(eps) = E (1 - e^(eps - S))^+
+exactly.
 
 *Rounding.* A loss l between two points g and g + h of a grid goes up with probability (1 - e^-(l - g)) / (1 - e^-h),
 else down. So e^-L' has the mean e^-l. As (1 - e^(eps - S))^+ is convex in each e^-L_t, rounding one step after
@@ -16,8 +17,8 @@ about 20 deviations, and digits are lost against Chernoff's bound, not against 1
 outside the window and the transform's error are added to one bound and subtracted from the other; so is the mass that
 the grid omits in one step.
 
-Floating point in the masses is covered by measurement, not by theorem: delta, which is never less than e^-20 of
-Chernoff's bound, is raised and lowered by 1e-4 of itself.
+The error of floating-point masses was measured, not proved: delta is raised and lowered by 1e-4 of itself. It is never
+below e^-20 of Chernoff's bound.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from scipy.optimize import minimize_scalar
 from epsilometer.accounting.convolution.grid import raise_moments, split
 from epsilometer.accounting.convolution.spectrum import Summand, spectrum
 from epsilometer.accounting.convolution.tilted import TiltedLaw, window
+from epsilometer.accounting.dominating_pairs import Atoms, Pair
 from epsilometer.accounting.log_sum import log_sum
-from epsilometer.accounting.pairs import Atoms, Pair
 from epsilometer.accounting.quadrature import quadrature, whole
 from epsilometer.accounting.steps import Step
 
@@ -100,7 +101,7 @@ class _Spread:
         self.draws = steps * len(step.pairs)
         self.tail = max(_LEFT_OUT * delta / (2 * self.draws), 1e-300)
         self.nodes: dict[Pair | Atoms, tuple[Array, Array]] = {}
-        self.places: dict[Pair | Atoms, Array] = {}  # coordinates of the nodes, which a loss need not determine
+        self.places: dict[Pair | Atoms, Array] = {}  # coordinates of the nodes; several nodes may have the same loss
         for pair in self.counts:
             self.places[pair], *nodes = whole(pair, self.tail)
             self.nodes[pair] = nodes[0], nodes[1]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.accounting.pairs import Atoms, Pair
+from epsilometer.accounting.dominating_pairs import Atoms, Pair
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Renyi divergences of a step, and the epsilon that they give: an upper bound, in closed form or by one integral.
+"""Renyi divergences of a step, and the epsilon that they give: an upper bound, in closed form or from one integral.
 
 Steps add: T of them have T times the divergence at each order alpha > 1. With it, by Balle et al. 2020 ("Hypothesis
 testing interpretations and Renyi differential privacy", theorem 21),
@@ -28,8 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from epsilometer.accounting.dominating_pairs import (
+    Added,
+    Atoms,
+    FromUniform,
+    Opposite,
+    Pair,
+    Removed,
+    Replaced,
+    ToUniform,
+)
 from epsilometer.accounting.log_sum import log_sum
-from epsilometer.accounting.pairs import Added, Atoms, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
 from epsilometer.accounting.steps import Step
 from epsilometer.core.von_mises_fisher import log_moment
 
@@ -58,7 +67,7 @@ def log_moment_of(step: Step, excess: float) -> float:
 
 
 def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
-    """Return the directions without those whose divergences are taken for those of another (`Added`)."""
+    """Return the distinct directions; `Added` counts as `Removed`, whose divergences bound its own."""
     return dict.fromkeys(
         Step(tuple(Removed(p.sigma, p.rate) if isinstance(p, Added) else p for p in step.pairs), step.coin)
         for step in directions
@@ -66,7 +75,7 @@ def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
 
 
 def _epsilons(excesses: Sequence[float], step: Step, steps: int, delta: float) -> list[float]:
-    """Return the epsilon by each order 1 + excess, ascending, up to where none that follows can be the least.
+    """Return the epsilon of each order 1 + excess, ascending; stop once every higher order must give a larger one.
 
     Divergences grow with the order, so most need not be computed.
     """

@@ -12,7 +12,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epsilometer.accounting.pairs import Added, Atoms, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
+from epsilometer.accounting.dominating_pairs import (
+    Added,
+    Atoms,
+    FromUniform,
+    Opposite,
+    Pair,
+    Removed,
+    Replaced,
+    ToUniform,
+)
 from epsilometer.accounting.releases import Gaussian, Release
 from epsilometer.accounting.schedule import Poisson, Schedule
 from epsilometer.core.errors import UserError

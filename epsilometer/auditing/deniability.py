@@ -3,9 +3,8 @@
     N_w = P(w is rewritten as w)    S_w = the number of words that w is rewritten as
 
 Both describe the variety of a mechanism's output and bound no loss: a mechanism can change every word and still
-disclose it. S_w depends on the number of draws. The number of words of positive probability is the whole vocabulary for
-most mechanisms at any epsilon, so here S_w is, as in the papers, the number of distinct words in n draws. Its
-expectation,
+disclose it. For most mechanisms every word of the vocabulary has a positive probability, at any epsilon. So S_w is
+here, as in the papers, the number of distinct words in n draws, and depends on n. Its expectation,
 
     E S_w = sum over y of 1 - (1 - P(y | w))^n,
 
@@ -37,11 +36,11 @@ def deniability(
     """Compute N_w and S_w over words, at each epsilon.
 
     words: single words as the mechanism writes them (lower case); the paper takes 100 at random from the vocabulary. A
-    word out of vocabulary can never stay. draws: n, the draws of each word that S_w refers to. seed: of the draws,
-    without a law.
+    word out of vocabulary can never stay. draws: n, the number of draws of each word. seed: of the draws, if the
+    mechanism has no law.
     Returns one row per epsilon: epsilon, words (how many), draws, stays (mean N_w), stays_low, stays_high (5th and 95th
     percentile over words), support (mean S_w), support_low, support_high, method ("exact" or "sampled"; sampled figures
-    of a word, and so their percentiles, hold the noise of its draws).
+    of a word, and so the percentiles, contain sampling noise).
     Raises UserError for an empty list, an entry that is not a single word, fewer draws than one, or a wrong epsilon.
     """
     check_epsilons(epsilons)
@@ -77,7 +76,8 @@ def _exact(
     several = np.flatnonzero(laws.rows.lengths != 1)
     if len(several):
         raise UserError(
-            f"{words[several[0]]!r} is no single unit to the mechanism; give words that are one unit each", "EPS-A064"
+            f"the mechanism splits {words[several[0]]!r} into several units; give words that are one unit each",
+            "EPS-A064",
         )
     number = {output: i for i, output in enumerate(outputs)}
     own = np.array([number.get(word, -1) for word in words])

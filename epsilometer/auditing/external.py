@@ -48,8 +48,8 @@ class CommandMechanism:
 
     command: split as a shell would, but run without one; `{epsilon}` is replaced by the privacy budget, `{seed}` by a
     number that differs from process to process. A process gets at most `LINES` texts, whatever the number of workers
-    (processes at a time): so a program whose rewrites depend on its input and seed alone gives the same for any number
-    of workers. A program without `{seed}` has randomness of its own, which no seed of the audit reaches.
+    (processes at a time). So a program whose rewrites depend only on its input and seed gives the same rewrites for any
+    number of workers. A program without `{seed}` has randomness of its own, which the audit's seed does not determine.
     restarts: how often a process that crashes is started again on its texts.
 
     It claims nothing. Raises UserError for a program that does not exist, keeps failing, does not end, or does not give
@@ -118,7 +118,7 @@ class CommandMechanism:
             if left:
                 note(f"{failed}; it is started again on the same {len(lines):,} texts ({left} times more)")
         said = "\n".join(done.said.decode(errors="replace").splitlines()[-5:])
-        why = "" if not said else f":\n{said}" if shows() else f"; what it wrote on standard error is {WHY}"
+        why = "" if not said else f":\n{said}" if shows() else f"; its standard error is {WHY}"
         raise UserError(f"{failed}{why}", "EPS-A096")
 
     def _checked(self, content: bytes, texts: int, epsilon: float) -> list[str]:
@@ -186,18 +186,18 @@ def audit_recorded(
     table: from `recorded`; originals that differ in white space alone are one text. At each epsilon, candidate
     sets of originals are drawn, and each candidate is assigned one of its recorded rewrites, which no other trial
     gets; only then is the target drawn, uniformly, and the adversary sees the target's rewrite. So the target is
-    uniform given its set, and no rewrite serves twice, whatever the number of rewrites of each original: if the rows
-    are independent runs of the mechanism, the estimate is as valid as for fresh rewrites. (Using up the rewrites of
-    the target alone would allow k times the trials, but texts that many sets share would run out, and a candidate
-    would reveal itself by having rewrites left.) The price is k rewrites per trial, and sets a little less extreme
-    than the temperature requests, since the most extreme texts run out as well.
+    uniform given its set, and each rewrite is used once, whatever the number of rewrites of each original. If the rows
+    are independent runs of the mechanism, the estimate is as valid as for fresh rewrites. (Using up only the rewrites
+    of targets would allow k times the trials. But texts in many sets would run out of rewrites, so a candidate with
+    rewrites left would be a likelier target.) The cost is k rewrites per trial, and sets slightly less extreme than the
+    temperature requests, since the most extreme texts run out first.
 
     trials: their number at each epsilon; None takes all that the rewrites allow. design: how they are drawn and judged.
     Raises UserError for fewer rewrites than that needs, before any model loads.
     """
     table = _checked(table, "the table of rewrites")
     if "epsilon" not in table.columns:
-        note("the rewrites have no column epsilon, and are taken for those of one mechanism without a privacy budget")
+        note("the rewrites have no column epsilon, so they count as those of one mechanism without a privacy budget")
         table = table.with_columns(epsilon=pl.lit(NO_BUDGET))
     if trials is not None:
         check_trials(trials)
@@ -300,8 +300,8 @@ def _allot(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return candidate sets [n, k] and, for each candidate, which of its rewrites is assigned to it [n, k].
 
-    In each round every text is in one set at most. Texts with many rewrites lend several to one set, as trials
-    with targets of their own, so about `_ROUNDS` rounds use them up.
+    In each round every text is in at most one set. Texts with many rewrites give several to one set, as trials with
+    targets of their own, so about `_ROUNDS` rounds use them up.
     """
     used = np.zeros_like(counts)
     share = -(-counts.max() // _ROUNDS)

@@ -35,11 +35,12 @@ there are, and one that keeps all is called beyond with at most alpha, together 
 A limit on an **attribute** is judged the same way: test texts come in equal number from each of k classes, one per
 author, each with one fresh rewrite. The right inferences of an attacker trained on other rewrites are no more spread
 than a binomial of their mean rate (Hoeffding 1956), which a limit in nats bounds (TeDA eq.
-10). A limit on **linking** is judged on independent sets of rewrites: the share of a set that is linked rightly is a
-number in [0, 1], whose mean has an interval by betting (`estimation/betting.py`). So have the share of a text's words
-that are guessed rightly (**which_unit**) and a metric of a text and its rewrite (**similarity**), whose limit is the
-smallest mean allowed. A **worst pair** that attacks found has a lower bound alone, so that only a law shows its limit
-kept. A **claim** is exceeded where its p-value under an attack's guesses, or the law itself, refutes it.
+10). A limit on **linking** is judged on independent sets of rewrites: the share of a set that is linked to the right
+rewrites is a number in [0, 1], and its mean has an interval by betting (`estimation/betting.py`). The same holds for
+the share of a text's words that are guessed right (**which_unit**), and for a metric of a text and its rewrite
+(**similarity**), whose limit is the smallest mean allowed. A **worst pair** that attacks find has only a lower bound,
+so only a law can show its limit kept. A **claim** is exceeded if its p-value under an attack's guesses, or the law
+itself, refutes it.
 
 An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 a look) tells candidates
 apart and yet keeps every limit: it is open. A baseline's loss is known up to its interval: an increase is compared
@@ -72,7 +73,7 @@ from epsilometer.auditing.results.scope import Scope
 from epsilometer.auditing.trials.answers import NONE, Answers
 from epsilometer.core.errors import UserError
 
-MANY = 10_000_000_000  # rewrites, more than anybody makes
+MANY = 10_000_000_000  # rewrites: more than is feasible
 BY_LAW = ": by its stated law"  # after an attribute whose limit that law shows kept
 _NOTABLE = 0.05  # largest p-value whose finding is printed as a point
 _MOST_SETS = 1_000_000
@@ -383,7 +384,7 @@ def _status(above: float, below: float, tests: int, errors: Errors) -> Status:
 
 
 def _decisive(judged: Judged) -> tuple[int, float]:
-    """Return the sort key of what decided a verdict: the heaviest status, then the figure nearest to its limit."""
+    """Return the sort key of judged limits: the heaviest status first, then the figure nearest to its limit."""
     room = -math.inf if judged.limit is None else judged.limit.allowed - judged.point
     if judged.limit is not None and judged.limit.at_least:
         room = -room

@@ -73,7 +73,7 @@ def check(
         grid = BUDGETS if has_budget(built) else None
         at = budgets(built, grid if epsilon is None else (epsilon,), "--epsilon")
         if few is not None and isinstance(built, HasInputs) and len(built.inputs) < vocabulary:
-            note(f"--vocabulary {vocabulary} is more than there are: all {len(built.inputs)} whole words are checked")
+            note(f"--vocabulary {vocabulary} exceeds the number of whole words; all {len(built.inputs)} are checked")
         extra = extra_epsilons(built, min(at), seed) if has_budget(built) else []
         checked = dict.fromkeys([*at, *extra])
         findings = [check_claim(built, budget, alpha / len(checked), seed) for budget in checked]
@@ -86,7 +86,7 @@ def check(
 def _telling(finding: Finding) -> tuple[bool, float]:
     """Return the sort key: violated claims first, then the least slack by laws, or the largest claim by draws.
 
-    Draws prove almost nothing about a mechanism that keeps its claim: their slack is least for the smallest claim.
+    Draws prove almost nothing about a mechanism that keeps its claim, so their slack would only favour small claims.
     """
     if finding.slack is None or finding.claimed is None:
         return True, math.inf

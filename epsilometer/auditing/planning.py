@@ -30,7 +30,8 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
     _check(power, candidates, level)
     if not 0 <= claim < leak:
         raise UserError(
-            f"leak must be above the claim ({claim:g} nats), which is refuted by nothing else, got {leak:g}", "EPS-A141"
+            f"leak must be above the claim ({claim:g} nats), since a smaller one does not refute it, got {leak:g}",
+            "EPS-A141",
         )
     allowed, right = success_bound(claim, candidates), success_bound(leak, candidates)
 
@@ -49,8 +50,8 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
 def trials_for_width(loss: float, width: float, power: float, candidates: int, alpha: float) -> int:
     """Return the trials at which the interval from `loss` to `upper` is at most `width` wide with probability `power`.
 
-    With one trial fewer it is not, though it may be with fewer still: the probability does not rise evenly. loss: the
-    true loss. Raises UserError for values outside their range.
+    With one trial fewer it is not, but it may be with fewer still, since the probability does not grow monotonically.
+    loss: the true loss. Raises UserError for values outside their range.
     """
     _check(power, candidates, alpha)
     if not (width > 0 and loss >= 0 and math.isfinite(loss)):
@@ -84,7 +85,9 @@ def _first(holds: Callable[[int], bool], least: int) -> int:
     step = 1
     while not holds(least + step - 1):
         if least + step > _MOST:
-            raise UserError(f"more than {_MOST:,} trials are needed; ask for less", "EPS-A144")
+            raise UserError(
+                f"more than {_MOST:,} trials are needed; ask for a larger width or a larger leak", "EPS-A144"
+            )
         step *= 2
     low, high = least + step // 2, least + step - 1
     while low < high:

@@ -1,9 +1,9 @@
 """Rewrites for publication: of the lines of a file or of a stream, or of columns of a table.
 
 Shipped mechanisms, and others that draw by `core.laws.sample`, draw from the operating system's randomness, exactly
-(`epsilometer.core.exact_samplers`), and spend all but a millionth of the epsilon: the rest allows for the rounding of
-the laws. A user's code is only known to draw from the noise that it is given. With a seed
-rewrites are reproducible: anyone who knows the seed can invert them, so they are not for publication.
+(`epsilometer.core.exact_samplers`). They reserve a millionth of the epsilon for the rounding of the laws. Of a user's
+code it is only known that it draws from the given noise. With a seed rewrites are reproducible: anyone who knows the
+seed can invert them, so they must not be published.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def publish_table(
     """
     kind = files.suffix(file)
     if out is None and kind == ".parquet":
-        raise UserError("give --out a .parquet file: Parquet is no format for standard output", "EPS-A146")
+        raise UserError("Parquet cannot be written to standard output; name a .parquet file with --out", "EPS-A146")
     if out is not None and files.suffix(out) != kind:
         raise UserError(f"--out must end with {kind}, as the input does, got {str(out)!r}", "EPS-A147")
     table = files.read(file, layout)

@@ -1,7 +1,7 @@
 """The contract of a question that can be asked of a release. Each question is a file in `epsilometer/questions`.
 
-A question says what it needs, observes a subject, and returns evidence. It knows neither intervals nor errors. The ways
-to ask (`epsilometer/doors`) take bounds from evidence at errors of their own, and compare them with a limit, a target,
+A question states its needs, observes a subject, and returns evidence, without intervals or errors. The ways to ask
+(`epsilometer/doors`) compute bounds from the evidence at errors of their own, and compare these with a limit, a target,
 another subject or a baseline. So each question works in every way that `needs` and `gives` allow.
 """
 
@@ -74,7 +74,7 @@ class Observed:
 class Question(Protocol):
     """A question. The fields of its class are its settings.
 
-    needs, gives: as above. usual: the number of trials where nobody says how many.
+    needs, gives: as above. usual: the default number of trials.
     """
 
     needs: ClassVar[frozenset[Need]]
@@ -87,7 +87,7 @@ class Question(Protocol):
         ...
 
     def limit(self, of: Subject, allowed: float) -> Limit:
-        """Return a limit on its figures. Raises UserError for a value that nothing could show kept or exceeded."""
+        """Return a limit on its figures. Raises UserError for a value that no trials could show kept or exceeded."""
         ...
 
     def tests(self, of: Subject) -> Sequence[str]:
@@ -115,9 +115,9 @@ class ShownByLaw(Protocol):
     """A question whose limit the stated law of a mechanism may show kept, before any attack runs."""
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of a law that rewrites do not refute, and otherwise why it counts for nothing.
+        """Return the evidence of a law that rewrites do not refute, or else the reason to ignore the law.
 
-        Both are None where there is no such law, or where it does not keep the limit.
+        Both are None without such a law, or where it does not keep the limit.
         """
         ...
 
@@ -129,7 +129,7 @@ class OfGuesses(Protocol):
     learns: ClassVar[bool]
 
     def learn(self, of: Subject, guessed: Sequence[Any]) -> Sequence[Any]:
-        """Return, for each attack, what is learnt of separate trials; nothing unless it `learns`."""
+        """Return, for each attack, what it learns from separate trials; nothing unless it `learns`."""
         ...
 
     def count(self, learnt: Sequence[Any], guessed: Sequence[Any]) -> Sequence[Hits | Confident]:
@@ -173,7 +173,7 @@ class TableRequest:
         """The mechanism. Raises UserError where there are recorded rewrites instead."""
         if self.mechanism is None:
             raise UserError(
-                "this question chooses which texts are rewritten; give a mechanism, not recorded rewrites", "EPS-A150"
+                "this question chooses the texts to rewrite; give a mechanism instead of recorded rewrites", "EPS-A150"
             )
         return self.mechanism
 
@@ -227,7 +227,7 @@ class Tabled(Protocol):
     """A question whose audit has a table of its own, with more columns than `doors.ask` prints of every question."""
 
     def table(self, request: TableRequest) -> Table | None:
-        """Return the table; None where the one of every question shows what is requested.
+        """Return the table; None if the common table of all questions is enough.
 
         Raises UserError for values outside their range, before any model loads.
         """
@@ -260,9 +260,7 @@ def check(question: Question, of: Subject) -> None:
             "EPS-A152",
         )
     if Need.CLAIM in question.needs and of.mechanism.guarantee(of.epsilon) is None:
-        raise UserError(
-            f"{of.name} claims nothing, so there is no claim to test; ask which_text or worst_pair", "EPS-A153"
-        )
+        raise UserError(f"{of.name} claims nothing that could be tested; ask which_text or worst_pair", "EPS-A153")
     if Need.BUDGET in question.needs and not has_budget(of.mechanism):
         raise UserError(f"{of.name} takes no privacy budget", "EPS-A154")
 

@@ -127,7 +127,7 @@ OUTPUTS: Schema = {  # descriptive figures of the rewrites of a cell; null where
     "unchanged": pl.Float64,
     "commonest": pl.Float64,
     "signal": pl.Float64,
-    "unknown_words": pl.Float64,  # of all audited texts, the share out of vocabulary; null without a vocabulary
+    "unknown_words": pl.Float64,  # share of words that are out of vocabulary, in all audited texts; null without one
     "cut_texts": pl.Float64,  # share of texts longer than what is read or written; null without a limit
 }
 
@@ -393,7 +393,7 @@ LEAKAGE: Schema = {  # over all trials, a row per kind of identifier: how many t
     "identifiers": pl.Int64,
     "recorded": pl.Int64,  # recorded by the corpus; patterns found the others
     "survived": pl.Int64,
-    "partly": pl.Int64,  # of those that did not survive: a surname, initials, the last digits (`text.canonical`)
+    "partly": pl.Int64,  # of the others: a surname, initials, the last digits (`text.identifier_matching`)
     "share": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,

@@ -81,7 +81,7 @@ def subject(
     applied = applicable(chosen, built)
     if attacks is not None and (idle := [name for name in chosen if name not in applied]):
         raise UserError(
-            f"{', '.join(idle)} cannot attack {label(mechanism)}, so nothing would be judged; leave it out", "EPS-A155"
+            f"{', '.join(idle)} cannot attack {label(mechanism)}, so it would judge nothing; leave it out", "EPS-A155"
         )
     design = Design(temperature=temperature_of(attacks)) if design is None else design
     return Subject(

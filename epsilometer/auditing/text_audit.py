@@ -130,8 +130,8 @@ def audit(
     if design.temperature and design.candidates != "all":
         said = variety(sampled.candidates)
         note(
-            f"{said['distinct']} of {len(texts)} texts serve as distractors, the five commonest in "
-            f"{said['five_commonest']:.0%} of their places; at temperature 0 all serve alike"
+            f"{said['distinct']} of {len(texts)} texts are used as distractors, and the five most used fill "
+            f"{said['five_commonest']:.0%} of the slots; at temperature 0 all are used equally often"
         )
     say_queries(chosen, made_by, sampled, texts)
     streams = [Noise.named(trials, design.seed, "rewrite", epsilon) for epsilon in epsilons]
@@ -160,7 +160,7 @@ def distinct(texts: Iterable[str]) -> list[str]:
     if wrong is not None:
         kind = type(texts[wrong]).__name__
         raise UserError(
-            f"text {wrong + 1:,} of {len(texts):,} is {kind}, where a string is due; leave it out, or give its text",
+            f"text {wrong + 1:,} of {len(texts):,} is {kind}, not a string; leave it out, or give its text",
             "EPS-A158",
         )
     first: dict[str, str] = {}
@@ -169,7 +169,7 @@ def distinct(texts: Iterable[str]) -> list[str]:
     unique = list(first.values())
     note_composed(len({*texts}) - len(unique))
     if not unique:
-        raise UserError("there are no texts; give at least as many as a candidate set needs", "EPS-A159")
+        raise UserError("no texts are left to audit; give at least as many as a candidate set needs", "EPS-A159")
     return unique
 
 
@@ -253,7 +253,7 @@ def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str,
             f"--public is for mechanisms that choose among public texts; {name} takes --set resource=...", "EPS-A164"
         )
     if not source.exists():
-        raise UserError(f"there is no file {str(source)!r} of public texts; check the path", "EPS-A165")
+        raise UserError(f"the file of public texts {str(source)!r} does not exist; check the path", "EPS-A165")
     return {**settings, "resource": source}
 
 
@@ -322,12 +322,12 @@ def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | N
     idle = [name for name in attacks if name not in applicable(attacks, mechanism)]
     if idle:
         verb = "do" if len(idle) > 1 else "does"
-        note(f"not run: {', '.join(idle)}, which {verb} not apply to this mechanism")
+        note(f"skipped: {', '.join(idle)}, which {verb} not apply to this mechanism")
     if not explicit:
         large = ", ".join(name for name in names(IDENTIFICATION) if _large(name))
-        note(f"not run: {large}, which read with a language model; name them among the attacks to run them too")
+        note(f"skipped (needs a language model): {large}; name them among the attacks to include them")
         if absent := [name for name in names(IDENTIFICATION) if not (_large(name) or _installed(name))]:
-            note(f"not run: {', '.join(absent)}, which needs pip install 'epsilometer[models]'")
+            note(f"skipped: {', '.join(absent)}, which needs pip install 'epsilometer[models]'")
 
 
 def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Trials, texts: Sequence[str]) -> None:
@@ -370,8 +370,8 @@ def attacked(
 ) -> Losses:
     """Return the audit's table for existing rewrites: one row per epsilon and attack that applies to the mechanism.
 
-    rewrites: of all trials, by epsilon. mechanism: their source, None where it is unknown. Of the design, alpha
-    and seed matter. worst: from `worst_cases`, whose verdicts count too. If several attacks apply, a row `strongest`
+    rewrites: of all trials, by epsilon. mechanism: the one that made them, None if unknown. design: only alpha and
+    seed are used. worst: from `worst_cases`, whose verdicts count too. If several attacks apply, a row `strongest`
     follows, and `strongest_inside` if not all see only the released view.
     """
     texts, candidates = pool.texts, trials.candidates
@@ -512,7 +512,7 @@ def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:
     departing = sorted({row["epsilon"] for row in rows if row["departs"]}, key=str)
     if departing:
         at = ", ".join("any" if epsilon is None else f"{epsilon:g}" for epsilon in departing)
-        note(f"{DEPARTS} at epsilon {at}: no loss by posteriors is given, and whatever rests on that law is in doubt")
+        note(f"{DEPARTS} at epsilon {at}: the loss by posteriors is left out, and figures by that law are in doubt")
 
 
 def _note_turned(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -521,13 +521,13 @@ def _note_turned(rows: Sequence[Mapping[str, Any]]) -> None:
         if row["attack"] not in CHOSEN and below_chance(row["successes"], row["trials"], row["candidates"]):
             note(
                 f"{row['attack']} is right in {row['successes']:,} of {row['trials']:,} trials, less often than by "
-                "chance: it tells the candidates apart and names the wrong one, so its loss of 0 is no sign of "
+                "chance: it tells the candidates apart and names the wrong one, so its loss of 0 does not show "
                 "privacy; if its score is a distance, change its sign"
             )
 
 
 def _note_length(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Note on standard error where texts of equally many words still differ in length, and what that proves."""
+    """Note on standard error the loss proved by lengths, among texts with equal numbers of words."""
     proved = [row["equal_loss"] for row in rows if row["attack"] == "length" and row["equal_loss"]]
     if proved:
         note(

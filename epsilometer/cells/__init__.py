@@ -1,1 +1,1 @@
-"""Cells, each a mechanism on a data set of a project: what their stages compute, and how questions reuse it."""
+"""Cells: mechanisms on the data sets of a project. Stages compute their results, and questions reuse these."""

@@ -1,4 +1,4 @@
-"""The parts of stage claims: mechanisms on few words and on all, at the audit's epsilons and at others."""
+"""The parts of stage claims: mechanisms on a sample of words and on all, at the audit's epsilons and at others."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from epsilometer.text.vectors import WordVectors
 
 
 def built(params: TextsParams, cell: Cell, resource: str | None) -> Mechanism:
-    """The mechanism of a cell, with another resource."""
+    """Return the mechanism of a cell, with another resource."""
     return build_mechanism(str(params.code(cell)), cell.settings, resource, f"mechanisms.{cell.mechanism}.settings")
 
 
 def budgets(params: TextsParams, name: str, mechanism: Mechanism) -> dict[float, bool]:
-    """The epsilons at which a mechanism is checked, in ascending order, each with True if it is audited."""
+    """Return the epsilons at which a mechanism is checked, in ascending order, each with True if it is audited."""
     audited = {epsilon for cell in params.cells.values() if cell.mechanism == name for epsilon in cell.budgets}
     if not has_budget(mechanism):
         return dict.fromkeys(audited, True)
@@ -48,7 +48,7 @@ def is_private(params: TextsParams, cell: Cell) -> bool:
 
 
 def few_words(resource: str | None, count: int, out: Path) -> str | None:
-    """The path of a resource; one of words is written to `out` with its first `count` words only."""
+    """Return the path of a resource; word vectors are cut to their first `count` words, in a copy at `out`."""
     if resource == "data/lists.npz":
         WordLists.load(resource).first(count).save(out)
     elif resource is not None and resource.startswith("data/vectors/"):

@@ -35,10 +35,10 @@ from epsilometer.game.play import Knowledge, play
 def compare_cells(
     params: TextsParams, first: tuple[str, float | None], second: tuple[str, float | None], alpha: float
 ) -> list[dict[str, Any]]:
-    """The rows of a comparison, from the guesses of the last audit.
+    """Return the rows of a comparison, from the guesses of the last audit.
 
     first, second: a mechanism and its epsilon, None for one without a privacy budget. Attacks that see more than the
-    release are left out. Holm's correction is over all rows that compare.
+    release are left out. Holm's correction is over all rows with a comparison.
     """
     rows, alone, names = [], [], labels(first, second)
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
@@ -76,7 +76,7 @@ def compare_texts(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> list[dict[str, Any]]:
-    """The same on your own texts: both rewrite the same sources of the same trials; `name`: of the texts."""
+    """Return the same on your own texts: both rewrite the same sources of the same trials; `name`: of the texts."""
     check_design(design)
     texts, attacks, k = api.distinct(texts), api.chosen_attacks(None), design.k
     named = [(api.label(mechanism), epsilon) for mechanism, epsilon in (first, second)]
@@ -91,7 +91,7 @@ def compare_texts(
 
 
 def budgeted(mechanism: Mechanism, name: str, epsilon: float | None) -> tuple[Mechanism, float]:
-    """A mechanism and its budget. name: of the mechanism, as the user gave it."""
+    """Return a mechanism and its budget. name: of the mechanism, as the user gave it."""
     if epsilon is None and has_budget(mechanism):
         raise UserError(
             f'{name} needs an epsilon; write {name}=EPSILON, or in Python a pair, ("{name}", EPSILON)', "EPS-S069"
@@ -102,7 +102,7 @@ def budgeted(mechanism: Mechanism, name: str, epsilon: float | None) -> tuple[Me
 
 
 def _scored(guesses: pl.DataFrame, target: pl.Series) -> Scored:
-    """The guesses of one attack, in the order of the trials."""
+    """Return the guesses of one attack, in the order of the trials."""
     scores = None if guesses["score"].has_nulls() else guesses["score"].to_numpy()
     return Scored((guesses["guess"] == target).to_numpy(), scores)
 
@@ -145,7 +145,7 @@ def _paired(
 def _alone(
     dataset: str, sides: Sequence[Mapping[str, Scored]], names: Sequence[str], candidates: int, *, alpha: float
 ) -> list[dict[str, Any]]:
-    """The rows of one data set about attacks on one side alone."""
+    """Return the rows of one data set about attacks on only one of the two."""
     return [
         row
         | {
@@ -163,6 +163,6 @@ def _right(side: Mapping[str, Scored]) -> dict[str, NDArray[np.bool_]]:
 
 
 def labels(first: tuple[str, float | None], second: tuple[str, float | None]) -> tuple[str, str]:
-    """The names of the two in a finding, with "first" and "second" if both have the same name."""
+    """Return the names of the two in a finding, with "first" and "second" if both have the same name."""
     left, right = (name if epsilon is None else f"{name}={epsilon:g}" for name, epsilon in (first, second))
     return (f"first ({left})", f"second ({right})") if left == right else (left, right)

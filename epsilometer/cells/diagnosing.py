@@ -25,7 +25,7 @@ SCHEMAS = {"outputs": OUTPUTS, "estimators": ESTIMATORS, "disagreements": DISAGR
 
 
 def diagnosed(params: TextsParams) -> dict[str, pl.DataFrame]:
-    """Returns the tables of all cells, by name."""
+    """Return the tables of all cells, by name."""
     collected: dict[str, list[dict[str, Any]]] = {table: [] for table in SCHEMAS}
     for name in params.cells:
         for table, row in _cell(params, name):
@@ -34,7 +34,7 @@ def diagnosed(params: TextsParams) -> dict[str, pl.DataFrame]:
 
 
 def _cell(params: TextsParams, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a cell, each with the table it belongs to."""
+    """Yield the rows of a cell, each with the table it belongs to."""
     cell = params.cells[name]
     texts, cell_trials, statements = audited_texts(params, cell.dataset), trials(cell.dataset), read(stated_path(name))
     guesses = tables.read(f"data/guesses/{name}.parquet", GUESSES)
@@ -58,12 +58,12 @@ def _cell(params: TextsParams, name: str) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def _counts(trials: int) -> list[int]:
-    """The numbers of trials to estimate from: 100, 1,000, ... and all."""
+    """Return the numbers of trials to estimate from: 100, 1,000, ... and all."""
     return [*(10**power for power in range(2, 10) if 10**power < trials), trials]
 
 
 def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: TextsParams) -> dict[str, float]:
-    """The loss by the reduced form, and by true and false positives of the first candidate."""
+    """Return the loss by the reduced form, and by true and false positives of the first candidate."""
     alpha = params.audit.alpha
     reduced = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, alpha)
     return {"loss": reduced.loss, "by_rates": Rates.of_first_slot(guess, target).loss(alpha)}

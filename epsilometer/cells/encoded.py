@@ -15,7 +15,7 @@ _MOST = 1 << 14  # most texts of a cell: 25 MB
 
 
 def write(cell: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Write data/encoded/<cell>.npz: vectors by the hashes of their texts; empty if these are many."""
+    """Write data/encoded/<cell>.npz: vectors by the hashes of their texts; empty for too many texts."""
     by_hash = {_hash(text): vector for text, vector in vectors.items()} if len(vectors) <= _MOST else {}
     order = sorted(by_hash)
     hashes = np.frombuffer(b"".join(order), np.uint8).reshape(len(order), -1 if order else 0)
@@ -24,14 +24,14 @@ def write(cell: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
 
 
 def read(cell: str, texts: Iterable[str]) -> dict[str, NDArray[np.float32]]:
-    """The stored vectors of these texts."""
+    """Return the stored vectors of these texts."""
     hashes, vectors = read_arrays(encoded_path(cell), "hashes", "vectors")
     place = {row.tobytes(): i for i, row in enumerate(hashes)}
     return {text: vectors[place[each]] for text in dict.fromkeys(texts) if (each := _hash(text)) in place}
 
 
 def of_cells(cells: Iterable[str], texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """The vectors of these texts that any of these cells stored."""
+    """Return the vectors of these texts that any of these cells stored."""
     return {text: vector for cell in cells for text, vector in read(cell, texts).items()}
 
 

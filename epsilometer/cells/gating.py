@@ -21,7 +21,7 @@ from epsilometer.reaudit.baseline import read
 
 
 def subject_of_cell(params: TextsParams, name: str, epsilon: float | None) -> Subject:
-    """A cell at one of its epsilons, with the attacks of params.yaml and the texts and design of its audit."""
+    """Return a cell at one of its epsilons, with the attacks of params.yaml and the texts and design of its audit."""
     if name not in params.cells:
         raise unknown("cell", name, list(params.cells))
     cell = params.cells[name]
@@ -45,7 +45,7 @@ def subject_of_cell(params: TextsParams, name: str, epsilon: float | None) -> Su
 
 
 def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[str, Estimate]:
-    """The accepted estimates of a cell, by attack. file: in the baseline's folder, or that folder.
+    """Return the accepted estimates of a cell, by attack. file: in the baseline's folder, or that folder.
 
     Raises UserError if the baseline has none of this cell at this epsilon, or is about other trials.
     """
@@ -59,7 +59,9 @@ def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[st
         if row[:3] == ours and row.attack in params.attacks
     }
     if not rows:
-        raise UserError(f"{file} has no row of {of.name} on {dataset} at this epsilon; accept one that has", "EPS-S072")
+        raise UserError(
+            f"{file} has no row of {of.name} on {dataset} at this epsilon; accept an audit that has one", "EPS-S072"
+        )
     trials, _ = trial_set(params, dataset)
     if any(measured.trial_set != trials for measured in rows.values()):
         raise UserError(

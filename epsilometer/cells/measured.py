@@ -25,7 +25,7 @@ from epsilometer.reaudit.hashes import DIGITS, short_hash
 
 
 def settings(params: TextsParams) -> dict[str, Any]:
-    """The settings that two audits must share to be compared: alpha, number of candidates, attacks and their settings.
+    """Return the settings that comparable audits share: alpha, number of candidates, attacks and their settings.
 
     `trials`: for each data set the temperature and match by which candidates are drawn, its split and the size of
     sets; `embedding`: the encoder by which they are drawn.
@@ -46,7 +46,7 @@ def settings(params: TextsParams) -> dict[str, Any]:
 
 
 def measure(params: TextsParams, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest."""
+    """Return the current audit in a folder: every cell, epsilon and attack, without the choice of the strongest."""
     audit: dict[Row, Measured] = {}
     if not params.cells:
         return audit
@@ -56,7 +56,7 @@ def measure(params: TextsParams, folder: Path = Path(".")) -> dict[Row, Measured
         trials, target = draws[cell.dataset]
         guesses = tables.read(folder / f"data/guesses/{name}.parquet", GUESSES)
         stale = UserError(
-            f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)", "EPS-S074"
+            f"the audit of {name} does not match params.yaml; bring it up to date (dvc repro)", "EPS-S074"
         )
         if set(guesses["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
             raise stale
@@ -71,7 +71,7 @@ def measure(params: TextsParams, folder: Path = Path(".")) -> dict[Row, Measured
 
 
 def _estimates(params: TextsParams, folder: Path) -> dict[Row, Estimate]:
-    """The estimates of an audit, by row."""
+    """Return the estimates of an audit, by row."""
     names = ["successes", "trials", "candidates", "loss", "point", "upper", "ceiling"]
     table = tables.read(folder / "data/estimates.parquet", ESTIMATES).filter(~pl.col("attack").is_in(CHOSEN))
     return {

@@ -34,7 +34,7 @@ class Embedding(Section):
 
 
 class TrialSettings(Section):
-    """How trials are drawn."""
+    """Settings of the trials and their candidate sets."""
 
     count: PositiveInt = Field(1000, description="T, the number of trials of a cell.")
     candidates: Annotated[int, Field(ge=2)] = Field(2, description="k, the number of candidates of a trial.")
@@ -118,8 +118,9 @@ class ExemplarsEntry(Section):
 
 @dataclass(frozen=True)
 class Built:
-    """An entry of a section that stage `build` makes of public texts. begins_with: the path of the initial model or the
-    vectors that it needs; without any, the path of its texts again.
+    """An entry of a section that stage `build` makes from public texts.
+
+    begins_with: the path of the initial model or vectors; without any, the path of its texts again.
     """
 
     section: str
@@ -178,7 +179,7 @@ class Exact(Section):
 
 
 class Utility(Section):
-    """How rewrites are compared with their texts."""
+    """Settings of the comparison of rewrites with their texts."""
 
     texts: PositiveInt = Field(50, description="How many trials' rewrites are compared with their originals.")
     target: Annotated[float, Field(gt=0)] = Field(1.0, description="The loss in nats at which mechanisms are compared.")
@@ -197,7 +198,7 @@ class Utility(Section):
 
 
 class Decide(Section):
-    """What a mechanism may lose before it is not to be used: limits, of one text each (`auditing.decisions`)."""
+    """Limits on what a mechanism may lose, each for one text (`auditing.decisions`)."""
 
     loss: float = Field(
         1.0,
@@ -291,7 +292,7 @@ class TextsParams(ProjectParams):
         return frozenset(cell.dataset for some in (self.cells, self.ablations, self.sweeps) for cell in some.values())
 
     def check(self) -> None:
-        """As `ProjectParams.check`; also for too few trials, and for no attack."""
+        """Check as `ProjectParams.check`, and also for too few trials, and for a missing attack."""
         super().check()
         if self.cells:
             self._check_audit()
@@ -334,7 +335,7 @@ class TextsParams(ProjectParams):
             )
 
     def _check_decide(self) -> None:
-        """Refuse limits that no audit could show kept, and attributes that are not labels."""
+        """Refuse limits that no audit can show to be kept, and attributes that are not labels."""
         assert self.decide.limits
         for dataset, labels in self.decide.attributes.items():
             check_dataset(self.datasets, dataset, "decide.attributes")
@@ -365,7 +366,7 @@ class TextsParams(ProjectParams):
         return entries
 
     def made_of_public(self) -> Iterator[tuple[str, OfPublic]]:
-        """The resources of mechanisms that are made of public texts, each with its place in params.yaml."""
+        """Yield the resources of mechanisms that are made of public texts, each with its place in params.yaml."""
         for kind in ("triples", "autoencoders", "noise_aware", "exemplars"):
             for name, entry in getattr(self, kind).items():
                 yield f"{kind}.{name}", entry
@@ -405,7 +406,7 @@ class TextsParams(ProjectParams):
                 )
 
     def data_paths(self) -> Iterator[tuple[str, str]]:
-        """As `ProjectParams.data_paths`; also public texts to build from, and word vectors of autoencoders."""
+        """Return `ProjectParams.data_paths`, public texts to build from, and word vectors of autoencoders."""
         yield from super().data_paths()
         yield from ((f"{place}.corpus.source", entry.corpus.source) for place, entry in self.made_of_public())
         for name, autoencoder in self.autoencoders.items():
@@ -413,13 +414,13 @@ class TextsParams(ProjectParams):
                 yield f"autoencoders.{name}.vectors", autoencoder.vectors
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
-        """As `ProjectParams.code_paths`; also attacks and metrics."""
+        """Return `ProjectParams.code_paths`, and attacks and metrics."""
         yield from super().code_paths()
         yield from (("attacks", name) for name in self.attacks)
         yield from (("utility.metrics", name) for name in self.utility.metrics)
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """As `ProjectParams.read_paths`; also models of encoders, taggers and built resources."""
+        """Return `ProjectParams.read_paths`, and models of encoders, taggers and built resources."""
         yield from super().read_paths()
         yield from strings(self.attacks, "attacks")
         yield from strings(self.utility.metrics, "utility.metrics")
@@ -431,12 +432,12 @@ class TextsParams(ProjectParams):
             yield from strings(exemplars.settings, f"exemplars.{name}.settings")
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """As `ProjectParams.studied`."""
+        """Yield the sections of `ProjectParams.studied`, and those of cells."""
         yield "cells", bool(self.cells)
         yield from super().studied()
 
     def resources(self) -> Iterator[str]:
-        """As `ProjectParams.resources`; also what is built from public texts."""
+        """Return `ProjectParams.resources`, and the resources built from public texts."""
         yield from super().resources()
         for kind in ("triples", "autoencoders", "noise_aware", "exemplars"):
             yield from (f"data/{kind}/{name}" for name in getattr(self, kind))
@@ -452,7 +453,7 @@ class TextsParams(ProjectParams):
                     yield setting, value, sweep.epsilon, {**sweep.settings, setting: value}
 
     def trial_count(self, dataset: str) -> int:
-        """The number of trials of a data set."""
+        """Return the number of trials of a data set."""
         sets = self.datasets[dataset].sets
         return self.trials.count if sets is None else sets.count
 
@@ -461,10 +462,10 @@ class TextsParams(ProjectParams):
         return self.trials.temperature if self.datasets[dataset].sets is None else 0.0
 
     def match(self, dataset: str) -> Match:
-        """The match of a data set's trials: "words" if the candidates have equally many words, else "none"."""
+        """Return the match of a data set's trials: "words" if the candidates have equally many words, else "none"."""
         return self.datasets[dataset].match or self.trials.match
 
 
 def read(path: Path | str = "params.yaml") -> TextsParams:
-    """The parameters of this study, as `project.params.read` reads them."""
+    """Return the parameters of this study, as `project.params.read` reads them."""
     return params.read(TextsParams, path)

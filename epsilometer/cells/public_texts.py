@@ -12,10 +12,11 @@ from epsilometer.project.corpora import corpus as audited_corpus
 
 
 def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
-    """The texts of all parts; of a file or a hub data set the first `count`; of a data set its public part.
+    """Return public texts: of a generator all parts, of a file or hub data set the first `count`, of a data set its
+    public part.
 
-    A generator writes some texts under more than one seed. Those that it writes for an audited data set are left out,
-    so no model has read the texts that it is audited on.
+    A generator writes some texts under more than one seed. The texts that it writes for an audited data set are left
+    out, so that no model is audited on its training texts.
     """
     if corpus.dataset is not None:
         texts: list[str] = audited_corpus(params, corpus.dataset).table.filter(split=PUBLIC)["text"].to_list()
@@ -39,7 +40,7 @@ def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
 
 
 def source_of(corpus: PublicCorpus) -> str:
-    """The source of public texts in a few words, for claims."""
+    """Return the source of public texts in a few words, for claims."""
     if corpus.dataset is not None:
         return f"the public part of {corpus.dataset}"
     return " ".join([Path(corpus.source).name, *corpus.parts])

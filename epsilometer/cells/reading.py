@@ -26,12 +26,12 @@ _READ = 1 << 16  # most words of texts whose readings are kept: some 100 MB
 
 
 def mechanism(params: TextsParams, cell: str) -> Mechanism:
-    """The cell's mechanism; its models load at first use."""
+    """Return the cell's mechanism; its models load at first use."""
     return build(params, params.cells[cell])
 
 
 def well_read(params: TextsParams, cell: str) -> Mechanism:
-    """The cell's mechanism with the readings of the trials' texts that stage rewrite kept (`read_once`)."""
+    """Return the cell's mechanism with the readings of the trials' texts that stage rewrite kept (`read_once`)."""
     built = mechanism(params, cell)
     if isinstance(built, HasReadings) and len(readings := np.load(readings_path(cell), allow_pickle=False)):
         built.recall(_compared(params, cell), readings)
@@ -39,7 +39,7 @@ def well_read(params: TextsParams, cell: str) -> Mechanism:
 
 
 def read_once(params: TextsParams, cell: str, built: Mechanism) -> None:
-    """Write data/readings/<cell>.npy: the mechanism's readings of the trials' texts; empty if these are many."""
+    """Write data/readings/<cell>.npy: the mechanism's readings of the trials' texts; empty for too many texts."""
     texts, readings = _compared(params, cell), np.empty((0, 0), np.float32)
     if isinstance(built, HasReadings) and sum(len(words(text)) for text in texts) <= _READ:
         readings = built.read(texts)
@@ -48,19 +48,19 @@ def read_once(params: TextsParams, cell: str, built: Mechanism) -> None:
 
 
 def _compared(params: TextsParams, cell: str) -> list[str]:
-    """The distinct texts that trials compare."""
+    """Return the distinct texts that trials compare."""
     dataset = params.cells[cell].dataset
     texts = audited_texts(params, dataset)
     return [texts[i] for i in np.unique(trials(dataset).candidates)]
 
 
 def trials(dataset: str) -> Trials:
-    """The trials of a data set."""
+    """Return the trials of a data set."""
     return Trials.of(tables.read(f"data/trials/{dataset}.parquet", TRIALS))
 
 
 def rewrites(cell: str, epsilon: float, rows: NDArray[np.int64] | None = None) -> tuple[Rewrites, pl.Series]:
-    """The rewrites of a cell in the trials' order (latents stay on disk), and the claimed loss of each trial.
+    """Return the rewrites of a cell in the trials' order (latents stay on disk), and the claimed loss of each trial.
 
     rows: trials in ascending order; all by default.
     """

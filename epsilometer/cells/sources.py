@@ -1,4 +1,4 @@
-"""The sources of an audit's losses, whose updates a re-audit looks for: texts, mechanisms, attacks, models."""
+"""The sources of an audit's losses: texts, mechanisms, attacks, models. A re-audit looks for their updates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
 
 
 def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
-    """The current sources of the audit in a folder, without asking the hub."""
+    """Return the current sources of the audit in a folder, without asking the hub."""
     project = (folder / params.root).resolve()
     sources = [Source("audit", _said({"seed": params.audit.seed, "trials": params.trials.model_dump()}))]
     for name, dataset in params.datasets.items():
@@ -50,7 +50,7 @@ def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
 
 
 def _slug(name: str) -> str:
-    """The name or path of a component as a file's name; two paths with the same last part stay different."""
+    """Return the name or path of a component as a file's name; two paths with the same last part stay different."""
     return re.sub(r"\W+", "-", name.removesuffix(".py")).strip("-")
 
 
@@ -63,7 +63,7 @@ def _of_cell(params: TextsParams, cell: Cell, folder: Path) -> Record:
 
 
 def _of_stages(params: TextsParams) -> list[str]:
-    """The paths where stages put the resources of mechanisms."""
+    """Return the paths where stages put the resources of mechanisms."""
     whole = ["prepared", "auxiliaries", "rewriters", "leaderboard_parts", "lists.npz"]
     named = [f"vectors/{name}.npz" for name in params.words.sources] + [f"models/{name}" for name in params.models]
     public = [place.replace(".", "/", 1) for place, _ in params.made_of_public()]
@@ -71,12 +71,12 @@ def _of_stages(params: TextsParams) -> list[str]:
 
 
 def _of_code(project: Path, file: str | Path, settings: Mapping[str, Any] | None = None) -> Record:
-    """The record of a Python file and of everything that its imports reach."""
+    """Return the record of a Python file and of everything that its imports reach."""
     return code.Reading(project).code([project / file]).by_path() | _said(settings)
 
 
 def _of_data(project: Path, path: str, settings: Mapping[str, Any] | None = None) -> Record:
-    """The record of a file of data, a generator or a pin of something on the hub."""
+    """Return the record of a file of data, a generator or a pin of something on the hub."""
     file = project / path
     if file.suffix == ".py":
         return _of_code(project, file, settings)
@@ -89,7 +89,7 @@ def _of_data(project: Path, path: str, settings: Mapping[str, Any] | None = None
 
 
 def _of_model(name: Any, folder: Path) -> Record:
-    """The place of a model that is named by its id; empty for an embedded one, a folder or a stage's output."""
+    """Return the place of a model that is named by its id; empty for an embedded one, a folder or a stage's output."""
     named = isinstance(name, str) and _HUB_NAME.fullmatch(name)
     if not named or name.endswith(ENCODER) or name.startswith(("data/", ".")) or (folder / name).exists():
         return {}
@@ -97,7 +97,7 @@ def _of_model(name: Any, folder: Path) -> Record:
 
 
 def _said(settings: Mapping[str, Any] | None) -> Record:
-    """A record of settings, as JSON returns them."""
+    """Return a record of settings, as JSON returns them."""
     return {"settings": json.loads(json.dumps(settings))} if settings else {}
 
 
@@ -106,7 +106,7 @@ def _on_hub(kind: str, name: str, revision: str | None) -> Record:
 
 
 def _pin(file: Path) -> dict[str, Any]:
-    """The content of a small file that names a data set or model; empty for other files."""
+    """Return the content of a small file that names a data set or model; empty for other files."""
     try:
         pin = json.loads(file.read_bytes()) if file.suffix == ".json" else {}
     except (OSError, ValueError):

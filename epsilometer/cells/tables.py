@@ -50,7 +50,7 @@ def ways_path() -> Path:
 
 
 def sets_path(dataset: str) -> Path:
-    """The sets of texts that a data set's trials are of (schema `SETS`); without rows for trials of pairs."""
+    """Return the sets of texts that a data set's trials are of (schema `SETS`); without rows for trials of pairs."""
     return Path(f"data/trials/{dataset}.sets.parquet")
 
 
@@ -60,17 +60,17 @@ def ceilings_path() -> Path:
 
 
 def possible_path() -> Path:
-    """The share of the possible that each cell of such a data set keeps (schema `POSSIBLE`)."""
+    """Return the path of the share of the possible that each cell of such a data set keeps (schema `POSSIBLE`)."""
     return Path("data/possible.parquet")
 
 
 def rewrites_path(cell: str, epsilon: float | None) -> Path:
-    """The table of a cell's rewrites at one epsilon; `none.parquet` for a mechanism without a budget."""
+    """Return the table of a cell's rewrites at one epsilon; `none.parquet` for a mechanism without a budget."""
     return Path(f"data/rewrites/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def stated_path(cell: str) -> Path:
-    """The cell's mechanism's own statements at each epsilon (`auditing.claims.stated`)."""
+    """Return the path of the cell's mechanism's own statements at each epsilon (`auditing.claims.stated`)."""
     return Path(f"data/rewrites/{cell}/stated.json")
 
 
@@ -90,12 +90,12 @@ def tokens_path(cell: str) -> Path:
 
 
 def latents_path(cell: str, epsilon: float | None) -> Path:
-    """The latents of a cell's trials: before the noise, and after it at each epsilon."""
+    """Return the path of the latents of a cell's trials: before the noise, and after it at each epsilon."""
     return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else budget_name(epsilon)}.npy")
 
 
 def exact_path(cell: str) -> Path:
-    """The exact losses of a cell (schema `EXACT`)."""
+    """Return the path of the exact losses of a cell (schema `EXACT`)."""
     return Path(f"data/exact/{cell}.parquet")
 
 
@@ -105,15 +105,15 @@ def attributes_path(cell: str) -> Path:
 
 
 def decisions_path() -> Path:
-    """The decision on each cell under the stated limits (schema `DECISIONS`)."""
+    """Return the path of the decision on each cell under the stated limits (schema `DECISIONS`)."""
     return Path("data/decisions.parquet")
 
 
 def curves_path(cell: str) -> Path:
-    """The delta of the cell's exact losses at each level (schema `EXACT_CURVES`)."""
+    """Return the path of the delta of the cell's exact losses at each level (schema `EXACT_CURVES`)."""
     return Path(f"data/exact/{cell}.curves.parquet")
 
 
 def varied_path(what: str, cell: str) -> Path:
-    """The results of ablations (`ablations`, `first_tokens`) or sweeps (`sweeps`) of a cell."""
+    """Return the path of the results of ablations (`ablations`, `first_tokens`) or sweeps (`sweeps`) of a cell."""
     return Path(f"data/varied/{what}/{cell}.parquet")

@@ -12,7 +12,7 @@ from epsilometer.project.paths import audited
 
 
 def pool(params: TextsParams, dataset: str, match: str | None = None) -> tuple[Pool, NDArray[np.float32]]:
-    """The audited texts of a data set, in groups if candidates have equally many words, and their embeddings.
+    """Return the audited texts of a data set, in groups if candidates have equally many words, and their embeddings.
 
     match: None for the data set's own.
     """

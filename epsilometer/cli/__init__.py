@@ -1,8 +1,8 @@
-"""The command line. A user's error ends with exit code 2 and one message; results go to standard output, notes do not.
+"""The command line. A user's error ends with exit code 2 and one message. Results go to standard output, notes do not.
 
-A command is a function in the file of its group: it reads options, makes one call, and prints. Heavy imports stand in
-the commands, so that `epsilometer --help` answers at once, and a stage, of which an audit starts dozens, loads no other
-command.
+A command is a function in the file of its group: it reads options, makes one call, and prints. Each command imports
+heavy packages inside its function. So `epsilometer --help` answers at once, and a stage loads no other command; an
+audit starts dozens of stages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epsilometer.runtime.withholding import in_one_line, restore
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point `epsilometer`; arguments: run in this very process."""
+    """Run the entry point `epsilometer`; given arguments, run them in this process."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     run = partial(_run, words)
     if _own(words):
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(words: Sequence[str]) -> int:
-    """The exit code of a command. 2 for every error, of ours, the user's or what is audited: 1 and 3 are findings."""
+    """Return the exit code of a command: 2 for every error, by whomever it is caused; 1 and 3 are findings."""
     try:
         if (code := _call(words)) == INTERRUPTED:  # typer's for Ctrl-C
             raise KeyboardInterrupt
@@ -50,14 +50,14 @@ def _run(words: Sequence[str]) -> int:
         if show := getattr(error, "show", None):  # a wrong option's
             show(notes())
         elif isinstance(error, PermissionError):
-            say(f"error: {error.filename} may not be read or written; change its permissions")
+            say(f"error: no permission to read or write {error.filename}; change its permissions")
         else:
             say(f"error: {in_one_line(error)}")
         return 2
 
 
 def _own(words: Sequence[str]) -> bool:
-    """Whether a command runs stages: those end with the run that started them, and say themselves what went wrong."""
+    """Return True for a command that runs stages; stages end with their run, and report their own errors."""
     first, *others = [word for word in words if not word.startswith("-")] or [""]
     return (others[:1] if first == "pipeline" else [first]) in (["stage"], ["repro"])
 

@@ -1,4 +1,4 @@
-"""`python -m epsilometer.cli` is `epsilometer`."""
+"""Run `python -m epsilometer.cli` as `epsilometer`."""
 
 from epsilometer.cli import main
 

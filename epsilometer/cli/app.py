@@ -1,4 +1,4 @@
-"""The commands of `epsilometer`, each a function in the file of its group, and those of studies."""
+"""The commands of `epsilometer` and of its studies; each is a function in the file of its group."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def options(
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_say_version)
     ] = False,
     show_errors: Annotated[
-        bool, typer.Option("--show-errors", help="Show what may quote a private text: errors and prints of others.")
+        bool,
+        typer.Option(
+            "--show-errors", help="Show errors and prints of mechanisms and libraries, which may quote a private text."
+        ),
     ] = False,
 ) -> None:
     """Measure how much privacy a text privatization mechanism really gives."""
@@ -61,7 +64,7 @@ def options(
 
 
 def _group(name: str, about: str) -> typer.Typer:
-    """A command that has commands of its own."""
+    """Return a command that has subcommands."""
     group = typer.Typer(cls=TyperGroup, help=about, no_args_is_help=True, **_PLAIN)
     app.add_typer(group, name=name)
     return group

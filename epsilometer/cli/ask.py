@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @cache
 def _until_exit() -> tempfile.TemporaryDirectory[str]:
-    """A folder for the resource that --vectors makes, which rewriting reads until the command ends."""
+    """Return a folder for the resource made from --vectors, which exists until the command ends."""
     return tempfile.TemporaryDirectory(prefix="epsilometer-")
 
 
@@ -60,7 +60,7 @@ class RewriteSource(Rewriting):
 
     @property
     def chosen(self) -> dict[str, Any] | None:
-        """As `Rewriting.chosen`, on the word vectors of --vectors."""
+        """The settings of `Rewriting.chosen`, with the word vectors of --vectors."""
         chosen = super().chosen
         if self.vectors is None:
             return chosen
@@ -71,14 +71,14 @@ class RewriteSource(Rewriting):
         return on_vectors(str(self.mechanism), chosen, self.vectors, Path(_until_exit().name))
 
     def check(self, question: Question) -> None:
-        """Refuse two sources, none, a missing FILE, and options without effect beside the source."""
+        """Refuse two sources, no source, a missing FILE, and options that have no effect with the source."""
         self.check_source(self.rewrites, "--rewrites")
         reads_file = self.rewrites is None or bool(question.columns)
         if reads_file and self.file is None:
             read = f", with the column {', '.join(question.columns)}" if question.columns else ""
             raise UserError(f"give a FILE of texts{read or ' (only --rewrites needs none)'}", "EPS-U009")
         if self.rewrites is not None and (self.epsilons or (self.file and not reads_file)):
-            raise UserError("leave out FILE and --epsilons: --rewrites brings its own", "EPS-U010")
+            raise UserError("leave out FILE and --epsilons: --rewrites has texts and epsilons of its own", "EPS-U010")
         self.check_needs()
 
     def request(
@@ -108,14 +108,16 @@ class Drawing:
     """The number of trials, and how they are drawn and judged."""
 
     trials: Trials = None
-    candidates: Annotated[str, typer.Option(help="Size k of each candidate set; all: every text is a candidate.")] = "2"
+    candidates: Annotated[
+        str, typer.Option(help="Size k of each candidate set; `all` takes every text as a candidate.")
+    ] = "2"
     temperature: Temperature = -10_000
     alpha: Alpha = 0.01
     seed: Seed = 0
 
     @property
     def design(self) -> Design:
-        """The same for questions."""
+        """The design of the trials, as questions take it."""
         from epsilometer.auditing.trials.design import Design
 
         assert self.temperature is not None, "it has a default"
@@ -124,7 +126,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Guessing:
-    """The attacks, and the columns that are printed of them."""
+    """The attacks, and the columns to print."""
 
     attacks: Attacks = None
     attack_settings: Annotated[
@@ -134,7 +136,7 @@ class Guessing:
 
     @property
     def chosen(self) -> dict[str, dict[str, Any]] | None:
-        """The attacks and their settings as `epsilometer.audit` takes them; None for its default."""
+        """The attacks and their settings, as `epsilometer.audit` takes them; None for the default."""
         if self.attacks is None and not self.attack_settings:
             return None
         if self.attacks is None:
@@ -170,7 +172,7 @@ def ask(
     """Answer a question about a mechanism's rewrites.
 
     `epsilometer list questions` describes each question and its settings. Prints a row for each epsilon and figure,
-    with bounds that are each wrong with probability alpha / 2. With --columns all, or --json, all that was measured.
+    with bounds that are each wrong with probability alpha / 2. --columns all and --json add all other columns.
     """
     of = of_one(question, with_settings)
     source.check(of)
@@ -180,7 +182,7 @@ def ask(
 
 
 def answer(question: Question, request: TableRequest, as_json: bool) -> pl.DataFrame:
-    """Print the table of a question, its own where it has one, and return all that was measured."""
+    """Print the table of a question, in the question's own form if it has one, and return the whole table."""
     with told_if_dry(), withheld():
         table = _table(question, request)
     if as_json:
@@ -231,4 +233,4 @@ def _size(text: str) -> int | Literal["all"]:
     try:
         return int(text)
     except ValueError:
-        raise UserError(f"--candidates must be a whole number, or all, got {text!r}", "EPS-U014") from None
+        raise UserError(f"--candidates must be a whole number or `all`, got {text!r}", "EPS-U014") from None

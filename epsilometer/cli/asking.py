@@ -22,8 +22,8 @@ With = Annotated[
     typer.Option(
         "--with",
         metavar="QUESTION.KEY=VALUE",
-        help="Setting of a question, such as linking.author=COLUMN (`epsilometer list questions`). A command on one "
-        "question takes author=COLUMN, too.",
+        help="Setting of a question, such as linking.author=COLUMN (`epsilometer list questions`). A command with one "
+        "question also takes author=COLUMN.",
     ),
 ]
 
@@ -36,14 +36,14 @@ class LimitOptions:
         list[str],
         typer.Option(
             metavar="QUESTION=VALUE",
-            help=f"The largest figure allowed (of similarity the smallest): {shipped('questions')}, or a .py file.",
+            help=f"The largest figure allowed (for similarity the smallest): {shipped('questions')}, or a .py file.",
         ),
     ] = field(default_factory=list)
     with_settings: With = field(default_factory=list)
 
     @property
     def limits(self) -> list[tuple[Question, float]]:
-        """The questions with their limits. Raises UserError for a question named twice, and settings of another one."""
+        """The questions with their limits. Raises UserError for a repeated question, and for settings of others."""
         values: dict[str, float] = {}
         for entry in self.limit:
             name, equals, value = entry.partition("=")
@@ -61,9 +61,7 @@ class QuestionOptions:
 
     question: Annotated[
         str,
-        typer.Option(
-            metavar="QUESTION", help=f"The question whose figures count: {shipped('questions')}, or a .py file."
-        ),
+        typer.Option(metavar="QUESTION", help=f"The question to use: {shipped('questions')}, or a .py file."),
     ] = "which_text"
     with_settings: With = field(default_factory=list)
 
@@ -74,12 +72,12 @@ class QuestionOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the question, which is not built. Raises UserError for settings of others."""
+        """The settings of the question, without building it. Raises UserError for settings of others."""
         return _settings([self.question], self.with_settings)[self.question]
 
     @property
     def is_which_text(self) -> bool:
-        """Return True for the question that the cells of a project are audited by."""
+        """Return True for which_text, the question that audits the cells of a project."""
         return self.question == "which_text"
 
     def texts(self, file: Path, reading: TextOptions) -> list[str] | pl.DataFrame:
@@ -105,7 +103,7 @@ def _settings(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[
         if not dot or name not in settings:
             others = ", ".join(settings) or "nothing"
             raise UserError(
-                f"{key} is a setting of no question that is asked ({others}); ask its question too, or leave it out",
+                f"{key} is not a setting of the questions asked ({others}); ask its question too, or leave it out",
                 "EPS-U017",
             )
         settings[name][setting] = value
@@ -113,7 +111,7 @@ def _settings(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[
 
 
 def of_one(name: str, with_settings: Sequence[str]) -> Question:
-    """Return a question with its settings, whose keys may go without its name."""
+    """Return a question with its settings; their keys may omit the question's name."""
     named = [entry if "." in entry.partition("=")[0] else f"{name}.{entry}" for entry in with_settings]
     (question,) = questions([name], named)
     return question

@@ -30,11 +30,11 @@ def audit(
     """Measure a mechanism's empirical privacy loss.
 
     Prints one row for each epsilon and attack: how often the attack was right (success_rate), the loss in nats that
-    this proves, the upper end of its interval, and the verdict on the claim (overall). A loss marked ≥ is the most that
-    so many trials can prove (ceiling).
-    With --columns all, or --json, all that was measured: also the loss by averaged posteriors where the law is known
-    (posterior_loss), the loss between texts of equally many words (equal_loss), and the largest pure loss that the
-    most confident guesses prove (worst_output).
+    this proves, the upper end of its interval, and the verdict on the claim (overall). A loss marked ≥ has reached the
+    ceiling: more trials could prove more.
+    --columns all and --json add the rest: the loss by averaged posteriors where the law is known (posterior_loss), the
+    loss between texts with equal numbers of words (equal_loss), and the largest pure loss that the most confident
+    guesses prove (worst_output).
 
     `epsilometer ask` measures the figures of other questions.
     """
@@ -43,7 +43,7 @@ def audit(
     out.check()
     reading.files.check(source.file, source.rewrites)
     if out.out and source.rewrites is not None:
-        raise UserError("--out is written of texts that a mechanism rewrites; leave out --rewrites", "EPS-U018")
+        raise UserError("--out needs texts that the audit rewrites itself; leave out --out or --rewrites", "EPS-U018")
     design, question = drawing.design, of_one("which_text", [])
     if fpr is not None:
         design = replace(design, fpr=fpr)

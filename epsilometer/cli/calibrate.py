@@ -1,4 +1,4 @@
-"""Which epsilon, and which mechanism: `epsilometer calibrate` and `compare`."""
+"""Commands that choose an epsilon or a mechanism: `epsilometer calibrate` and `compare`."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ BUDGET, MEASURE = 20_000, "sampled"
 Target = Annotated[
     float,
     typer.Option(
-        help="The loss to meet, in nats; of --measure delta a probability, of rouge_l a mean; of another --question "
-        "its figure."
+        help="The value to meet: a loss in nats, a probability for --measure delta, a mean for rouge_l, or the figure "
+        "of --question."
     ),
 ]
 Mechanisms = Annotated[
     list[str],
     typer.Option(
-        help="With FILE: shipped names or .py files (required); else mechanisms of params.yaml, all by default."
+        help="With FILE: names of shipped mechanisms or .py files (required). Without: mechanisms of params.yaml "
+        "(default: all)."
     ),
 ]
 
@@ -53,13 +54,18 @@ Mechanisms = Annotated[
 class SearchOptions:
     """Options of a search for epsilon (`cells.calibrating.losses.Search`)."""
 
-    attack: Annotated[str, typer.Option(help="One attack, or `strongest`: the best of all.")] = "strongest"
-    sees: Annotated[str, typer.Option(help="Attacks that see the text, what is released, or all (inside).")] = (
-        "released"
+    attack: Annotated[str, typer.Option(help="The name of an attack, or `strongest` for the best of all.")] = (
+        "strongest"
     )
-    match: Annotated[str | None, typer.Option(help="words: candidates of equal length; none: of any.")] = None
-    low: Annotated[float | None, typer.Option(help="Smallest epsilon searched; that of params.yaml else.")] = None
-    high: Annotated[float | None, typer.Option(help="Largest epsilon searched; that of params.yaml else.")] = None
+    sees: Annotated[
+        str,
+        typer.Option(help="Use attacks that see only the text, only what is released (released), or all (inside)."),
+    ] = "released"
+    match: Annotated[
+        str | None, typer.Option(help="Candidates have equal numbers of words (words) or any length (none).")
+    ] = None
+    low: Annotated[float | None, typer.Option(help="Smallest epsilon searched (default: of params.yaml).")] = None
+    high: Annotated[float | None, typer.Option(help="Largest epsilon searched (default: of params.yaml).")] = None
     width: Annotated[
         float | None,
         typer.Option(help="Stop when high / low is at most this: 1.25 by default, 1.01 for exact measures."),
@@ -68,12 +74,12 @@ class SearchOptions:
     measure: Annotated[
         str,
         typer.Option(
-            help="The loss that attacks show (sampled); that of the attribute that loses most, in the cells under "
-            "anonymity (attribute); or by the mechanism's law, without rewriting anything, the average over pairs "
-            "of texts, the worst of them, or delta, with --at."
+            help="The measure that meets the target. sampled: the loss that attacks show. attribute: the largest loss "
+            "of an attribute, in the cells under anonymity. Computed from the mechanism's law, without rewriting: the "
+            "average loss over pairs of texts (average), the worst pair's loss (worst), or its delta at --at (delta)."
         ),
     ] = MEASURE
-    at: Annotated[float | None, typer.Option(help="The level at which delta is meant, in nats.")] = None
+    at: Annotated[float | None, typer.Option(help="The level of delta, in nats; only with --measure delta.")] = None
     asked_for: QuestionOptions = field(default_factory=QuestionOptions)
 
     @property
@@ -87,9 +93,9 @@ class SearchOptions:
 
 def calibrate(
     target: Target,
-    file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
+    file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} Default: the data sets of params.yaml.")] = None,
     mechanism: Mechanisms = [],  # noqa: B006
-    dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
+    dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml (default: all).")] = [],  # noqa: B006
     *,
     searching: SearchOptions,
     reading: TextOptions,
@@ -99,26 +105,27 @@ def calibrate(
 ) -> None:
     """Find the epsilon at which a mechanism's loss meets a target.
 
-    Prints a row for each mechanism and data set, each of which may take --budget rewrites. Without a FILE it needs the
-    data sets as `make audit` prepared them, and keeps what was measured in data/calibrating: a search that was stopped
-    goes on, and one for another target uses what it can. Rewrites and attacks fresh trials.
+    Prints a row for each mechanism and data set, and spends at most --budget rewrites on each row. Trials are fresh.
+    Without a FILE it needs the data sets that `make audit` prepared. It then stores its measurements in
+    data/calibrating, to resume a stopped search and to reuse them for another target.
 
-    With --question it searches by the figure of another question: the largest of its attacks or kinds. Nothing of that
-    is kept.
+    With --question it searches by the figure of another question: the largest of its attacks or kinds. Those
+    measurements are not stored.
 
-    Ends with 3 where a search ends otherwise than found.
+    The exit code is 3 if a search does not end with status `found`.
     """
     search = searching.search
     if file is None:
         if settings or public:
             raise UserError(
-                "--set and --public are for a FILE of texts; params.yaml has what its mechanisms read", "EPS-U021"
+                "--set and --public need a FILE of texts; without one, change the settings in params.yaml", "EPS-U021"
             )
         rows = _cells(target, search, mechanism, dataset)
     else:
         if not mechanism or dataset:
             raise UserError(
-                "with a FILE of texts name one mechanism or more (--mechanism), and no --dataset", "EPS-U022"
+                "a FILE of texts needs --mechanism and takes no --dataset; name a mechanism, and leave out --dataset",
+                "EPS-U022",
             )
         texts = searching.asked_for.texts(file, reading)
         chosen = {name: settings_of(name, settings, public) for name in mechanism}
@@ -128,7 +135,7 @@ def calibrate(
 
 
 def _cells(target: float, search: Search, mechanisms: Sequence[str], datasets: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of the cells of params.yaml."""
+    """Return the rows of the cells of params.yaml."""
     from epsilometer.cells.calibrating.losses import progress
     from epsilometer.pipeline.calibrating import calibrate_cells
     from epsilometer.pipeline.params import read
@@ -147,14 +154,14 @@ def _of_file(
     settings: Mapping[str, Any],
     file: Path,
 ) -> dict[str, Any]:
-    """The row of a mechanism on the texts of a file."""
+    """Return the row of a mechanism on the texts of a file."""
     from epsilometer.doors.calibrate import calibrate_on
 
     return calibrate_on(texts, mechanism, target, search, settings=settings, name=file.name)
 
 
 def conclude(rows: Sequence[Mapping[str, Any]], as_json: bool, of: str = "{mechanism} on {dataset}") -> None:
-    """Print the rows, a table without the reasons, which go to standard error; the exit code is 3 where one is open.
+    """Print the rows, and their reasons on standard error; the exit code is 3 if a row is open.
 
     of: the template of a row's name.
     """
@@ -173,9 +180,11 @@ def conclude(rows: Sequence[Mapping[str, Any]], as_json: bool, of: str = "{mecha
 
 
 def compare(
-    first: Annotated[str, typer.Argument(help="A mechanism and its epsilon, tem=11; presidio, which takes none.")],
-    second: Annotated[str, typer.Argument(help="Another, attacked on the same trials: mvc=70.")],
-    file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The last audit's trials else.")] = None,
+    first: Annotated[
+        str, typer.Argument(help="A mechanism and its epsilon, tem=11; if it takes no epsilon only its name, presidio.")
+    ],
+    second: Annotated[str, typer.Argument(help="The mechanism to compare it with, as mvc=70.")],
+    file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} Default: the trials of the last audit.")] = None,
     trials: Trials = None,
     *,
     asked_for: QuestionOptions,
@@ -184,9 +193,9 @@ def compare(
 ) -> None:
     """Test which of two mechanisms leaks less.
 
-    Both are attacked on the same trials, and McNemar's exact test, with Holm's correction, compares the outcomes. With
-    --question by another question: the sign test on the trials in which their outcomes differ. Without a FILE it reads
-    two entries of `questions` in params.yaml with the same settings, data set and trials.
+    Both are attacked on the same trials. McNemar's exact test, with Holm's correction, compares the outcomes. For
+    another --question it is the sign test on the trials whose outcomes differ. Without a FILE it reads two entries of
+    `questions` in params.yaml that have the same settings, data set and trials.
     """
     from epsilometer.cells.comparing import compare_cells
     from epsilometer.doors.compare import compare_on

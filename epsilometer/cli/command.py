@@ -1,4 +1,4 @@
-"""A command whose output others cannot add to, and that refuses paths it cannot read and files it would overwrite."""
+"""A command that keeps others from printing, and refuses unreadable paths and files that it would overwrite."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _WRITTEN = ("out", "report")  # parameters whose files are written
 
 
 class Group(TyperGroup):
-    """The commands, which are found by the names of earlier versions, too."""
+    """The commands; names of earlier versions also work."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As `TyperGroup`, with old commands and options translated.
+        """Resolve a command as `TyperGroup` does, with old commands and options translated.
 
         Raises UserError for an empty word, which as a path would mean the current folder.
         """
@@ -45,15 +45,15 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, call.words)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, those first that are used first."""
+        """Return the names, in the order in which a new user needs them."""
         return sorted(super().list_commands(ctx), key=lambda name: (*_FIRST, name).index(name))
 
 
 class Command(TyperCommand):
-    """Withholds what mechanisms and libraries print from its start until the process ends."""
+    """A command that withholds the output of mechanisms and libraries until the process ends."""
 
     def invoke(self, ctx: Any) -> Any:
-        """As `TyperCommand`. Raises UserError, before any work, for a path that is refused."""
+        """Run as `TyperCommand` does. Raises UserError, before any work, for a refused path."""
         for name, value in ctx.params.items():
             for path in _each(value):
                 if isinstance(path, Path):
@@ -62,7 +62,7 @@ class Command(TyperCommand):
         for option, path in _written(ctx.params):
             if path in read:
                 raise UserError(
-                    f"{option} must be another file than those that are read, got {path.name!r}, which would be lost",
+                    f"{option} would overwrite the input {path.name!r}; name another file",
                     "EPS-U035",
                 )
         withhold()
@@ -79,7 +79,7 @@ def _written(values: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
 
 
 def _each(value: Any) -> Iterator[Any]:
-    """The parts of an argument's value, where it is a list, or a list of pairs."""
+    """Yield the parts of an argument's value, which may be a list, or a list of pairs."""
     if isinstance(value, (list, tuple)):
         for part in value:
             yield from _each(part)
@@ -88,7 +88,7 @@ def _each(value: Any) -> Iterator[Any]:
 
 
 def _files(value: Any) -> Iterator[Path]:
-    """The existing files that an argument's value, or a list of them, names."""
+    """Yield the existing files that an argument's value or list of values names."""
     for each in _each(value):
         try:
             if isinstance(each, (str, Path)) and Path(each).is_file():

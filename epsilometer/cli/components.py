@@ -20,7 +20,7 @@ def listed(
 ) -> None:
     """List the mechanisms, or the questions.
 
-    Of a mechanism it prints the claim and the source, of a question the settings.
+    Prints the claim and the source of each mechanism, or the settings of each question.
     """
     from epsilometer.core.component import find, module, names
     from epsilometer.core.errors import unknown
@@ -42,7 +42,7 @@ def listed(
 
 
 def _first(doc: str | None) -> str:
-    """The first paragraph of a docstring, on one line."""
+    """Return the first paragraph of a docstring, on one line."""
     return " ".join((doc or "").split("\n\n")[0].split())
 
 
@@ -62,7 +62,7 @@ def bounds(
 ) -> None:
     """Measure the clip bounds of a language model's logits.
 
-    They are measured on public text, and kept with the model.
+    They are measured on public text, and stored with the model.
     """
     from epsilometer.mechanisms.tokens.shared.measuring import measure_bounds, public_texts
     from epsilometer.models.bounds import destination, store

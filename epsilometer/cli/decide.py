@@ -35,10 +35,10 @@ def decide(
 ) -> None:
     """Decide at which budgets a mechanism keeps its limits.
 
-    The limits are on the figures of any questions. Prints a row for each budget and figure, and `all` limits together.
-    A limit is *within* only by an upper bound that covers every adversary, as of a stated law that the rewrites do not
-    refute. No budget passes that is larger than the first that does not. Ends with 0 if every budget passes, 1 if one
-    is beyond a limit, else 3.
+    The limits are on the figures of any questions. Prints a row for each budget and figure, and a row `all` for all
+    limits together. A limit is *within* only with an upper bound that covers every adversary, for example by a stated
+    law that the rewrites do not refute. Once a budget does not pass, no larger budget passes. The exit code is 0 if
+    every budget passes, 1 if one is beyond a limit, and 3 otherwise.
     """
     from epsilometer.doors.decide import Decisions
     from epsilometer.doors.decide import decide as decide_at
@@ -67,7 +67,8 @@ class Asked:
     question: Annotated[
         list[str],
         typer.Option(
-            metavar="QUESTION", help=f"With --accept, may be repeated: {shipped('questions')}, or a .py file."
+            metavar="QUESTION",
+            help=f"Question to measure with --accept; repeatable: {shipped('questions')}, or a .py file.",
         ),
     ] = field(default_factory=list)
     with_settings: With = field(default_factory=list)
@@ -84,19 +85,21 @@ def reaudit(
 ) -> None:
     """Measure whether figures have changed since a baseline.
 
-    They are the figures of any questions, which --accept measured. The same trials are drawn again; the sign test of
-    each figure is corrected for their number, and the re-audits of a year share alpha. Ends with 0 if no figure is
-    worse, 1 if one is, 3 if no figure could be tested.
+    The baseline has the figures of any questions, as --accept measured them. The same trials are drawn again. A sign
+    test compares each figure, corrected for the number of figures; the re-audits of a year share alpha. The exit code
+    is 0 if no figure is worse, 1 if one is, and 3 if no figure could be tested.
     """
     from epsilometer.doors import reaudit as door
 
     if baseline is None:
         raise UserError(
-            "reaudit compares with accepted figures, or writes them with --accept; give --baseline FILE", "EPS-U068"
+            "reaudit needs a file of accepted figures; name it with --baseline FILE, and write it first with --accept",
+            "EPS-U068",
         )
     if accept != bool(asked_for.question):
         raise UserError(
-            "--question names what --accept measures; later re-audits ask what the baseline holds", "EPS-U036"
+            "--question has an effect only with --accept; leave it out, since the baseline holds its questions",
+            "EPS-U036",
         )
     if accept:
         built = dict(zip(asked_for.question, questions(asked_for.question, asked_for.with_settings), strict=True))

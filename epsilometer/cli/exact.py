@@ -37,7 +37,7 @@ def exact(
     epsilons: Epsilons = None,
     vectors: Vectors = None,
     trials: Annotated[
-        int, typer.Option(help="Number of trials whose pairs are compared where there are more pairs of texts.")
+        int, typer.Option(help="Number of trials to take pairs from, if the texts form more pairs than that.")
     ] = 2000,
     temperature: Temperature = -10_000,
     seed: Seed = 0,
@@ -49,11 +49,11 @@ def exact(
 ) -> None:
     """Compute a mechanism's privacy loss from its law.
 
-    Nothing is rewritten, and there is no ceiling. Prints two rows an epsilon, for all pairs of texts and for those of
-    equal length: in nats the loss of guessing which of two texts it was, on average over the pairs, in the median and
-    at worst; the largest loss of any output between any two texts (relative_epsilon); and delta at the claimed loss. Of
-    more pairs than --trials some are compared, as the method says, and all_low to all_high is a 99 % interval of the
-    average over all. With --json all that was computed.
+    No text is rewritten, so no ceiling limits the result. Prints two rows for each epsilon: for all pairs of texts, and
+    for pairs of equal length. A row has the guess loss of the pairs in nats (average, median, worst), the largest loss
+    of any output between any two texts (relative_epsilon), and delta at the claimed loss. If the texts form more pairs
+    than --trials, the column `method` says which were compared, and all_low to all_high is a 99 % interval of the
+    average over all pairs. --json prints every column.
     """
     budgets = numbers(epsilons, "--epsilons must be numbers separated by commas")
     from epsilometer.auditing.exact_loss.from_texts import exact_loss

@@ -1,4 +1,4 @@
-"""`epsilometer gate`: whether a mechanism keeps its limits, as an exit code."""
+"""`epsilometer gate`: an exit code that says whether a mechanism keeps its limits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Texts(Rewriting):
-    """A mechanism, program or service on the texts of a file, and by which attacks it is judged."""
+    """A mechanism, program or service on the texts of a file, and the attacks that judge it."""
 
     attacks: Attacks = None
     seed: Seed = 0
@@ -50,21 +50,22 @@ class Texts(Rewriting):
     reading: TextOptions = field(default_factory=TextOptions)
 
     def check(self, cell: str | None) -> None:
-        """Refuse two sources, or none, and what a cell would leave out."""
+        """Refuse two sources, no source, and options that have no effect with a cell."""
         self.check_source(cell, "--cell")
         if cell is not None and (self.file or self.attacks or self.settings or self.public):
             raise UserError(
-                "--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public", "EPS-U040"
+                "--cell has texts, attacks and settings of its own; leave out FILE, --attacks, --set, --public",
+                "EPS-U040",
             )
         if cell is not None and self.temperature is not None:
-            raise UserError("--cell draws its trials as params.yaml says; leave out --temperature", "EPS-U041")
+            raise UserError("--cell takes its temperature from params.yaml; leave out --temperature", "EPS-U041")
         self.check_needs()
         self.reading.files.check(self.file)
         if cell is None and self.file is None:
             raise UserError("give a FILE of texts (only --cell needs none)", "EPS-U042")
 
     def subject(self, epsilon: float | None, texts: pl.DataFrame, accepted: Accepted | None = None) -> Subject:
-        """Return the subject of a gate on these texts, by the attacks and design that were accepted, if any."""
+        """Return the subject of a gate on these texts, with the attacks and design of an accepted baseline, if any."""
         from epsilometer.auditing.subject import subject, temperature_of
         from epsilometer.auditing.trials.design import Design
 
@@ -82,20 +83,20 @@ class Texts(Rewriting):
 
 @dataclass(frozen=True)
 class GateRules:
-    """The baseline's increase that is noticed, and how many rewrites may be spent."""
+    """The smallest increase over the baseline to notice, and the limits on rewrites and missing answers."""
 
     max_increase: Annotated[
         float,
         typer.Option(
-            help="The increase over the baseline, in nats, that must not go unnoticed; up to half of it is allowed."
+            help="An increase over the baseline, in nats, that the gate must notice; it allows half of this increase."
         ),
     ] = 0.3
     budget: Rewritings = 20_000
     max_missing: Annotated[
         float,
         typer.Option(
-            help="The largest share of a service's answers that may be withheld, truncated or empty; more are an "
-            "error, and with any of them nothing passes."
+            help="The largest share of a service's answers that may be withheld, truncated or empty; a larger one is "
+            "an error. With any such answer nothing passes."
         ),
     ] = 0.01
 
@@ -104,7 +105,7 @@ class GateRules:
         from epsilometer.doors.gate import Rules
 
         if self.max_increase != GateRules.max_increase and baseline is None:
-            raise UserError("--max-increase is over what was accepted; give --baseline, or leave it out", "EPS-U043")
+            raise UserError("--max-increase needs a baseline; give --baseline, or leave out --max-increase", "EPS-U043")
         return Rules(limits.limits, self.max_increase, self.budget, max_missing=self.max_missing)
 
 
@@ -112,7 +113,7 @@ _FORMATS = ("json", "markdown", "junit", "sarif", "html")
 
 
 def _reports(entries: list[str]) -> list[tuple[str, Path]]:
-    """Return the formats and files of reports; a UserError says, before any work, what cannot be written."""
+    """Return the formats and files of reports. Raises UserError, before any work, for a file that cannot be written."""
     files: dict[str, Path] = {}
     for entry in entries:
         form, _, path = entry.partition("=")
@@ -157,7 +158,7 @@ def gate(
     limits: LimitOptions,
     spending: GateRules,
     out: PerText,
-    cell: Annotated[str | None, typer.Option(help="Cell of params.yaml, which brings its texts.")] = None,
+    cell: Annotated[str | None, typer.Option(help="Cell of params.yaml, with its texts.")] = None,
     *,
     epsilon: Epsilon = None,
     baseline: Baseline = None,
@@ -168,15 +169,16 @@ def gate(
     """Decide whether a mechanism keeps its limits.
 
     The limits are on the figures of any questions: `--limit which_text=1 --limit tail=.01`, or `--limit linking=1
-    --with linking.author=COLUMN`. It makes as few fresh trials as the decision takes. Prints the verdict, a line for
-    each kind of limit, how often such a verdict is wrong, and a line for each fault of the rewrites, such as answers
-    that a service withheld. Ends with 0 (passed), 1 (beyond a limit), 3 (open) or 2 (an error: of the input, or of what
-    is judged).
+    --with linking.author=COLUMN`. The gate draws fresh trials until they decide. Prints the verdict, a line for each
+    kind of limit, the probability of a wrong verdict, and a line for each fault of the rewrites, such as answers that a
+    service withheld. The exit code is 0 (passed), 1 (beyond a limit), 3 (open) or 2 (an error of the input, or of the
+    mechanism).
 
-    With --cell, --baseline is the project's folder `baseline`. With --accept, --budget is the number of rewrites.
-    Without --temperature it is that of --baseline, or -10000 where an attack embeds, else 0.
+    With --cell, --baseline is the project's folder `baseline`. With --accept, --budget is the number of rewrites. The
+    default of --temperature is that of --baseline; without a baseline -10000 if an attack embeds texts, else 0.
     """
     from epsilometer.auditing.limits.accepted import read
+    from epsilometer.doors.gate import exit_code
     from epsilometer.doors.gate import gate as judge
     from epsilometer.report import gate as formats
 
@@ -206,11 +208,11 @@ def gate(
     files.write(decision)
     out.write_verdict(verdict, of)
     tell(*formats.lines(decision))
-    raise typer.Exit(decision.exit_code)
+    raise typer.Exit(exit_code(verdict))
 
 
 def _check_accepting(spending: GateRules, limits: LimitOptions) -> None:
-    """Refuse what is for judging beside --accept, which measures."""
+    """Refuse options that judge, since --accept only measures."""
     beside = {
         "--max-increase": spending.max_increase != GateRules.max_increase,
         "--limit": limits.limit,
@@ -218,7 +220,7 @@ def _check_accepting(spending: GateRules, limits: LimitOptions) -> None:
     }
     idle = [name for name, value in beside.items() if value]
     if idle:
-        raise UserError(f"--accept measures and judges nothing; leave out {', '.join(idle)}", "EPS-U045")
+        raise UserError(f"--accept only measures and does not judge; leave out {', '.join(idle)}", "EPS-U045")
 
 
 def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baseline: Path | None) -> None:
@@ -227,7 +229,7 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
 
     if baseline is None:
         raise UserError(
-            "--accept writes --baseline, of a mechanism or program; a project's is `epsilometer results accept`",
+            "--accept needs --baseline, the file to write; in a project use `epsilometer results accept`",
             "EPS-U046",
         )
     texts.check(None)

@@ -1,4 +1,4 @@
-"""`epsilometer init`: a project of one's own."""
+"""`epsilometer init`: a new project."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from epsilometer.core.errors import UserError
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="The folder to make; it must not exist, or be empty.")],
-    texts: Annotated[Path | None, typer.Option(help=f"{TEXTS} Generated reviews else.")] = None,
+    folder: Annotated[Path, typer.Argument(help="The folder to create; it must be new or empty.")],
+    texts: Annotated[Path | None, typer.Option(help=f"{TEXTS} Default: generated reviews.")] = None,
     text: TextColumn = None,
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)] = "tem",
 ) -> None:
@@ -25,6 +25,6 @@ def init(
     from epsilometer.pipeline.starting import start
 
     if texts is None and text is not None:
-        raise UserError("--text names the column of --texts; give that, too", "EPS-U047")
+        raise UserError("--text names a column of the file of texts; give the file with --texts", "EPS-U047")
     start(folder, texts, text or "text", mechanism)
     tell(f"{folder} holds a project: cd {folder}, look at params.yaml, then `make audit`")

@@ -1,4 +1,4 @@
-"""Options that several commands take, and what they are read as."""
+"""Options that several commands share, and the values that they are parsed into."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STANDARD = ["/dev/stdout", "/dev/stderr"] + [
 
 
 def writable(path: Path | None) -> Path | None:
-    """Returns the path of a file to write, whose folder is made; a UserError says, before any work, if it cannot be."""
+    """Return the path of a file to write, and create its folder. Raises UserError if it cannot be written."""
     from tempfile import TemporaryFile
 
     from epsilometer.core.atomic import is_stream
@@ -44,7 +44,9 @@ def writable(path: Path | None) -> Path | None:
     if path is None:
         return path
     if os.path.normpath(path) in _STANDARD:
-        raise UserError(f"{path} is the output of this command; leave the option out, or name a file", "EPS-U057")
+        raise UserError(
+            f"{path} is the standard output of this command; leave the option out, or name a file", "EPS-U057"
+        )
     if is_stream(path):
         return path
     if path.is_dir():
@@ -59,7 +61,7 @@ def writable(path: Path | None) -> Path | None:
 
 
 def shipped(kind: str) -> str:
-    """Returns the names of a kind's components; without `core.component`, whose imports would keep --help waiting."""
+    """Return the names of a kind's components, without importing `core.component`, which would slow down --help."""
     folder = Path(__file__).parents[1] / kind
     others = (
         {"shared"} if folder.name == "corpora" else {"shared", "corpora"}
@@ -85,7 +87,7 @@ Program = Annotated[
     typer.Option("--command", help="Program that rewrites one text per line: 'prog --eps {epsilon} --seed {seed}'."),
 ]
 Workers = Annotated[
-    int, typer.Option("--workers", min=1, help="Number of parallel processes, on which no result depends.")
+    int, typer.Option("--workers", min=1, help="Number of parallel processes; results do not depend on it.")
 ]
 Attacks = Annotated[
     str | None,
@@ -96,7 +98,8 @@ Attacks = Annotated[
     ),
 ]
 Trials = Annotated[
-    int | None, typer.Option("--trials", help="Trials of each privacy budget (default: the question's usual number).")
+    int | None,
+    typer.Option("--trials", help="Number of trials at each privacy budget (default: the question's usual number)."),
 ]
 Temperature = Annotated[
     float | None,
@@ -125,14 +128,14 @@ Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help=
 Public = Annotated[
     Path | None,
     typer.Option(
-        "--public", help="Public texts that the mechanism chooses among: a file, or a folder of selected exemplars."
+        "--public", help="Public texts that the mechanism chooses from: a file, or a folder of selected exemplars."
     ),
 ]
 
 
 @dataclass(frozen=True)
 class EndpointOptions:
-    """A service that is deployed, what may be sent to it, and what that may cost."""
+    """A deployed service, with limits on the texts it may see and the requests it may cost."""
 
     endpoint: Annotated[
         str | None,
@@ -158,7 +161,7 @@ class EndpointOptions:
     ] = False
 
     def check(self) -> None:
-        """Refuse what has no effect without --endpoint."""
+        """Refuse options that have no effect without --endpoint."""
         idle = [f"--{part.name.replace('_', '-')}" for part in fields(self) if getattr(self, part.name) != part.default]
         if self.endpoint is None and idle:
             raise UserError(
@@ -166,9 +169,9 @@ class EndpointOptions:
             )
 
     def mechanism(self, settings: Sequence[str], *, private: bool = True) -> Endpoint:
-        """The service as a mechanism, with these other settings of it.
+        """Return the service as a mechanism, with these other settings.
 
-        private: whether it would see the user's texts. Raises UserError where it must not, and for what it lacks.
+        private: whether it would see the user's texts. Raises UserError if it must not see them, or lacks a setting.
         """
         from epsilometer.core.component import build
         from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
@@ -179,7 +182,7 @@ class EndpointOptions:
             chosen["resource"] = chosen.pop("template")
         others = read_settings(settings)
         if twice := [*(chosen.keys() & others.keys())]:
-            raise UserError(f"--set {twice[0]} says again what an option says; leave one out", "EPS-U049")
+            raise UserError(f"--set {twice[0]} repeats another option; leave one of them out", "EPS-U049")
         built: Endpoint = build(Endpoint, chosen | others, "--endpoint")
         built.check(public=not private)
         return built
@@ -187,7 +190,7 @@ class EndpointOptions:
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What rewrites a file's texts: a mechanism, program or service."""
+    """The mechanism, program or service that rewrites a file's texts."""
 
     file: TextFile = None
     mechanism: MechanismName = None
@@ -199,7 +202,7 @@ class Rewriting:
 
     @property
     def rewriter(self) -> str | CommandMechanism | Endpoint:
-        """What rewrites."""
+        """The mechanism's name, or the program or service."""
         from epsilometer.auditing.external import CommandMechanism
 
         if self.service.endpoint is not None:
@@ -208,7 +211,7 @@ class Rewriting:
 
     @property
     def label(self) -> str | None:
-        """The name of what rewrites, as results show it; None without any."""
+        """The name of the mechanism, program or service in results; None without one."""
         if self.service.endpoint is not None:
             from epsilometer.models.endpoint import Address
 
@@ -224,11 +227,11 @@ class Rewriting:
 
     @property
     def chosen(self) -> dict[str, Any] | None:
-        """The settings of a mechanism that is named."""
+        """The settings of the named mechanism."""
         return None if self.mechanism is None else settings_of(self.mechanism, self.settings, self.public)
 
     def check_source(self, other: object = None, option: str | None = None) -> None:
-        """Refuse two sources, or none, and options of another source. other: the value of a further source's option."""
+        """Refuse two sources, no source, and options of another source. other: the value of one more source option."""
         sources = (self.mechanism, self.command, self.service.endpoint, other)
         if sum(source is not None for source in sources) != 1:
             *names, last = ["--mechanism", "--command", "--endpoint", *([] if option is None else [option])]
@@ -238,22 +241,22 @@ class Rewriting:
     def check_needs(self) -> None:
         """Refuse options that have no effect with this source."""
         if self.workers != 1 and self.command is None:
-            raise UserError("--workers are processes of --command; give it, or leave them out", "EPS-U051")
+            raise UserError("--workers needs --command; give both, or leave out --workers", "EPS-U051")
         if self.public is not None and self.mechanism is None:
-            raise UserError("--public is for --mechanism", "EPS-U052")
+            raise UserError("--public needs --mechanism; give both, or leave out --public", "EPS-U052")
         if self.settings and self.mechanism is None and self.service.endpoint is None:
             raise UserError(
-                "--set is for --mechanism and --endpoint; write a program's settings into its command", "EPS-U053"
+                "--set needs --mechanism or --endpoint; write the settings of a program into --command", "EPS-U053"
             )
 
 
 def out_option(check: Callable[[Path | None], Path | None]) -> Any:
-    """Returns the option `--out` of a command that prints its result where none is given."""
+    """Return the option `--out` of a command that prints its result by default."""
     return typer.Option("--out", help="File to write instead of printing.", callback=check)
 
 
 def schema_option(schema: Callable[[], dict[str, Any]]) -> Any:
-    """Returns the option `--schema`, which prints the JSON schema of what a command writes and ends it."""
+    """Return the option `--schema`, which prints the JSON schema of a command's files and ends the command."""
 
     def say(wanted: bool) -> None:
         if wanted:
@@ -266,7 +269,7 @@ def schema_option(schema: Callable[[], dict[str, Any]]) -> Any:
 
 @contextmanager
 def told_if_dry() -> Iterator[None]:
-    """Ends a command with what a dry run would have sent."""
+    """End a command with the request that a dry run would have sent."""
     from epsilometer.models.spending import Dry
 
     try:
@@ -283,7 +286,7 @@ Columns = Annotated[
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How files of text are laid out."""
+    """The layout of text files."""
 
     entries: Annotated[
         list[str],
@@ -296,7 +299,7 @@ class FileOptions:
     ] = field(default_factory=list)
 
     def check(self, *read: str | Path | None) -> None:
-        """Refuse what has no effect on any of the files that are read."""
+        """Refuse a layout that has no effect on any of the files that are read."""
         idle = [f"--layout {key}" for key in self._values if key != "encoding"]
         if not idle:
             return
@@ -311,7 +314,7 @@ class FileOptions:
 
     @property
     def layout(self) -> Layout:
-        """The same for readers. Raises UserError for what no file can have."""
+        """The layout for readers. Raises UserError for an invalid value."""
         from epsilometer.corpora.files import Layout
 
         return Layout(**self._values)
@@ -335,7 +338,7 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class TextOptions:
-    """Which texts of a file are read, and how."""
+    """The columns, rows and layout that are read of a file of texts."""
 
     text: Annotated[
         list[str], typer.Option(help="Column of the texts; repeat it to join several columns of a row into one text.")
@@ -344,13 +347,13 @@ class TextOptions:
     files: FileOptions = field(default_factory=FileOptions)
 
     def distinct(self, source: str | Path) -> list[str]:
-        """Returns the distinct texts of a file or folder; what is left out is said."""
+        """Return the distinct texts of a file or folder; a note says which texts are left out."""
         self.files.check(source)
         texts: list[str] = self.table(source)["text"].to_list()
         return texts
 
     def table(self, source: str | Path, columns: Sequence[str] = ()) -> pl.DataFrame:
-        """Returns the same with these columns, lists as lines, and the identifiers that the file records, if any."""
+        """Return the texts with these columns, lists as lines, and the identifiers that the file records, if any."""
         import polars as pl
 
         from epsilometer.corpora.reading import prepare, read
@@ -369,18 +372,18 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class LedgerOptions:
-    """Who wrote the texts, and where it is recorded what releases spend of each person."""
+    """The authors of the texts, and the ledger of the privacy budget that releases spend for each person."""
 
-    person: Annotated[str | None, typer.Option(help="Column that says who wrote a text.")] = None
+    person: Annotated[str | None, typer.Option(help="Column with the author of each text.")] = None
     ledger: Annotated[
         Path | None, typer.Option(help="Folder of the ledger (default: .epsilometer-ledger beside the private texts).")
     ] = None
     again: Annotated[
-        bool, typer.Option("--again", help="Release texts of people who are in an earlier release, too.")
+        bool, typer.Option("--again", help="Also release texts of people who are in an earlier release.")
     ] = False
 
     def folder(self, file: Path) -> Path:
-        """The folder of the ledger for the people of a file."""
+        """Return the folder of the ledger for the people of a file."""
         return self.ledger or file.parent / ".epsilometer-ledger"
 
     def say(self, standing: Standing) -> None:
@@ -388,13 +391,13 @@ class LedgerOptions:
         if standing.again:
             note(
                 f"{standing.again:,} people are in an earlier release: the largest sum of a person is now "
-                f"{standing.after.describe()}, and what the earlier statement promised no longer holds"
+                f"{standing.after.describe()}, and the earlier statement no longer holds"
             )
 
 
 @dataclass(frozen=True)
 class PerText:
-    """Where it is written how often each text was recognised."""
+    """Files with the number of times that each text was recognised."""
 
     out: Annotated[
         list[Path],
@@ -405,23 +408,23 @@ class PerText:
     ] = False
 
     def check(self) -> None:
-        """Refuse, before any work, what cannot be written, and texts that are shown nowhere."""
+        """Refuse, before any work, files that cannot be written, and --show-texts without --out."""
         from epsilometer.report import per_text
 
         if self.show_texts and not self.out:
-            raise UserError("--show-texts shows texts in --out; give both", "EPS-U056")
+            raise UserError("--show-texts needs --out; give both, or leave out --show-texts", "EPS-U056")
         for path in self.out:
             per_text.check(path)
             writable(path)
 
     def write(self, by_text: pl.DataFrame, name: str, texts: Sequence[str]) -> None:
-        """Write the rows, and the texts where they are to be shown."""
+        """Write the rows; with the texts if --show-texts is given."""
         from epsilometer.report import per_text
 
         per_text.write(by_text, self.out, name, texts if self.show_texts else None)
 
     def write_verdict(self, verdict: Verdict, of: Subject) -> None:
-        """Write those of a gate."""
+        """Write the rows of a gate's verdict."""
         from epsilometer.core.guarantees import stored
         from epsilometer.report import per_text
 
@@ -430,9 +433,9 @@ class PerText:
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """Returns the command with each parameter that is a dataclass replaced by its fields, an option each.
+    """Return the command with each parameter that is a dataclass replaced by its fields, one option for each field.
 
-    A dataclass may hold others. So options that several commands share, or that belong together, are one object.
+    Dataclasses may be nested. So options that several commands share, or that belong together, are one object.
     """
     own = inspect.signature(command, eval_str=True).parameters
     groups = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
@@ -452,7 +455,7 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _read_plainly(annotation: Any) -> None:
-    """Have an option that is a float read by `values.number`, as numbers in lists and parameter files are."""
+    """Parse an option of type float by `values.number`, as numbers in lists and parameter files are."""
     kind, about = getattr(annotation, "__origin__", None), getattr(annotation, "__metadata__", None)
     if about and (kind is float or float in getattr(kind, "__args__", ())):
         about[0].parser, about[0].metavar = parsed, "<float>"
@@ -471,7 +474,7 @@ def _options(group: Any) -> Iterator[inspect.Parameter]:
 
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
-    """The dataclass, of its options, which are taken out of the values."""
+    """Return the dataclass with its options, and remove these from the values."""
     hints = get_type_hints(group, include_extras=True)
     return group(
         **{
@@ -482,12 +485,12 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
 
 
 def numbers(text: str | None, rule: str) -> list[float] | None:
-    """Returns numbers that commas separate, None for none; a UserError says the rule."""
+    """Return comma-separated numbers, or None for None. Raises UserError, which states the rule."""
     return None if text is None else [number(part, rule) for part in text.split(",")]
 
 
 def number(text: str, rule: str) -> float:
-    """Returns a number; a UserError says the rule."""
+    """Return a number. Raises UserError, which states the rule."""
     try:
         return parsed(text)
     except ValueError:
@@ -495,7 +498,7 @@ def number(text: str, rule: str) -> float:
 
 
 def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, Any]:
-    """Returns settings by key; a value is YAML, as in a parameter file."""
+    """Return settings by key; a value is YAML, as in a parameter file."""
     import yaml
 
     from epsilometer.core import yaml_text
@@ -518,7 +521,7 @@ def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, An
 
 
 def settings_of(mechanism: str, entries: Sequence[str], public: Path | None) -> dict[str, Any]:
-    """Returns the settings of a mechanism by key, --public among them."""
+    """Return the settings of a mechanism by key, --public among them."""
     settings = read_settings(entries)
     if public is None:
         return settings
@@ -528,6 +531,6 @@ def settings_of(mechanism: str, entries: Sequence[str], public: Path | None) -> 
 
 
 def mechanism_at(text: str) -> tuple[str, float | None]:
-    """Returns the mechanism and the epsilon of `tem=11`; None for that of `presidio`, which takes none."""
+    """Return mechanism and epsilon: ("tem", 11) of `tem=11`, ("presidio", None) of `presidio`."""
     name, equals, epsilon = text.partition("=")
     return name, number(epsilon, "epsilon must be a number") if equals else None

@@ -1,4 +1,4 @@
-"""What commands print: JSON, or tables in columns."""
+"""The output of commands: JSON, or tables in columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tell(*parts: object, sep: str = "\n", end: str = "\n") -> None:
 
 
 def show(result: Any, as_json: bool, columns: Sequence[str] | None = None) -> None:
-    """Print JSON, or an aligned table of rows; only these columns of each row where they are named."""
+    """Print JSON, or an aligned table of rows, with only these columns if columns are named."""
     if as_json:
         rows = result if columns is None else [{name: row[name] for name in columns} for row in result]
         tell(json.dumps(for_json(rows), indent=1))
@@ -27,7 +27,7 @@ def show(result: Any, as_json: bool, columns: Sequence[str] | None = None) -> No
 
 
 def shown(value: Any) -> str:
-    """Returns one value of a result as text."""
+    """Return one value of a result as text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} = {part}" for key, part in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)

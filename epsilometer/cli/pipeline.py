@@ -26,9 +26,9 @@ def stage(
 def repro(context: typer.Context) -> None:
     """Bring stages up to date, and show the report.
 
-    It is `dvc repro`, one run at a time and never on damaged files; params.yaml is checked first. Without arguments the
-    whole audit, and at the end the report is shown. With stages these and what they depend on: a file that is missing
-    stops what needs it, and nothing else. `dvc repro --help` lists options, which are passed on.
+    It is `dvc repro`, one run at a time, with params.yaml checked and damaged files restored first. Without arguments
+    it runs the whole audit, and then shows the report. With stages it runs these and their dependencies; a missing file
+    stops only the stages that need it. Options are passed on; `dvc repro --help` lists them.
     """
     from epsilometer.pipeline.checking import AbsentError
     from epsilometer.pipeline.repro import main
@@ -38,7 +38,7 @@ def repro(context: typer.Context) -> None:
     except AbsentError as absent:
         if not context.args:
             raise
-        note(f"what needs a missing file cannot run: {absent}")
+        note(f"stages that need a missing file cannot run: {absent}")
     main(context.args)
     if not context.args:
         results.report()
@@ -54,11 +54,11 @@ def compose() -> None:
 
 
 def why(
-    stage: Annotated[str | None, typer.Argument(help="A stage (rewrite@queries-tem); by default all.")] = None,
+    stage: Annotated[str | None, typer.Argument(help="A stage, such as rewrite@queries-tem (default: all).")] = None,
 ) -> None:
-    """Say what changed since a stage last ran.
+    """List the changes since a stage last ran.
 
-    It is a file, package, setting or input.
+    A change is that of a file, package, setting or input.
     """
     from epsilometer.pipeline.current import records
     from epsilometer.pipeline.params import read

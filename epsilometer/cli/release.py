@@ -29,7 +29,7 @@ def release(
         str | None, typer.Option(help="The public list of labels, separated by commas; texts with others do not count.")
     ] = None,
     public: Annotated[Path | None, typer.Option(help="Public texts, a file with a column `text`.")] = None,
-    per_person: Annotated[int, typer.Option(min=1, help="Number of texts that count of each person.")] = 1,
+    per_person: Annotated[int, typer.Option(min=1, help="Number of texts to count for each person.")] = 1,
     *,
     recording: LedgerOptions,
     reading: TextOptions,
@@ -39,9 +39,9 @@ def release(
 
     Public texts are labelled and weighted by noisy votes of the private ones.
 
-    Noise comes from the operating system and is added once, to what the whole corpus says. What is spent of each person
-    is written to a ledger; without --person each text counts as a person. Figures of private texts are printed for the
-    curator and are in no file.
+    Noise comes from the operating system and is added once, to the votes of the whole corpus. A ledger records the
+    budget spent for each person; without --person each text counts as a person. Figures of private texts are printed
+    for the curator, and not written to any file.
     """
     from epsilometer.auditing.corpora.checks import for_the_curator
     from epsilometer.auditing.corpora.publishing import Publication, statement_of
@@ -62,10 +62,10 @@ def release(
     built = _built(mechanism, public, labels, per_person=per_person, entries=settings)
     corpus = _corpus(file, reading, recording.person, label)
     if recording.person is None:
-        note("without --person each text counts as a person: who wrote two texts is protected half as well")
+        note("without --person each text counts as a person: an author of two texts is protected half as well")
     publication = Publication(mechanism, built, epsilon, recording.folder(file), again=recording.again)
     released, standing = publication.publish(corpus, out)
-    note(f"{len(released.texts):,} texts in {out}; what is claimed stands in {statement_of(out).name}")
+    note(f"{len(released.texts):,} texts are in {out}, and their claim is in {statement_of(out).name}")
     recording.say(standing)
     for line in for_the_curator(built, corpus, released).describe():
         note(f"for the curator alone, not for publication: {line}")
@@ -94,8 +94,8 @@ def _built(
             settings[name] = value
     if "resource" in takes and "resource" not in settings:
         raise UserError(
-            f"{mechanism} needs public texts, of which the release is made; give a file of texts that were collected "
-            "apart from the private ones (--public)",
+            f"{mechanism} builds its release from public texts; give a file of texts that were collected apart from "
+            "the private ones (--public)",
             "EPS-U076",
         )
     built: CorpusMechanism = build(definition, settings, f"the settings of {mechanism}")

@@ -1,4 +1,4 @@
-"""The results of a project, and those of another beside them: `epsilometer results`."""
+"""The results of a project, and their comparison with another's: `epsilometer results`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TableName = Annotated[
 
 
 def report(as_json: Json = False) -> None:
-    """Print where the report is, and its estimates.
+    """Print the path of the report, and its estimates.
 
-    Of a run that audits no texts it prints the first table of each study.
+    For a run that audits no texts it prints the first table of each study.
     """
     from epsilometer.pipeline import params, reporting
     from epsilometer.report import page
@@ -75,13 +75,13 @@ def export(
     table: TableName = "estimates",
     columns: Columns = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="csv, json, md or tex (default: the ending of FILE).")
+        str | None, typer.Option("--format", help="csv, json, md or tex (default: by the ending of FILE).")
     ] = None,
 ) -> None:
     """Write or print a table, for a paper or a spreadsheet.
 
-    Without FILE it is printed. Of the estimates a few columns are written, of another table all. In Markdown and LaTeX
-    bounds are rounded so that they stay true, and a loss that reached its ceiling is marked ≥.
+    Without FILE the table is printed. The estimates have their main columns, every other table all its columns. In
+    Markdown and LaTeX lower bounds are rounded down, upper bounds up, and a loss that reached its ceiling is marked ≥.
     """
     from epsilometer.auditing.results.losses import chosen
     from epsilometer.report.export import ESTIMATED, SHORT, read_table, rendered, write
@@ -102,17 +102,17 @@ def export(
 
 def diff(
     first: Annotated[Path, typer.Argument(help="The folder of an audit: . or runs/NAME.")],
-    second: Annotated[Path, typer.Argument(help="The folder of another.")],
+    second: Annotated[Path, typer.Argument(help="The folder of the audit to compare with.")],
     table: TableName = "estimates",
     out: Annotated[Path | None, out_option(writable)] = None,
     as_json: Json = False,
 ) -> None:
     """Compare the losses of two audits, row by row.
 
-    Estimates that moved by more than chance come first; `--table exact` compares exact losses. --out writes all columns
-    (.csv, .json, .md or .tex). `change` is the second plug-in value less the first; `p_value` tests that the hits of
-    both are alike, corrected for the number of rows (1 % for all of them together); `moved` is worse where the second
-    leaks more, and not testable where no hits of the second could have shown that.
+    Estimates that changed by more than chance come first; `--table exact` compares exact losses. --out writes all
+    columns (.csv, .json, .md or .tex). `change` is the second plug-in value minus the first. `p_value` tests whether
+    both have equal rates of hits, corrected for the number of rows (1 % for all together). `moved` is `worse` if the
+    second leaks more, and `not testable` if no number of hits could have shown that.
     """
     from epsilometer.pipeline.measured import measured_in
     from epsilometer.report.export import read, read_exact, write
@@ -137,10 +137,10 @@ def diff(
 def history(
     mechanism: Annotated[str | None, typer.Argument(help="Only this mechanism.")] = None, as_json: Json = False
 ) -> None:
-    """Print how losses went from audit to audit.
+    """Print the losses of earlier audits.
 
-    They are the strongest attack's in every cell (with --json those of all), and of a project of `anonymity` alone
-    those of every attacker.
+    A cell has the loss of its strongest attack; --json has those of all attacks. A project with only `anonymity` has
+    the losses of every attacker.
     """
     from epsilometer.auditing.results.diagnostics import STRONGEST
     from epsilometer.pipeline.params import read
@@ -150,7 +150,7 @@ def history(
     if table.is_empty():
         read()  # refuses a folder that holds no project
         raise UserError(
-            f"{past.FILE} has no audit yet; `epsilometer results accept` and re-audits write it", "EPS-U065"
+            f"{past.FILE} has no audit yet; run `epsilometer results accept` or a re-audit first", "EPS-U065"
         )
     if mechanism is not None:
         if mechanism not in table["mechanism"]:
@@ -185,7 +185,8 @@ def dossier(
     cell: Annotated[str, typer.Argument(help="A cell of params.yaml, such as queries-tem.")],
     epsilon: Epsilon = None,
     texts_per_person: Annotated[
-        int | None, typer.Option(help="Most texts of a person, as confirmed (default: 1, stated as assumed).")
+        int | None,
+        typer.Option(help="Confirmed largest number of texts of a person (default: 1, which the page calls assumed)."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("reports/dossier"),
     schema: Annotated[bool, schema_option(_schema)] = False,
@@ -194,8 +195,8 @@ def dossier(
 
     A page to sign and a page of evidence.
 
-    The pages are HTML, PDF and JSON; without --epsilon they are about the largest budget within the limits, or the
-    smallest. No text is shown. An audit that is not finished is refused.
+    The pages are HTML, PDF and JSON. The default of --epsilon is the largest budget within the limits, else the
+    smallest budget. No text is shown. An unfinished audit is refused.
     """
     from epsilometer.pipeline.dossier import write
     from epsilometer.pipeline.params import read

@@ -30,7 +30,8 @@ def rewrite(
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)],
     epsilon: Epsilon = None,
     file: Annotated[
-        Path | None, typer.Argument(help="A table, or texts one a line; lines on standard input by default.")
+        Path | None,
+        typer.Argument(help="A table, or a file with one text per line (default: lines on standard input)."),
     ] = None,
     out: Annotated[Path | None, out_option(writable)] = None,
     *,
@@ -42,12 +43,13 @@ def rewrite(
 ) -> None:
     """Privatise texts for publication.
 
-    The texts are lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl), each row by itself; --out is in
-    the same format. With --seed the rewrites can be inverted, and are not for publication. Shipped mechanisms draw from
-    the operating system's randomness, exactly (`epsilometer.core.exact_samplers`), and spend all but a millionth of the
-    epsilon: the rest is room for the rounding of what is drawn from. How a mechanism of your own draws is for you to
-    see to. Lines are read and written block by block. With --person, what is spent of each
-    goes to a ledger first.
+    The texts are lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl); each row is rewritten by itself,
+    and --out is in the same format. Lines are read and written in blocks.
+
+    Shipped mechanisms draw exactly, from the operating system's randomness (`epsilometer.core.exact_samplers`). They
+    reserve a millionth of the epsilon for rounding. The randomness of your own mechanism is your responsibility. With
+    --seed the rewrites can be inverted, so do not publish them. With --person, a ledger first records the budget spent
+    for each person.
     """
     from epsilometer.auditing import text_audit
     from epsilometer.auditing.publication import Publisher, publish_lines, publish_table
@@ -64,14 +66,14 @@ def rewrite(
     if file is not None and not file.is_file():
         if file.is_dir():
             raise UserError(
-                f"{str(file)!r} is a folder, and rewrite reads one file; call it for each file of texts", "EPS-U066"
+                f"{str(file)!r} is a folder, and rewrite reads one file; run it for each file of texts", "EPS-U066"
             )
-        raise UserError(f"there is no file {str(file)!r}; check the path", "EPS-U067")
+        raise UserError(f"{str(file)!r} does not exist; check the path", "EPS-U067")
     built = text_audit.mechanism(mechanism, settings_of(mechanism, settings, public))
     (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
     publisher = Publisher(built, budget, seed, own=mechanism not in shipped("mechanisms"))
     if seed is not None:
-        note("with --seed, anyone who knows the seed can invert the output; it is not for publication")
+        note("with --seed, anyone who knows the seed can invert the output; do not publish it")
     _record(file, reading, recording, built.guarantee(budget))
     if file is not None and suffix(file) in TABLES:
         publish_table(publisher, file, out, columns=reading.text, rows=reading.rows, layout=layout)
@@ -88,7 +90,7 @@ def rewrite(
 
 
 def _record(file: Path | None, reading: TextOptions, recording: LedgerOptions, claim: Guarantee | None) -> None:
-    """Write to the ledger what the rewrites of a table spend of each person, before any is published."""
+    """Record in the ledger what a table of rewrites spends for each person, before any rewrite is published."""
     from collections import Counter
 
     from epsilometer.accounting.ledger import Ledger
@@ -97,15 +99,15 @@ def _record(file: Path | None, reading: TextOptions, recording: LedgerOptions, c
 
     if recording.person is None:
         if recording != LedgerOptions():
-            raise UserError("--ledger and --again are for --person; give the column of people", "EPS-U077")
+            raise UserError("--ledger and --again need --person; give the column of people", "EPS-U077")
         return
     if file is None or suffix(file) not in TABLES:
         raise UserError(
-            "--person names a column, and lines have none; give a table (.csv, .parquet, .jsonl)", "EPS-U078"
+            "--person names a column, and lines have no columns; give a table (.csv, .parquet, .jsonl)", "EPS-U078"
         )
     if recording.person in reading.text:
         raise UserError(
-            f"--person {recording.person!r} is a column of texts; name the column that says who wrote them", "EPS-U079"
+            f"--person {recording.person!r} is a column of texts; name the column with their authors", "EPS-U079"
         )
     table = read(file, reading.files.layout).head(reading.rows or 1 << 31)
     people = Counter(people_of(table, recording.person, reading.text[0], str(file)))

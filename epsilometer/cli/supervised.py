@@ -1,7 +1,7 @@
-"""Run a command in a process of its own, so that only one which says how it ended is believed.
+"""Run a command in a child process, and trust its exit code only if it reports one.
 
-What is audited runs in the command's process, and `os._exit(0)` or a crash in native code would end it with an exit
-code that means something else: passed, or beyond.
+A mechanism runs in the command's process. If it calls `os._exit(0)` or crashes in native code, the process ends with
+an exit code that would mean passed, or beyond.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def supervised(work: Callable[[], int]) -> int:
-    """Returns the exit code of the work, 2 where its process ended without one; a signal ends both processes."""
+    """Return the exit code of the work; 2 if its process ended without one. A signal ends both processes."""
     answer, tell = os.pipe()
     alive, life = os.pipe()  # closed by whatever ends this process
     signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until each process is ready for them
@@ -55,15 +55,15 @@ def supervised(work: Callable[[], int]) -> int:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {os.WEXITSTATUS(status)}"
     print(
-        f"error: the process ended ({how}) before there was a result: what is audited or a library left it or crashed, "
-        "or there was too little memory",
+        f"error: the process ended ({how}) without a result: the mechanism or a library ended it or crashed, or memory "
+        "ran out; run the mechanism by itself to see why",
         file=sys.stderr,
     )
     return 2
 
 
 def _await(child: int) -> int:
-    """The wait status of the child, to which signals to this process are passed on. They are blocked after it."""
+    """Return the child's wait status, passing signals on to it. Afterwards they are blocked."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         if not (number == signal.SIGINT and _in_foreground()):  # else the terminal has sent it to both
@@ -80,7 +80,7 @@ def _await(child: int) -> int:
 
 
 def _in_foreground() -> bool:
-    """Whether Ctrl-C on the terminal reaches this process."""
+    """Return True if Ctrl-C on the terminal reaches this process."""
     try:
         terminal = os.open(os.ctermid(), os.O_RDONLY)
     except OSError:

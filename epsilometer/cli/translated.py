@@ -15,13 +15,13 @@ Words = list[str]
 
 @dataclass(frozen=True)
 class Call:
-    """A call in today's words, and what of it was spelled otherwise: pairs of the old and the new spelling."""
+    """A call in the current spelling, and its changes: pairs of the old and the new spelling."""
 
     words: Words
     changed: dict[str, str]
 
     def notice(self) -> str | None:
-        """Return a line that names the new spellings, without values, which may be private; None without any."""
+        """Return a line that names the new spellings, without values, which may be private; None without changes."""
         if not self.changed:
             return None
         pairs = ", ".join(f"`{old}` is now `{new}`" for old, new in self.changed.items())
@@ -32,7 +32,7 @@ class Call:
 class Old:
     """An option of an earlier version.
 
-    question: the question that it is about, if any. words: returns the new words for its value. flag: it takes no
+    question: the question it belongs to, if any. words: returns the new arguments for its value. flag: it takes no
     value.
     """
 
@@ -46,17 +46,17 @@ def _limit(question: str) -> Old:
 
 
 def _setting(question: str, key: str) -> Old:
-    """A text, quoted as YAML reads it."""
+    """Return a text, quoted for YAML."""
     return Old(lambda value: ["--with", f"{question}.{key}={json.dumps(value)}"], question)
 
 
 def _plain(question: str, key: str) -> Old:
-    """A number."""
+    """Return a number."""
     return Old(lambda value: ["--with", f"{question}.{key}={value}"], question)
 
 
 def _listed(question: str, key: str) -> Old:
-    """Names that commas separate; `all` names none."""
+    """Return comma-separated names; an empty list for `all`."""
 
     def words(value: str) -> Words:
         names = [name.strip() for name in value.split(",")]
@@ -70,12 +70,12 @@ def _flag(*words: str, question: str = "") -> Old:
 
 
 def _entry(option: str, key: str) -> Old:
-    """A value of its own option, now an entry of another's."""
+    """Return the value of a former option as an entry of the option that replaces it."""
     return Old(lambda value: [option, f"{key}={value}"])
 
 
 def _prices(value: str) -> Words:
-    """Prices that commas separate, of which the last, per request, may be left out."""
+    """Return comma-separated prices; the last one, per request, is optional."""
     every = value.split(",")
     return ["--set", f"prices=[{', '.join(every if len(every) != 2 else [*every, '0'])}]"]
 
@@ -148,7 +148,7 @@ _PROBE = "--probe-failures"
 
 
 def translated(words: Sequence[str]) -> Call:
-    """Return a call, from the command's name on, in today's words."""
+    """Return a call, from the command's name on, in the current spelling."""
     changed: dict[str, str] = {}
     command, *rest = words
     first = rest[0] if rest else None
@@ -179,7 +179,7 @@ def translated(words: Sequence[str]) -> Call:
 
 
 def _options(words: Sequence[str], options: Mapping[str, Old], changed: dict[str, str]) -> Iterator[str]:
-    """Return options in today's words; changed: takes those that were spelled otherwise."""
+    """Return options in the current spelling, and append the changed ones to `changed`."""
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")

@@ -1,4 +1,4 @@
-"""`epsilometer watch`: a re-audit whenever what the losses rest on changes."""
+"""`epsilometer watch`: a re-audit whenever a source of the losses changes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def watch(
 ) -> None:
     """Begin a re-audit whenever its sources change.
 
-    They are mechanisms, packages, pins of models and data sets. It ends when it is interrupted.
+    The sources are mechanisms, packages, pins of models and data sets. The command runs until it is interrupted.
 
-    Compares with the records of the last re-audit, or of the baseline. Newer versions on the hub and at the package
-    index are reported once a day, and never adopted. With `make ui` the re-audit runs on its server.
+    It compares with the records of the last re-audit, or of the baseline. Once a day it reports newer versions on the
+    hub and at the package index, but never adopts them. If `make ui` is running, the re-audit runs on its server.
     """
     from epsilometer.pipeline import watching
     from epsilometer.pipeline.flows.trigger import start
@@ -35,7 +35,7 @@ def watch(
         with watching.alone():
             looks = watching.Watch(tell, begin)
             if not looks.look():
-                say("no re-audit was begun")
+                say("no re-audit was started")
             looks.ask()
         return
     watching.watch(tell, begin, every)

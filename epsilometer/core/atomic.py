@@ -1,6 +1,6 @@
-"""Files written whole or not at all: text, JSON, and anything that a caller writes to an open file.
+"""Atomic writing of files: text, JSON, and anything that a caller writes to an open file.
 
-Separate from `core.tables`, so that code without tables does not load the table libraries.
+This module is separate from `core.tables`, so that code without tables does not load the table libraries.
 """
 
 from __future__ import annotations

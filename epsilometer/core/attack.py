@@ -35,11 +35,11 @@ class Embedded:
 class Context:
     """The adversary's knowledge besides the rewrite and its candidates.
 
-    texts: the audited texts, which candidates number; mechanism and epsilon: the mechanism and budget of the rewrites
-    (None: not known to the adversary); noise: the attack's own stream, one for each trial; embedded: embeddings of the
-    texts, if already computed; public: whether the texts may leave this machine; log_likelihoods: [n, k], of the
-    rewrites under each candidate, if already computed (`likelihood.computed`): passed to attacks that see what the
-    mechanism's law describes, and by case, if there are few cases, to attacks with `takes_cases`; prior: the
+    texts: the audited texts; candidates are indices into them. mechanism and epsilon: those of the rewrites (None:
+    not known to the adversary). noise: the attack's own stream, one for each trial. embedded: embeddings of the texts,
+    if already computed. public: whether the texts may leave this machine. log_likelihoods: [n, k], of the rewrites
+    under each candidate, if already computed (`likelihood.computed`). Attacks get them if their view includes what the
+    mechanism's law describes; attacks with `takes_cases` get them by case, if there are few cases. prior: the
     probability of each slot to hold the source, None if uniform.
     """
 

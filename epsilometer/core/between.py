@@ -1,4 +1,4 @@
-"""Draws from a law between the laws P and P' of two texts, for averages over outputs that are too many to list.
+"""Draws from a law between the laws P and P' of two texts, for averages over too many outputs to list.
 
 For draws y from a law m that is positive where both are, and any level in nats,
 

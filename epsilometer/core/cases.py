@@ -1,6 +1,6 @@
-"""Distinct trials: with a short public list, few combinations of candidates and rewrite differ.
+"""Distinct trials: with a short public list, trials have few distinct combinations of candidates and rewrite.
 
-A mechanism over two texts has four of them, for any number of trials. Work is done once per case and then looked up.
+A mechanism over two texts has four such cases, for any number of trials. Work is done once per case and then looked up.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Cases:
 
 
 def cases(rewrites: Rewrites, candidates: NDArray[np.integer]) -> Cases | None:
-    """Return the cases of n trials; None if there could be many, or if more is released than one of a few texts.
+    """Return the cases of n trials; None if there may be many, or if the release is more than one of a few texts.
 
     candidates: [n, k] numbers of texts.
     """

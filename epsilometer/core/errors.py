@@ -51,7 +51,7 @@ class UserError(ValueError):
 
 
 class LawError(UserError):
-    """A mechanism states an invalid output law, or not the law of its outputs, so no figure can rest on it."""
+    """Raised if a mechanism states an invalid output law, or one that its outputs contradict: no figure can use it."""
 
 
 def printable(text: str) -> str:

@@ -7,8 +7,8 @@ comparison, and no output of positive weight is out of reach.
 
 `laplace` and `gaussian` are algorithms 1 to 3 of Canonne, Kamath and Steinke 2020, "The discrete Gaussian for
 differential privacy": their laws hold exactly. `choose` draws exactly from weights that are integers times powers of
-two; these are computed from logarithms, each within a factor e^(+-error) of its weight (`weight_error`). They depend on
-the logarithms alone, so stored and recomputed `Weights` are equal.
+two. These are computed from logarithms, each within a factor e^(+-error) of its weight (`weight_error`). They depend
+only on the logarithms, so stored and recomputed `Weights` are equal.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Laws:
             object.__setattr__(self, "entries", partial(self._checked_entries, self.entries))
 
     def chunk(self) -> int:
-        """The number of rows to request at a time."""
+        """Return the number of rows to request at a time."""
         return max(1, _CELLS // self.outputs)
 
     def _checked_rows(

@@ -28,8 +28,8 @@ def has_law(mechanism: Mechanism | None) -> bool:
 def covers(mechanism: Mechanism | None, seen: str) -> bool:
     """Return whether the likelihood covers everything that an adversary with this view (TEXT, UNITS, ...) sees.
 
-    The text is a function of what the law describes, or of that and the source; in the latter case it counts too
-    (`Writes`).
+    The text is a function of the units or latents that the law describes, or of these and the source. In the latter
+    case the view must include the text too (`Writes`).
     """
     return has_law(mechanism) and seen in (TEXT, law_of(mechanism))
 
@@ -73,8 +73,8 @@ def computed(
 ) -> Sequence[Table | None]:
     """Return the same, to share among attacks: None without a law, or for more than 64 candidates.
 
-    None as well if a rewrite lacks what the law describes. With many candidates the hits of an optimal adversary prove
-    nearly as much as posteriors, and it computes the likelihoods in parts.
+    Also None if a rewrite lacks the units or latents that the law describes. With many candidates the hits of an
+    optimal adversary prove nearly as much as posteriors, and that attack computes the likelihoods in parts.
     """
     behind = [output.latents if law_of(mechanism) == LATENTS else output.units for output in rewrites]
     if (

@@ -5,9 +5,9 @@ The core imports no study. It finds each by an entry point in the group `epsilom
     [project.entry-points."epsilometer.studies"]
     lengths = "epsilometer_lengths.study:STUDY"
 
-The class of the object stands in a module of the study's package, which is loaded whenever a command starts, so it
-imports what is heavy inside its methods. No stage imports it. The package may hold a file `stages.yaml`, and the body
-of each stage in `stages/NAME.py`.
+The object's class is in a module of the study's package. Every command loads this module, so it imports heavy packages
+inside its methods. No stage imports it. The package may hold a file `stages.yaml`, and the body of each stage in
+`stages/NAME.py`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class AttackKind:
     """A kind of attack that `epsilometer check attack` tests.
 
-    folder: of the shipped ones, as in `component.shipped`. method: the one that an attack of this kind defines. check:
-    runs the conformance tests of an attack and returns them.
+    folder: of the shipped attacks, as in `component.shipped`. method: the method that an attack of this kind defines.
+    check: runs the conformance tests of an attack and returns their results.
     """
 
     folder: str
@@ -43,7 +43,7 @@ class AttackKind:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """How many tokens a model reads or writes; what: the use, such as a cell. model: as in params.yaml."""
+    """The number of tokens that a model reads or writes. what: the use, such as a cell. model: as in params.yaml."""
 
     what: str
     model: str
@@ -51,7 +51,7 @@ class ModelUse:
 
 
 class Study(Protocol):
-    """One study. A subclass defines what it has; everything else is empty.
+    """One study. A subclass overrides what it provides; everything else is empty.
 
     params, in each method: the whole of params.yaml, an instance of the class that `params` returns.
     """
@@ -59,11 +59,11 @@ class Study(Protocol):
     sections: Sequence[str] = ()
     """Modules with a function `section(results)`, which returns a `report.section.Section`, or None without rows.
 
-    results: as in `report.results.Results`. Stage `report` depends on the code of these modules.
+    results: a `report.results.Results`. Stage `report` depends on the code of these modules.
     """
 
     names: Sequence[str] = ()
-    """What the study adds to the package `epsilometer`, as "module:name"."""
+    """Names that the study adds to the package `epsilometer`, as "module:name"."""
 
     @property
     def package(self) -> str:
@@ -95,19 +95,19 @@ class Study(Protocol):
         return
 
     def check_texts(self, params: Any, dataset: str, table: Any) -> None:
-        """Raises UserError for a data set with too few texts, or unusable ones. table: its prepared texts."""
+        """Raise UserError for a data set with too few texts, or unusable ones. table: its prepared texts."""
         return
 
     def check_mechanism(self, params: Any, cell: Any, mechanism: Any, place: str) -> None:
-        """Raises UserError for a mechanism whose settings do not fit the study's. place: in params.yaml."""
+        """Raise UserError for a mechanism whose settings do not fit the study's. place: in params.yaml."""
         return
 
     def models(self, params: Any) -> Iterable[str]:
-        """The models to download: hub ids, folders or embedded names."""
+        """Return the models to download: hub ids, folders or embedded names."""
         return ()
 
     def uses(self, params: Any) -> Iterable[ModelUse]:
-        """The uses of models whose time can be predicted."""
+        """Return the uses of models whose time can be predicted."""
         return ()
 
     def components(self, kind: str, params: Any, entry: Any) -> Iterable[Path]:
@@ -115,11 +115,11 @@ class Study(Protocol):
         return ()
 
     def accepted(self, params: Any) -> Iterable[str]:
-        """The stages whose results a baseline holds, such as anonymity@reviews."""
+        """Return the stages whose results a baseline holds, such as anonymity@reviews."""
         return ()
 
     def measure(self, params: Any, folder: Path) -> Mapping[Any, Any]:
-        """The results of `accepted`: a `reaudit.drift.Measured` for each `Row`."""
+        """Return the results of `accepted`: a `reaudit.drift.Measured` for each `Row`."""
         return _NOTHING
 
     def searches(self) -> Mapping[str, Callable[..., Iterable[dict[str, Any]]]]:

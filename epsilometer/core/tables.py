@@ -1,4 +1,4 @@
-"""The typed tables that stages exchange: columns, validation, and Parquet that is written whole or not at all."""
+"""The typed tables that stages exchange: columns, validation, and atomically written Parquet files."""
 
 from __future__ import annotations
 

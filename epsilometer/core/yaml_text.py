@@ -1,7 +1,7 @@
 """YAML whose aliases cannot expand beyond a bound on memory and time.
 
-A few lines of `a: [*b, *b]`, each naming the one before, expand to billions of values, and code that walks over these
-does not end. So this module counts the values before it builds anything.
+A few lines of `a: [*b, *b]`, each naming the one before, expand to billions of values, and code that walks over them
+never ends. So this module counts the values before it builds anything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.core.errors import UserError
 from epsilometer.core.values import is_plain
 
@@ -89,7 +89,7 @@ def _in_bounds() -> Iterator[None]:
 
 
 def _check(root: yaml.Node) -> None:
-    """Raise UserError if aliases repeat more than `limits.YAML_NODES`, or a node is inside itself."""
+    """Raise UserError if aliases repeat more than `resource_limits.YAML_NODES`, or a node is inside itself."""
     sizes: dict[int, int | None] = {}  # size of each node with everything it expands to; None: not yet known
     written = 0
 
@@ -104,16 +104,16 @@ def _check(root: yaml.Node) -> None:
             raise UserError(f"an anchor{_place(node)} contains an alias of itself; write the value out", "EPS-C074")
         return total
 
-    if size(root) - written > limits.YAML_NODES.value:
+    if size(root) - written > resource_limits.YAML_NODES.value:
         raise UserError(
-            f"aliases (*name) repeat more than {limits.YAML_NODES.value} values, or lines of {_LINE} characters; write "
-            f"the values out, or, {limits.YAML_NODES.remedy}",
+            f"aliases (*name) repeat more than {resource_limits.YAML_NODES.value} values, or lines of {_LINE} "
+            f"characters; write the values out, or, {resource_limits.YAML_NODES.remedy}",
             "EPS-C075",
         )
 
 
 def _check_numbers(root: yaml.Node) -> None:
-    """Raises UserError for a number in octal, base 60 or with underscores: its text is gone once it is read."""
+    """Raise UserError for a number in octal, base 60 or with underscores: its text is gone once it is read."""
     seen, left = set[int](), [root]
     while left:
         node = left.pop()

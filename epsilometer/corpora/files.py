@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.core import json_text, limits
+from epsilometer.core import json_text, resource_limits
 from epsilometer.core.atomic import whole
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, member, quoted_error
@@ -158,15 +158,15 @@ def _parquet(path: Path, _: Layout) -> pl.DataFrame:
     try:
         about = pq.read_metadata(path)
         stated = sum(about.row_group(group).total_byte_size for group in range(about.num_row_groups))
-        if max(stated, _CELL * about.num_rows * about.num_columns) > limits.unpacked(path):
-            raise limits.too_large(path)
+        if max(stated, _CELL * about.num_rows * about.num_columns) > resource_limits.unpacked(path):
+            raise resource_limits.too_large(path)
         table = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, pyarrow.ArrowException, OSError) as error:
         raise UserError(
             f"{path} cannot be read as a Parquet file ({quoted_error(error)}); write it again", "EPS-D017"
         ) from error
-    if table.estimated_size() > limits.unpacked(path):  # equal texts are stored once, and read as views of one
-        raise limits.too_large(path)
+    if table.estimated_size() > resource_limits.unpacked(path):  # equal texts are stored once, and read as views of one
+        raise resource_limits.too_large(path)
     return table
 
 
@@ -174,7 +174,7 @@ def content(path: Path) -> bytes:
     """Return the content of a file, decompressed. Raises UserError if that fails or gets too large."""
     if path.suffix not in _COMPRESSED:
         return path.read_bytes()
-    most = limits.unpacked(path)
+    most = resource_limits.unpacked(path)
     try:
         if path.suffix == ".gz":
             with gzip.open(path) as file:
@@ -189,7 +189,7 @@ def content(path: Path) -> bytes:
             f"{path} cannot be decompressed ({type(error).__name__}); compress it again", "EPS-D018"
         ) from error
     if len(plain) > most:
-        raise limits.too_large(path)
+        raise resource_limits.too_large(path)
     return plain
 
 

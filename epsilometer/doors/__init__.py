@@ -1,1 +1,1 @@
-"""The ways to ask a question, a file each. Each takes the evidence of any question (`auditing.question`)."""
+"""The ways to ask a question, one file each. Each way takes the evidence of any question (`auditing.question`)."""

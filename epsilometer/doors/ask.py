@@ -55,8 +55,9 @@ def ask(
     `epsilometer.subject`. epsilons: budgets, None for that of the subject. trials: None for the question's usual
     number. Columns: epsilon, figure (the attack, kind or metric), measure, by, trials, point (the figure at the
     observed rate), low and high (its bounds, each wrong with probability alpha / 2 of the subject's design) and covers
-    (whom the upper bound covers). A row `strongest` follows m attacks: the largest of their lower and of their upper
-    bounds, each at alpha / m. Raises UserError where the subject lacks what the question needs.
+    (the adversaries that the upper bound covers). After m attacks follows a row `strongest`, with the largest lower and
+    the largest upper bound of the attacks, each at alpha / m. Raises UserError if the subject lacks what the question
+    needs.
     """
     question = by_name(question)
     check(question, subject)
@@ -70,7 +71,7 @@ def ask(
 
 
 def answers(observed: Sequence[Observed], epsilon: float, alpha: float) -> list[dict[str, Any]]:
-    """Return the rows of one budget: those of each figure, and of the strongest of several attacks."""
+    """Return the rows of one budget: one for each figure, and one for the strongest of several attacks."""
     rows = [_row(each, epsilon, alpha) for each in observed]
     by_attacks = [each for each in observed if each.evidence.by is By.ATTACK]
     if len(by_attacks) < 2:
@@ -82,9 +83,10 @@ def answers(observed: Sequence[Observed], epsilon: float, alpha: float) -> list[
 
 
 def turned_round(observed: Observed) -> bool:
-    """Return True if an attack is right significantly less often than blind guessing, so that it tells options apart.
+    """Return True if an attack is right significantly less often than blind guessing.
 
-    Inverted, its guesses name the source: its outcomes neither show a limit kept, nor that a mechanism leaks less.
+    Such an attack tells the options apart: if the sign of its score is flipped, it names the source. So its outcomes
+    show neither that a limit is kept, nor that a mechanism leaks less.
     """
     data, options = observed.evidence.data, observed.evidence.scale.options
     if options is None or not len(observed.values):
@@ -95,7 +97,7 @@ def turned_round(observed: Observed) -> bool:
 
 
 def say_answers(of: Subject) -> None:
-    """Print the faults of a subject's rewrites, and what repeated answers mean for the figures."""
+    """Print the faults of a subject's rewrites, and the effect of repeated answers on the figures."""
     of.tally.say()
     memory = of.tally.memory(of.epsilon)
     if memory is not None and (said := memory.said()):

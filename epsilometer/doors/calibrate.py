@@ -1,11 +1,11 @@
 """The epsilon at which the figure of any question meets a target: the largest of its figures, or the smallest.
 
-The largest counts where a limit is the largest value allowed, as that of a loss; the smallest where it is the least, as
-that of a similarity. `computed.meet` chooses the epsilons. At each of them the figures are observed in fresh trials and
-at a level of its own, which they share (`calibration/looks.py`). A first look has as many trials as the question needs
-to show that a limit at the target is kept, or exceeded (`Question.amount`). Where that does not show on which side the
-figure lies, further looks have GROWTH times as many each, up to a part of the budget. which_text has a search of its
-own by betting, which takes fewer rewrites (`calibration/search.py`).
+The largest figure counts if a limit is an upper limit, as for a loss; the smallest if it is a lower limit, as for
+similarity. `computed.meet` chooses the epsilons. At each epsilon the figures are observed in fresh trials, and share
+the level of that look (`calibration/looks.py`). A first look has enough trials to show that a limit at the target is
+kept, or exceeded (`Question.amount`). If that does not show on which side of the target the figure lies, each further
+look has GROWTH times as many trials, up to a part of the budget. which_text has its own search by betting, which takes
+fewer rewrites (`calibration/search.py`).
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from epsilometer.questions.which_text import WhichText
 from epsilometer.runtime.progress import now_and_then
 from epsilometer.text.words import words
 
-GROWTH = 4  # times as many trials in each further look at an epsilon
-PARTS = 4  # the largest look spends one of so many parts of the budget
-LOOKS = 12  # the first look at an epsilon spends at most one of so many parts
+GROWTH = 4  # factor by which the number of trials grows from look to look at an epsilon
+PARTS = 4  # the largest look spends budget / PARTS
+LOOKS = 12  # the first look at an epsilon spends at most budget / LOOKS
 
 
 @dataclass(frozen=True)
 class Searched:
     """The result of a search.
 
-    status, epsilon, low, high: as `computed.Met` has them, of which_text as `sampled.Calibrated` has them. trials: the
-    number of rewrites. by: the measure that was searched, of which_text hits or posteriors. attacks: those whose
-    figures were searched; empty where figures cover every adversary. reason: for a missing epsilon, or a remark.
+    status, epsilon, low, high: as in `computed.Met`; for which_text as in `sampled.Calibrated`. trials: the number of
+    rewrites. by: the measure of the search; for which_text hits or posteriors. attacks: those whose figures were
+    searched; empty where the figures cover every adversary. reason: for a missing epsilon, or a remark.
     """
 
     status: str
@@ -77,8 +77,8 @@ def calibrate(question: Question, of: Subject, target: float, search: Search = S
 
     search: its range, width and budget. The interval contains that epsilon with probability at least 1 - alpha of the
     subject's design, if the figure passes the target once. Raises UserError for a question without a lower and an upper
-    bound, for a mechanism without a privacy budget, where the subject lacks what the question needs, for a target out
-    of range, and where no number of trials within the budget could show on which side of it a figure lies.
+    bound, a mechanism without a privacy budget, a subject that lacks what the question needs, a target out of range,
+    and a budget too small to show on which side of the target a figure lies.
     """
     _check_bounds(question)
     if not has_budget(of.mechanism):
@@ -109,7 +109,7 @@ class _Looking:
     """Looks at the figure of a question in fresh trials, GROWTH times as many in each further look at an epsilon."""
 
     def __init__(self, question: Question, of: Subject, limit: Limit, budget: int) -> None:
-        """Raise UserError where a part of the budget has too few rewrites to show anything."""
+        """Check the first look. Raises UserError if its part of the budget is too small to show anything."""
         self._question, self._of, self._limit, self._number = question, of, limit, 0
         tests, last = len(question.tests(of)), level(of.design.alpha, LOOKS)
         errors = Errors(alpha=last / 2, beta=last / 2 / max(1, tests))
@@ -120,7 +120,7 @@ class _Looking:
             raise UserError(f"{error} ({share})", error.code) from None
         self._most = budget // PARTS
         self.attacks: Sequence[str] = ()
-        self._each = 0.0  # rewrites of a trial, as the first look shows
+        self._each = 0.0  # rewrites per trial, measured by the first look
 
     def __call__(self, epsilon: float, turn: Turn) -> Look | None:
         """Return the bounds of the largest figure, or of the smallest, at an epsilon."""
@@ -143,7 +143,7 @@ class _Looking:
         return Look(low, high, rewrites)
 
     def _count(self, turn: Turn) -> int | None:
-        """Return the number of trials; None where these are not more than before, or too few rewrites are left."""
+        """Return the number of trials; None if it is no larger than before, or if too few rewrites are left."""
         most = self._fewest if not self._each else int(min(self._most, turn.left) / self._each)
         before, planned = (self._fewest * GROWTH**again for again in (turn.again - 1, turn.again))
         if turn.again and before >= most:
@@ -206,10 +206,10 @@ def calibrate_on(
 
 
 def searched(run: Callable[[], Searched]) -> dict[str, Any]:
-    """Return the columns of a search; of one that cannot be run, the reason."""
+    """Return the columns of a search; for a search that cannot be run, the reason."""
     try:
         return run().row
-    except LawError:  # not a reason for a missing search, but a fault of the mechanism
+    except LawError:  # a fault of the mechanism, which must not look like a missing search
         raise
     except UserError as error:
         nothing = dict.fromkeys(("epsilon", "low", "high")) | {"trials": 0, "by": None, "attacks": None}
@@ -230,7 +230,7 @@ def _subject(texts: Sequence[str] | pl.DataFrame, built: Any, label: str, search
 
 
 def with_search(of: Subject, search: Search) -> Subject:
-    """Return the subject with the attacks of a search, and candidate sets of equal length where it asks for them.
+    """Return the subject with the attacks of a search, and with candidates of equal length if the search wants them.
 
     Raises UserError for an attack that does not apply to the mechanism.
     """
@@ -248,7 +248,7 @@ def with_search(of: Subject, search: Search) -> Subject:
 def _check_bounds(question: Question) -> None:
     if not {Gives.LOW, Gives.HIGH} <= question.gives:
         raise UserError(
-            f"{type(question).__name__} does not bound its figure from both sides, so nothing shows where it meets a "
+            f"{type(question).__name__} does not bound its figure from both sides, so it cannot show where it meets a "
             "target; calibrate by another question, such as which_text",
             "EPS-Q004",
         )

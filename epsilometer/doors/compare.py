@@ -1,9 +1,9 @@
 """A comparison of two mechanisms, by any question that has an outcome for each trial: which leaks less, or keeps more.
 
-Both are observed in the same trials. The sign test counts the trials in which their outcomes differ: where both leak
-alike, each of these is as likely to favour either. For outcomes of 0 or 1 it is McNemar's exact test. The test of the
-strongest of several attacks and Holm's correction over all rows are those of `auditing/results/comparison.py`. A
-difference between two attackers who learn from rewrites is one between the attackers as they were trained.
+Both are observed in the same trials. The sign test counts the trials in which their outcomes differ. If both leak
+equally, each such trial is equally likely to favour either. For outcomes of 0 or 1 it is McNemar's exact test.
+`auditing/results/comparison.py` has the test of the strongest of several attacks, and Holm's correction over all rows.
+If attackers learn from rewrites, the comparison is between these two trained attackers.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
     """Compare two subjects by the figures of a question, in the same trials.
 
     first, second: with the same texts and the same design. trials: None for the question's usual number. Columns:
-    figure (the attack, kind or metric; a first row `strongest` where several attacks ran on both), compared (the
-    figures of that row), trials, `first more` and `second more` (trials in which the outcome of that one is larger),
-    `p value`, `p Holm`, the bounds of both figures (`first low`, ..., each wrong with probability alpha / 2) and the
-    `finding` in words, all of which hold at once at level alpha. The last rows are for figures of only one of the two,
-    without a comparison. Raises UserError for a question without outcomes of trials, where a subject lacks what it
-    needs, and for subjects whose trials are not the same.
+    figure (the attack, kind or metric; a first row `strongest` if several attacks ran on both), compared (the figures
+    of that row), trials, `first more` and `second more` (numbers of trials in which the first or the second has the
+    larger outcome), `p value`, `p Holm`, the bounds of both figures (`first low`, ..., each wrong with probability
+    alpha / 2) and the `finding` in words. All findings hold together at level alpha. Figures that only one of the two
+    has are in the last rows, without a comparison. Raises UserError for a question without outcomes of trials, for
+    subjects that lack what the question needs, and for subjects with different trials.
     """
     if Gives.OUTCOMES not in question.gives:
         raise UserError(
@@ -79,7 +79,7 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
         )
     if first.digest != second.digest or first.design != second.design:
         raise UserError(
-            "the two have other texts or another design, so their trials are not the same; use the same", "EPS-Q007"
+            "the two subjects differ in texts or design, so their trials differ; give both the same", "EPS-Q007"
         )
     subjects = [replace(of, tally=Tally()) for of in (first, second)]
     for of in subjects:
@@ -98,9 +98,10 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
 def compared(
     pairs: Sequence[Sequence[Figures]], names: Sequence[str], alpha: float, *, at_least: bool
 ) -> list[list[dict[str, Any]]]:
-    """Return the rows of each pair of subjects, whose findings all hold at once at level alpha.
+    """Return the rows of each pair of subjects; all findings hold together at level alpha.
 
-    pairs: the figures of both, by name. names: of the two. at_least: whether a larger figure is better.
+    pairs: the figures of both subjects, by name. names: of the two subjects. at_least: True if a larger figure is
+    better.
     """
     tests = [_tested(sides, alpha) for sides in pairs]
     corrected = iter(holm([test.p for some in tests for test in some]))
@@ -148,7 +149,7 @@ def _subject(texts: Sequence[str] | pl.DataFrame, side: Side, design: Design) ->
 
 @dataclass(frozen=True)
 class _Tested:
-    """A figure of both. p: before correction. row: its columns without the finding. by: the end of that in words."""
+    """A figure of both. p: before correction. row: its columns without the finding. by: its last words."""
 
     pair: Comparison
     p: float

@@ -1,11 +1,11 @@
 """A decision: at which privacy budgets a subject keeps limits on the figures of any questions.
 
-Every limit must be kept. Budgets are taken from the smallest up, and the first that is not kept ends the sequence: no
-larger one is called within. So any budget that is beyond a limit is called within with probability at most alpha / 2,
-however many budgets and limits there are (`auditing/decisions/decide.py` has the proof). A lower bound is wrong with
-probability at most alpha / 2 for each question. The number of trials is fixed beforehand. Where the stated law shows a
-limit kept for every adversary, and rewrites do not refute that law, no attack runs. With missing answers of a service,
-or by an attack that is right less often than by chance, nothing passes.
+Every limit must be kept. Budgets are judged from the smallest up, and the first that does not keep its limits ends the
+sequence: no larger budget is called within. So the probability that any budget beyond a limit is called within is at
+most alpha / 2, for any number of budgets and limits (`auditing/decisions/decide.py` has the proof). A lower bound is
+wrong with probability at most alpha / 2 for each question. The number of trials is fixed beforehand. If the stated law
+shows that a limit is kept against every adversary, and rewrites do not refute that law, no attack runs. Nothing passes
+if answers of a service are missing, or if an attack is right less often than by chance.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def decide(
     epsilons: Sequence[float] | None = None,
     trials: int | None = None,
 ) -> Decisions:
-    """Return the status of each limit at each budget, and at each budget that of `all` limits together.
+    """Return the status of each limit at each budget, and the status of `all` limits together.
 
-    limits: questions with the largest value allowed, of some the smallest. epsilons: budgets, None for that of the
-    subject. trials: None for each question's usual number. Columns: epsilon, figure (`all` last), measure, allowed,
-    trials, point (the figure at the observed rate), low and high (bounds), by (their source), decision
-    (`evidence.status.Status`) and needed (how many trials could show an open limit kept; null where none can, or where
-    more would not help). Raises UserError where a subject lacks what a question needs.
+    limits: questions with the largest value allowed (for some the smallest). epsilons: budgets, None for the subject's
+    own. trials: None for each question's usual number. Columns: epsilon, figure (`all` last), measure, allowed, trials,
+    point (the figure at the observed rate), low and high (bounds), by (their source), decision
+    (`evidence.status.Status`) and needed (the number of trials that could show an open limit kept; null if no number
+    can, or if more would not help). Raises UserError if a subject lacks what a question needs.
     """
     if not limits:
         raise UserError("nothing is limited; give a limit on a question (--limit which_text=1)", "EPS-Q009")
@@ -85,7 +85,7 @@ def decide(
 
 
 def in_sequence(words: Sequence[Status]) -> list[Status]:
-    """Return the statuses of all limits together at ascending budgets: none passes after one that does not."""
+    """Return the statuses of all limits together at ascending budgets: after a budget that fails, no budget passes."""
     decided = list[Status]()
     for word in words:
         before = not decided or decided[-1].passes
@@ -98,7 +98,7 @@ class Decided:
     """The status of a limit on one figure, and the evidence that decides.
 
     low, high: the bounds of the figure at the errors of the status. needed: the number of trials that could show an
-    open limit kept; None where none can, or where more would not help.
+    open limit kept; None if no number can, or if more would not help.
     """
 
     evidence: Evidence
@@ -109,7 +109,7 @@ class Decided:
 
 
 def shown_by_law(question: Question, limit: Limit, of: Subject, count: int) -> Observed | None:
-    """Return the evidence of a stated law that keeps the limit; None where there is none, or rewrites refute it."""
+    """Return the evidence of a stated law that keeps the limit; None without such a law, or if rewrites refute it."""
     if not isinstance(question, ShownByLaw):
         return None
     return question.by_law(of, limit, count, errors=_errors(of))[0]
@@ -118,8 +118,8 @@ def shown_by_law(question: Question, limit: Limit, of: Subject, count: int) -> O
 def statuses(question: Question, limit: Limit, of: Subject, observed: Sequence[Observed]) -> list[Decided]:
     """Return the status of a limit on each figure that was observed at one budget.
 
-    Nothing passes where answers of a service are missing, since a missing answer looks private, or by an attack that is
-    right less often than by chance.
+    Nothing passes if answers of a service are missing, since a missing answer looks private, or if an attack is right
+    less often than by chance.
     """
     errors, groups, every = _errors(of), by_figure(observed), []
     below, above = errors.alpha / len(groups), errors.beta
@@ -159,7 +159,7 @@ def _errors(of: Subject) -> Errors:
 
 
 def _needed(question: Question, limit: Limit, of: Subject, tests: int, *, errors: Errors) -> int | None:
-    """Return the number of trials that can show a limit kept; None where no number can."""
+    """Return the number of trials that can show a limit kept; None if no number can."""
     try:
         return question.amount(of, limit, MOST_TRIALS, tests, errors=errors)
     except UserError:

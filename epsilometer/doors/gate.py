@@ -1,8 +1,8 @@
-"""A gate: whether a subject keeps limits on the figures of any questions, by fresh trials until they decide.
+"""A gate: a decision whether a subject keeps limits on the figures of any questions, from fresh trials.
 
-`auditing/gate_statistics.py` has the statistics. Questions about guesses (`Gives.MORE`) share one game, whose trials
-come in batches until every limit is decided. All others are judged once, each on a number of trials that is fixed
-beforehand, within an equal part of the budget. All limits share alpha.
+`auditing/gate_statistics.py` has the statistics. Questions about guesses (`Gives.MORE`) share one game; its trials come
+in batches until every limit is decided. Each other question is judged once, on a number of trials that is fixed
+beforehand, within an equal part of the budget. All limits share alpha. `exit_code` tells a verdict to the shell.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ MAX_MISSING = 0.01  # the largest share of answers that may be missing
 class Rules:
     """The rules of a decision.
 
-    limits: questions with the largest value allowed of each of their figures, or the smallest. increase: the increase
-    over the baseline, in nats, that must not go unnoticed. budget: most rewrites. max_missing: the share of a service's
-    answers that may be withheld, truncated or empty; a gate with any of these passes nothing. Raises UserError for
-    values outside their range.
+    limits: questions with the largest value allowed for each of their figures, or the smallest. increase: the smallest
+    increase over the baseline to notice, in nats. budget: most rewrites. max_missing: the share of a service's answers
+    that may be withheld, truncated or empty; with any such answer nothing passes. Raises UserError for values outside
+    their range.
     """
 
     limits: Sequence[tuple[Question, float]] = ()
@@ -71,11 +71,10 @@ class Rules:
 def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = None) -> Verdict:
     """Judge a subject on fresh trials, until they decide or the budget is spent.
 
-    accepted: the estimates of earlier trials, by attack. Raises UserError where nothing is limited, where the subject
-    lacks what a question needs, where no number of trials within the budget could show a limit kept, and where the
-    accepted attacks are not those that run, since a leak that only the missing attack sees would pass. It also raises
-    UserError where more of a service's answers are missing than allowed; a leak that is shown stands whatever is
-    missing.
+    accepted: the estimates of earlier trials, by attack. Raises UserError if nothing is limited, if the subject lacks
+    what a question needs, if no number of trials within the budget could show a limit kept, and if the accepted attacks
+    are not those that run, since a leak that only the missing attack sees would pass. It also raises UserError if too
+    many answers of a service are missing, unless a limit is already shown to be exceeded.
     """
     of = replace(of, tally=Tally())
     if not (rules.limits or accepted is not None):
@@ -101,6 +100,11 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
         raise dry.in_rounds(rules.budget + asked_for) from None
 
 
+def exit_code(verdict: Verdict) -> int:
+    """Return 0 if the gate passed, 1 if a limit is exceeded, 3 if it is open."""
+    return 0 if verdict.status.passes else 1 if verdict.status is Status.BEYOND else 3
+
+
 def _judged(of: Subject, rules: Rules, played: _Played, once: Sequence[tuple[Question, Limit]]) -> Verdict:
     """Return the verdict on the limits judged once, then on the guesses with the rest of the budget."""
     beside = sum(len(question.tests(of)) for question, _ in once)
@@ -121,7 +125,7 @@ def judged_once(
 ) -> list[Judged]:
     """Judge the figures of a question on a number of trials that is fixed beforehand, within a budget of rewrites.
 
-    tests: the number of all limits, which share alpha. Where the stated law shows the limit kept, no attack runs.
+    tests: the number of all limits, which share alpha. If the stated law shows the limit kept, no attack runs.
     """
     before = of.tally.total.rewrites
     if isinstance(question, ShownByLaw):
@@ -156,7 +160,7 @@ def _answered(verdict: Verdict, of: Subject, rules: Rules, *, query_access: bool
 
 
 def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
-    """Raise UserError where more than a share of the rewrites are missing answers. most: that share."""
+    """Raise UserError if the share of missing answers among the rewrites exceeds `most`."""
     if answers.missing > most * rewrites:
         raise UserError(
             f"{answers.lacking}: more than {most:.3g} of the answers are missing, and a missing answer looks private; "
@@ -169,8 +173,8 @@ def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
 class _Played:
     """Limits on the guesses of one game, whose trials come in batches.
 
-    questions: with their limits. baseline: of each attack on the question which text it was, the limit by its baseline,
-    None where its baseline has no upper bound; empty without one.
+    questions: with their limits. baseline: for each attack of which_text the limit from its baseline, None if that has
+    no upper bound; empty without a baseline.
     """
 
     of: Subject
@@ -178,7 +182,7 @@ class _Played:
     baseline: Mapping[str, Limit | None] = field(default_factory=dict)
 
     def with_baseline(self, accepted: Mapping[str, Estimate], increase: float) -> _Played:
-        """Return the same with a limit on each attack's loss by its baseline."""
+        """Return the same questions, with a limit on each attack's loss from its baseline."""
         k = self.of.design.k
         limits = {
             name: limit_of_increase(estimate, increase, k) if np.isfinite(estimate.upper) else None
@@ -188,7 +192,7 @@ class _Played:
 
     @property
     def counted(self) -> list[Any]:
-        """The questions, in the order in which they are counted; the baseline is on which text it was."""
+        """The questions, in counting order; a baseline adds which_text."""
         questions: list[Any] = [question for question, _ in self.questions]
         if self.baseline and not any(isinstance(question, WhichText) for question in questions):
             questions.insert(0, WhichText())
@@ -196,7 +200,7 @@ class _Played:
 
     @property
     def limits(self) -> dict[str, Limit | None]:
-        """The lowest limit of each figure by name; None for an attack that nothing limits, which is open."""
+        """The lowest limit of each figure by name; None for an attack without a limit, whose status is open."""
         own: dict[type, Limit] = {type(question): limit for question, limit in self.questions}
         limits: dict[str, Limit | None] = {}
         for question in self.counted:
@@ -206,7 +210,7 @@ class _Played:
         return limits
 
     def decide(self, rules: Rules, budget: int, *, beside: int) -> Verdict:
-        """Return the verdict within this budget of rewrites. beside: the number of limits that are judged elsewhere."""
+        """Return the verdict within this budget of rewrites. beside: the number of limits judged elsewhere."""
         of, questions = self.of, self.counted
         everyone, learning = range(len(of.attacks)), 0
         learnt: list[Sequence[Any]] = [[None] * len(of.attacks)] * len(questions)
@@ -222,7 +226,7 @@ class _Played:
         guesses, of_texts = _guesses(of, "gate"), {name: list[tuple[str, bool]]() for name in of.attacks}
 
         def measure(first: int, count: int) -> list[Hits | Confident]:
-            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # no further rewrites can change that
+            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # further rewrites cannot change that
             every = guesses(of.epsilon, first, count, everyone)
             for name, each in zip(of.attacks, every, strict=True):
                 of_texts[name] += outcomes_of_texts(of, each)
@@ -247,7 +251,7 @@ def _guesses(of: Subject, stream: str) -> Any:
 def measure(of: Subject, trials: int = 2000, max_missing: float = MAX_MISSING) -> Accepted:
     """Count each attack's successes in fresh trials, as a baseline to accept.
 
-    Raises UserError where more than this share of a service's answers are missing.
+    Raises UserError if more than this share of a service's answers are missing.
     """
     tally = Tally()
     say(unread(of.mechanism, of.pool.texts))
@@ -280,5 +284,5 @@ def _check_attacks(accepted: Mapping[str, Estimate], attacks: Mapping[str, Any])
     if any(unjudged.values()):
         said = "; ".join(f"{how}: {', '.join(names)}" for how, names in unjudged.items() if names)
         raise UserError(
-            f"the baseline has other attacks ({said}); name the same ones, or accept what is measured now", "EPS-Q016"
+            f"the baseline has other attacks ({said}); name the same ones, or accept a new baseline", "EPS-Q016"
         )

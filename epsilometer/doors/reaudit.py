@@ -1,8 +1,8 @@
-"""A re-audit: whether the figures of any questions have changed since they were accepted as a baseline.
+"""A re-audit: changes of the figures of any questions since they were accepted as a baseline.
 
-The baseline holds the outcome of every trial. The same trials are observed again, so a change is shown by the sign test
-(McNemar's exact test for outcomes of 0 or 1), corrected for the number of figures by Holm and Tarone; the re-audits of
-a year share alpha (`reaudit/drift.py`). With equal noise a mechanism that did not change gives equal outcomes.
+The baseline holds the outcome of every trial, and the same trials are observed again. So the sign test shows changes
+(McNemar's exact test for outcomes of 0 or 1), corrected for the number of figures by Holm and Tarone. The re-audits of
+a year share alpha (`reaudit/drift.py`). With equal noise, an unchanged mechanism gives equal outcomes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from epsilometer.reaudit.hashes import DIGITS
 class Figure(BaseModel):
     """A figure of a question.
 
-    low, high: its bounds; null where there is none. trials: a hash of them; outcomes: of each trial, larger if worse.
+    low, high: its bounds; null without one. trials: a hash of them. outcomes: of each trial, larger if worse.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -57,7 +57,7 @@ class Asked(BaseModel):
 
 
 class Baseline(BaseModel):
-    """Accepted figures of a subject. reaudits: their dates, which share the alpha of a year."""
+    """Accepted figures of a subject. reaudits: the dates of re-audits; those of a year share alpha."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -79,8 +79,8 @@ class Baseline(BaseModel):
 def accept(asked_for: Mapping[str, Question], of: Subject, trials: int | None = None) -> Baseline:
     """Return the figures of these questions as a baseline.
 
-    asked_for: questions by name or path, as `question` finds them again. trials: None for each question's usual number.
-    Raises UserError for a question without outcomes of trials, and where the subject lacks what one needs.
+    asked_for: questions by name or path, so that `question` finds them again. trials: None for each question's usual
+    number. Raises UserError for a question without outcomes of trials, and if the subject lacks what a question needs.
     """
     return Baseline(
         mechanism=of.name,
@@ -103,14 +103,14 @@ def accept(asked_for: Mapping[str, Question], of: Subject, trials: int | None = 
 def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
     """Observe a baseline's trials again; return the baseline with this date, and the change of each figure.
 
-    Raises UserError for another mechanism, epsilon or other texts, whose trials are not those of the baseline.
+    Raises UserError for another mechanism, another epsilon or other texts: their trials differ from the baseline's.
     """
     now = {"mechanism": of.name, "epsilon": stored(of.epsilon), "texts": of.digest}
     for what, value in now.items():
         if (then := getattr(before, what)) != value:
             raise UserError(f"the baseline has other {what} ({then}, now {value}); accept a new one", "EPS-Q017")
     of = of.seeded(before.seed)
-    # A clock that was set back must not find an earlier year's alpha unspent.
+    # If the clock was set back, an earlier year's alpha must not count as unspent.
     date = max([*before.reaudits, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"])
     earlier = sum(text[:4] == date[:4] for text in before.reaudits)
     measured = {
@@ -147,7 +147,7 @@ def read(path: Path) -> Baseline:
 def _figures(asked_for: Question, of: Subject, count: int) -> dict[str, Figure]:
     if Gives.OUTCOMES not in asked_for.gives:
         raise UserError(
-            f"{type(asked_for).__name__} has no outcome for each trial, so no change could be shown; accept another "
+            f"{type(asked_for).__name__} has no outcome for each trial, so it cannot show a change; accept another "
             "question, such as which_text",
             "EPS-Q021",
         )

@@ -32,12 +32,12 @@ from epsilometer.reaudit.hashes import DIGITS
 
 RECORD: Schema = {
     **ANSWERS,  # `all` in the last row of a budget with a limit
-    "limit": pl.Float64,  # null without one, and of figures that it does not limit
+    "limit": pl.Float64,  # null without one, and for figures that it does not limit
     "at_least": pl.Boolean,  # whether a limit is the smallest value allowed
     "status": pl.String,  # `evidence.status.Status`, of a limit
     "needed": pl.Int64,  # trials that could show an open limit kept
-    "outcomes": pl.List(pl.Float64),  # of each trial, in [0, 1]; empty where there are none
-    "drawn": pl.String,  # a hash of all that decides which trials are drawn
+    "outcomes": pl.List(pl.Float64),  # of each trial, in [0, 1]; empty without outcomes
+    "drawn": pl.String,  # a hash of everything that determines the trials
     "data": pl.String,  # how outcomes are counted: "Hits" or "Means" (`evidence.Data`)
     "scale": pl.String,  # `evidence.limit.Scale` as JSON
 }
@@ -53,9 +53,9 @@ def record(
 ) -> pl.DataFrame:
     """Observe a question once at each budget; return a row per budget and figure, schema RECORD.
 
-    epsilons, trials: as in `ask`. allowed: a limit on every figure; then the last row of a budget has the status of
-    all of them, and budgets ascend: after one that does not pass, none does. Raises UserError where the subject lacks
-    what the question needs.
+    epsilons, trials: as in `ask`. allowed: a limit on every figure. With a limit, the last row of a budget has the
+    status of all figures together, and after a budget that does not pass no larger one does. Raises UserError if the
+    subject lacks what the question needs.
     """
     check(question, of)
     count = question.usual if trials is None else trials
@@ -69,9 +69,9 @@ def record(
 
 
 def observed_in(row: Mapping[str, Any]) -> Observed:
-    """Return the evidence of a row with outcomes. Its hash of the trials stands for their texts.
+    """Return the evidence of a row with outcomes. The row's hash of the trials replaces their texts.
 
-    Raises UserError for evidence that is more than its outcomes.
+    Raises UserError if the evidence cannot be restored from the outcomes alone.
     """
     values, scale = np.array(row["outcomes"]), Scale(**json.loads(row["scale"]))
     data: Hits | Means
@@ -81,7 +81,7 @@ def observed_in(row: Mapping[str, Any]) -> Observed:
         data = Means(values.tolist(), row["trials"] // len(values))
     else:
         raise UserError(
-            f"the outcomes of {row['figure']} do not give its figure again; compare on a FILE of texts", "EPS-Q022"
+            f"the figure {row['figure']} cannot be restored from its outcomes; compare on a FILE of texts", "EPS-Q022"
         )
     evidence = Evidence(row["figure"], By(row["by"]), scale, data, covers=Covers(row["covers"]))
     return Observed(evidence, values, [(row["drawn"], True)])
@@ -101,7 +101,7 @@ def _rows(question: Question, of: Subject, count: int, allowed: float | None) ->
     rows = []
     for row, each in zip_longest(answers(observed, of.epsilon, of.design.alpha), observed):
         row |= {"at_least": limit is not None and limit.at_least, "outcomes": []}
-        if each is not None:  # the strongest of several attacks has no evidence of its own
+        if each is not None:  # the row `strongest` has no evidence of its own
             evidence = each.evidence
             row |= {"outcomes": each.values.tolist(), "drawn": _trials_hash(question, of, count, each)}
             row |= {"data": type(evidence.data).__name__, "scale": json.dumps(asdict(evidence.scale))}

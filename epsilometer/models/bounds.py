@@ -1,7 +1,7 @@
 """Clip bounds of a model's logits: the range [low, high] that determines the sensitivity of a token mechanism.
 
-Any range that was fixed without a look at private texts gives a true claim, since logits are clipped to it; it affects
-utility alone. A narrow range means a low temperature 2 (high - low) / epsilon; a wide one leaves the largest logits
+Logits are clipped to the range, so any range that was chosen without private texts gives a true claim. It affects
+only utility. A narrow range means a low temperature 2 (high - low) / epsilon; a wide one leaves the largest logits
 unclipped.
 `measure` takes the mean of all logits at public texts as the lower bound, as the papers do (Meisenbacher et al. 2024,
 DP-MLM), and the 90 % quantile of a position's largest logit as the upper bound. The papers' mean + 4 standard

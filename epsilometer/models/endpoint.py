@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.core.errors import UserError
 from epsilometer.models.answers import Completion, Store
 from epsilometer.models.spending import Forecast, Spending
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 CONNECT = 5.0  # seconds to connect
 FIRST_RETRIES = 1  # of the first request: an endpoint that cannot be reached is named within 20 seconds
 RETRIES = 6  # of the others: with their waits about 24 s, longer than a server takes to restart
-WHOLE = 3  # requests, the last of which must get a valid answer
+WHOLE = 3  # requests; the last one must get a valid answer
 PAUSE = 1.0  # seconds before the second of them; each further pause is longer by as much
 
 HASHED = "(hashed, since a server may echo a text there)"
@@ -57,7 +57,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str | None) -> Address:
-        """Return the address of a URL; None means OPENAI_BASE_URL. There is no default: the user chooses the receiver.
+        """Return the address of a URL; None means OPENAI_BASE_URL. It has no default: the user chooses the receiver.
 
         Raises UserError for an invalid URL, or one with a password in it; it is not quoted.
         """
@@ -101,7 +101,7 @@ class Endpoint:
               hashes of the questions; but anyone who has the file can check a guess of a question, so it belongs where
               the texts may be stored.
     workers:  requests at a time.
-    timeout:  seconds that one request may take; `limits.ENDPOINT_SECONDS` by default.
+    timeout:  seconds that one request may take; `resource_limits.ENDPOINT_SECONDS` by default.
     spending: counts the requests; None without a count.
     usage, headers: as in `EndpointClient`.
     form:     the form of a valid answer, and where to look if none comes. remedies: advice by status.
@@ -128,7 +128,7 @@ class Endpoint:
 
         self.address, self.source, self._store, self._workers = address, source, store, workers
         self._form, self._remedies, self._spending = form, remedies, spending
-        seconds = limits.ENDPOINT_SECONDS.value if timeout is None else timeout
+        seconds = resource_limits.ENDPOINT_SECONDS.value if timeout is None else timeout
         client = EndpointClient(seconds, CONNECT, spending=spending, usage=usage, headers=headers)
         self.client = OpenAI(base_url=address.url, api_key=key, http_client=client, max_retries=RETRIES)
 
@@ -244,7 +244,7 @@ class Endpoint:
         if status is None:
             late = isinstance(error, APITimeoutError)
             how = "did not answer in time" if late else "broke the connection"
-            remedy = f"; {limits.ENDPOINT_SECONDS.remedy}" if late else ""
+            remedy = f"; {resource_limits.ENDPOINT_SECONDS.remedy}" if late else ""
             return f"{at} {how}, {RETRIES + 1} times{remedy}"
         if 300 <= status < 400:
             return (

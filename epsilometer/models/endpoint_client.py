@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.core.errors import UserError
 from epsilometer.models.replies import status
 from epsilometer.models.spending import Spending
@@ -81,7 +81,7 @@ class EndpointClient(httpx2.Client):
 
     def _whole(self, request: httpx2.Request, late: threading.Event, **options: Any) -> httpx2.Response:
         response = super().send(request, **options | {"stream": True, "follow_redirects": False})
-        largest, body = limits.ENDPOINT_BYTES.value, bytearray()
+        largest, body = resource_limits.ENDPOINT_BYTES.value, bytearray()
         try:
             if response.headers.get("Content-Encoding", "identity").lower() != "identity":
                 raise UserError(
@@ -94,7 +94,7 @@ class EndpointClient(httpx2.Client):
                 if len(body) > largest:
                     raise UserError(
                         f"the endpoint at {request.url.host} sent an answer of more than {largest} bytes; "
-                        f"{limits.ENDPOINT_BYTES.remedy}",
+                        f"{resource_limits.ENDPOINT_BYTES.remedy}",
                         "EPS-N037",
                     )
                 if late.is_set():

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from epsilometer.core.limits import ENDPOINT_BYTES
+from epsilometer.core.resource_limits import ENDPOINT_BYTES
 
 
 class NoAnswer(ValueError):

@@ -10,7 +10,7 @@ from types import TracebackType
 from epsilometer.core.component import PACKAGE
 from epsilometer.core.study import studies
 
-# Stages may share the cores with others; threads that busy-wait then take several times as long.
+# Stages may share the cores; threads that busy-wait then take several times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 

@@ -30,7 +30,7 @@ def recorded(params: QuestionParams, name: str, folder: Path = Path(".")) -> pl.
     table = tables.read(folder / recorded_path(name), ASKED)
     if {*table["epsilon"].unique()} != {stored(epsilon) for epsilon in params.cell(params.questions[name]).budgets}:
         raise UserError(
-            f"the figures of {name} are not those of params.yaml; bring them up to date (dvc repro)", "EPS-P001"
+            f"the figures of {name} do not match params.yaml; bring them up to date (dvc repro)", "EPS-P001"
         )
     return table.filter(pl.col("outcomes").list.len() > 0, ~pl.col("figure").str.starts_with(STRONGEST))
 

@@ -43,7 +43,7 @@ def asked_for(params: QuestionParams, name: str) -> Question:
 def answered(params: QuestionParams, name: str) -> pl.DataFrame:
     """Return the figures of an entry on the prepared data set, schema `answers.ASKED`.
 
-    Raises UserError where the data set lacks what the question needs, and for a mechanism made of the audited texts.
+    Raises UserError if the data set lacks what the question needs, and for a mechanism made from the audited texts.
     """
     entry, question = params.questions[name], asked_for(params, name)
     of = subject(params, name, audited(params, entry.dataset))
@@ -101,7 +101,7 @@ def subject_of(params: QuestionParams, cell: Cell, mechanism: str, table: pl.Dat
 
 
 def code(params: QuestionParams, name: str) -> Iterator[Path]:
-    """Yield the files that make the figures of an entry: of its question, mechanism, attacks and metrics."""
+    """Yield the files behind the figures of an entry: of its question, mechanism, attacks and metrics."""
     entry, built = params.questions[name], asked_for(params, name)
     yield file(QUESTIONS, params.question_name(entry))
     yield params.code(params.mechanisms[entry.mechanism])
@@ -113,7 +113,7 @@ def code(params: QuestionParams, name: str) -> Iterator[Path]:
 def check_questions(params: QuestionParams) -> None:
     """Build each question and its mechanism; compare the columns that it reads with its data set, and its limit.
 
-    Raises UserError. A data set that is not here yet is not read, nor are many texts of a generator.
+    Raises UserError for a mismatch. It reads no data set that is not downloaded yet, and few texts of a generator.
     """
     for name, entry in params.questions.items():
         place, dataset, built = f"questions.{name}", params.datasets[entry.dataset], asked_for(params, name)

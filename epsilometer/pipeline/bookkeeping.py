@@ -1,6 +1,6 @@
 """Check DVC's own files before DVC relies on them: damaged ones are named and removed, and DVC makes them again.
 
-Losing any of them costs only time. DVC itself would end in a traceback, or restore outputs that nobody has.
+Losing such a file costs only time. DVC itself would end in a traceback, or restore outputs that no longer exist.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def remove_idle_marks(repo: Repo, say: Say) -> bool:
 
 
 def _busy(lists: Any) -> Iterator[tuple[int, str]]:
-    """The number and command of each process in DVC's list of busy files. Raises if it has another form."""
+    """Yield the number and command of each process in DVC's list of busy files. Raises if it has another form."""
     if not lists.keys() <= {"read", "write"}:
         raise ValueError(f"unknown lists {[*lists]}")
     for entry in [
@@ -92,7 +92,7 @@ def _runs(number: int, words: str) -> bool:
 
 
 def _name(record: Any) -> str:
-    """The name that DVC gives to a record of a run: a hash of its content."""
+    """Return the name that DVC gives to a record of a run: a hash of its content."""
 
     def compared(value: Any) -> Any:
         if isinstance(value, dict):

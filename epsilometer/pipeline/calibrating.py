@@ -54,31 +54,34 @@ def calibrate(
     """Find the nominal epsilon at which each mechanism's loss meets a target, in nats.
 
     source: the texts, a table of texts (column `text`) with the columns that `search.question` reads, or the folder of
-    a project whose data sets an audit prepared. mechanisms: for texts one or more,
-    each as in `epsilometer.audit`, with `settings`; for a project names, by default all, with the settings, attacks and
-    design of its params.yaml. datasets: of a project; by default all. During the search the project's folder is the
-    current one. Returns a row per mechanism and data set: dataset, mechanism, target, sees, status
-    (`sampled.Calibrated`), epsilon (where the loss is expected to meet the target; null if no epsilon does), low and
-    high (epsilon lies between them at confidence 1 - alpha; for an exact loss surely), trials (rewrites spent), by
-    (hits, or posteriors if the law of the mechanism is known: they trust that law, and need fewer rewrites; or the
-    exact measure), attacks (those whose loss was searched: rows with different attacks do not compare; null for a loss
-    without attacks), reason (for a missing epsilon, or a remark on it; else null). The table prints eight columns and
-    holds all: `table.columns`. Raises UserError for names and values that are not allowed, before anything is
-    rewritten.
+    a project whose data sets an audit prepared. mechanisms: for texts one or more, each as in `epsilometer.audit`, with
+    `settings`; for a project names, by default all, with the settings, attacks and design of its params.yaml. datasets:
+    of a project; by default all. During the search the project's folder is the current one.
+
+    Returns a row per mechanism and data set: dataset, mechanism, target, sees, status (`sampled.Calibrated`), epsilon
+    (where the loss is expected to meet the target; null if no epsilon does), low and high (epsilon lies between them at
+    confidence 1 - alpha; for an exact loss with certainty), trials (rewrites spent), by (hits; posteriors if the law of
+    the mechanism is known, which assume that law and need fewer rewrites; or the exact measure), attacks (those whose
+    loss was searched, null for a loss without attacks; rows with different attacks cannot be compared), reason (for a
+    missing epsilon, or a remark on it; else null). The table prints eight columns and holds all: `table.columns`.
+    Raises UserError for invalid names and values, before any text is rewritten.
     """
     named = [mechanisms] if isinstance(mechanisms, str) or not isinstance(mechanisms, Sequence) else mechanisms
     if isinstance(source, (str, Path)):
         names = [str(mechanism) for mechanism in named if isinstance(mechanism, (str, Path))]
         if settings or design != STANDARD or len(names) < len(named):
             raise UserError(
-                "a project has mechanisms, settings and design in params.yaml; name its mechanisms alone", "EPS-P002"
+                "a project has settings and design in params.yaml; give only the names of its mechanisms", "EPS-P002"
             )
         with inside(source):
             watch = partial(progress, search=search)
             rows = list(calibrate_cells(read(), target, search, mechanisms=names, datasets=datasets, watch=watch))
     else:
         if not named or datasets:
-            raise UserError("with texts give one mechanism or more, and no datasets", "EPS-P003")
+            raise UserError(
+                "texts need at least one mechanism and take no datasets; give mechanisms, and leave out datasets",
+                "EPS-P003",
+            )
         rows = [
             calibrate_on(source, mechanism, target, search, settings=settings, design=design) for mechanism in named
         ]
@@ -95,9 +98,9 @@ def calibrate_cells(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per cell of the parameter file, for these mechanisms and data sets; without names, for all.
 
-    Needs the data sets as the audit prepared them. Counts are kept in data/calibrating; those of another question than
-    which_text are not, and it is searched for each of `mechanisms` on each data set. watch: by label, a callback
-    during the search of a cell. Raises UserError for unknown names, before anything is rewritten.
+    Needs the data sets as the audit prepared them. Counts of which_text are stored in data/calibrating. A search by
+    another question stores nothing, and runs for each of `mechanisms` on each data set. watch: by label, a callback
+    during the search of a cell. Raises UserError for unknown names, before any text is rewritten.
     """
     search.goal(target)
     search.aim(target)  # refuses an invalid target
@@ -125,8 +128,8 @@ def calibrate_by(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per mechanism and data set of the parameter file, searched by the figure of a question.
 
-    Raises UserError for unknown names, and for a search that has no effect on the question; a row says what keeps its
-    mechanism or data set from being searched.
+    Raises UserError for unknown names, and for search options without effect on the question. If a mechanism cannot be
+    searched on a data set, its row states the reason.
     """
     check_search(question, search)
     check_names(params, mechanisms, datasets, search.attack)
@@ -144,7 +147,7 @@ def _by_question(params: Params, at: tuple[str, str], question: Question, target
         raise UserError(f"{name} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-P005")
     if len(cell.epsilons) < 2 and None in (search.low, search.high):
         raise UserError(
-            "params.yaml gives it one epsilon, so there is no range to search; give low and high", "EPS-P006"
+            "params.yaml gives it one epsilon, which is not a range to search; give low and high", "EPS-P006"
         )
     ends = search.goal(target, min(cell.epsilons), max(cell.epsilons))
     of = subject_of(params, cell, name, audited(params, dataset), budgets_at=f"mechanisms.{name}.epsilons")

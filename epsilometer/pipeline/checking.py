@@ -26,13 +26,13 @@ from epsilometer.project.corpora import corpus
 from epsilometer.project.sections import Cell, Dataset, MechanismEntry
 from epsilometer.runtime import checksums
 
-_WHOLE = 1000  # texts of a generator that are all checked; of a larger one,
-_SAMPLE = 200  # texts that are checked, which takes a tenth of a second
+_WHOLE = 1000  # a generator of at most this many texts is checked completely
+_SAMPLE = 200  # texts to check of a larger one, in a tenth of a second
 _TEXT = 1000  # least bytes of memory per text, with its embedding
 
 
 class AbsentError(UserError):
-    """Raised for missing files that no download brings; downloads: all repositories of the audit, present or not."""
+    """Raised for missing files that cannot be downloaded; downloads: all repositories of the audit, present or not."""
 
     def __init__(self, absent: Sequence[str], downloads: Sequence[Download]) -> None:
         super().__init__("\n".join(absent), "EPS-P080")
@@ -42,8 +42,8 @@ class AbsentError(UserError):
 def check(params: Params) -> list[Download]:
     """Check the audit and return its downloads with their local state; loads only the models that MIA-N asks.
 
-    Raises UserError for anything that cannot be built or is invalid; and, if all else is valid, AbsentError for missing
-    files.
+    Raises UserError for anything that cannot be built or is invalid. If everything else is valid, raises AbsentError
+    for missing files.
     """
     _check_writable(params)
     _check_memory(params)
@@ -53,7 +53,7 @@ def check(params: Params) -> list[Download]:
     for setting, path in params.data_paths():
         check_readable(params.path(path), setting)
     absent = [
-        f"{setting}: there is no {path!r}; put it there, or correct the path"
+        f"{setting}: {path!r} does not exist; put it there, or correct the path"
         for setting, path in params.data_paths()
         if not setting.endswith(".training.model") and not Path(params.path(path)).exists()
     ]
@@ -190,7 +190,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
         return
     sampled = source.endswith(".py") and (dataset.count or 0) > _WHOLE and dataset.authors is None
     table = corpus(params, name, _SAMPLE if sampled else None).table
-    if sampled and (table["split"] == dataset.use).sum() < params.trials.candidates:  # the whole may have them
+    if sampled and (table["split"] == dataset.use).sum() < params.trials.candidates:  # all texts together may have them
         sampled, table = False, corpus(params, name).table
     splits = table["split"]
     if dataset.use not in splits:

@@ -58,17 +58,17 @@ def compare(
     in a project by name. trials, design: on texts; a project uses those of its params.yaml. trials: None for the
     question's usual number, which is 2,000 for which_text. Returns a row for the strongest of the attacks on both, and
     one for each of these (in a project for each data set): dataset, attack, attacks (those compared), trials, `first
-    only` and `second only` (trials in which the adversary was right about only that one), `p value`, `p Holm` and the
-    `finding` in words, all of which hold at once at level alpha; and for each mechanism the delta at 4 nats that its
-    most confident guesses prove (`first delta at 4`, `second delta at 4`; null if not testable), which an average does
-    not show. The last rows are for attacks on only one of the two, with the loss in the `finding` and without a
-    comparison. The table prints four columns and holds all: `table.columns`.
+    only` and `second only` (numbers of trials in which the adversary was right about the first or the second alone),
+    `p value`, `p Holm` and the `finding` in words. All findings hold together at level alpha. Each row also has the
+    delta at 4 nats that the most confident guesses prove for each mechanism (`first delta at 4`, `second delta at 4`;
+    null if not testable), which an average does not show. Attacks on only one of the two are in the last rows: the
+    `finding` states the loss, and nothing is compared. The table prints four columns and holds all: `table.columns`.
 
     question: another question by name, path of a file or as an object, on texts or on a table with a column `text` and
-    the columns that the question reads; of a project by two entries of `questions` in params.yaml, which a column
-    `entries` names. Its other columns are dataset and those of `epsilometer.doors.compare.compare`. Raises UserError
-    for an epsilon that was not audited, that is missing or that has no effect, for a question without an outcome for
-    each trial, and for values outside their range.
+    the columns that the question reads. In a project it needs two entries of `questions` in params.yaml, which the
+    column `entries` names. The other columns are dataset and those of `epsilometer.doors.compare.compare`. Raises
+    UserError for an epsilon that was not audited, that is missing or that has no effect, for a question without an
+    outcome for each trial, and for values outside their range.
     """
     (left, left_at), (right, right_at) = _at(first), _at(second)
     if not isinstance(source, (str, Path)):
@@ -95,7 +95,7 @@ def compare_entries(
 
     first, second: a mechanism, by its key, and its epsilon. settings: those that a question given by name must have.
     Compares each pair of entries with the same question, settings, data set and number of trials. Raises UserError
-    where there is none.
+    without such a pair.
     """
     chosen = [name for name in params.questions if _is_of(params, name, question, settings or {})]
     pairs = [
@@ -107,7 +107,7 @@ def compare_entries(
     ]
     if not pairs:
         raise UserError(
-            f"no two entries of questions ask {question} of {first[0]} and {second[0]} with the same settings, data "
+            f"no two entries of questions ask {question} about {first[0]} and {second[0]} with the same settings, data "
             f"set and trials; add them to params.yaml, or give texts. Entries of this question: "
             f"{', '.join(chosen) or 'none'}",
             "EPS-P013",

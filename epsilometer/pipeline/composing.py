@@ -1,11 +1,11 @@
 """dvc.yaml: the stages of the core and of studies that a parameter file needs.
 
-They are in `stages.yaml` beside this file and in the folder of each study, in DVC's format with two additional keys:
-`when`, the sections of params.yaml of which one must have entries (by default the one under `foreach`), and
-`components`, which stage `code` reads. A study adds what `resources` and `report` read of it to the lists of these. If
-`foreach` is a bare name, the entries come from that property of `Params`, such as a training at every level, and are
-spelled out. A model that a setting names, such as `${embedding.model}`, is also spelled out; it is a dependency if it
-is a user's own folder.
+They are in `stages.yaml` beside this file and in the folder of each study, in DVC's format with two additional keys.
+`when` names sections of params.yaml (default: the one under `foreach`); the stage is composed if one of them has
+entries. Stage `code` reads `components`. A study adds its inputs of `resources` and `report` to the lists of these
+stages. If `foreach` is a bare name, the entries come from that property of `Params`, such as a training at every level,
+and are spelled out. A model that a setting names, such as `${embedding.model}`, is also spelled out; it is a dependency
+if it is a user's own folder.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def compose(params: Params, folder: Path = Path()) -> str:
 def write(params: Params, folder: Path = Path()) -> bool:
     """Write dvc.yaml into a folder unless it has these bytes; returns True if it was written.
 
-    A user's own stages follow those that params.yaml needs, unchanged; other keys stay on their side of `stages`.
+    A user's own stages follow those that params.yaml needs, unchanged. Other keys stay before or after `stages`.
     """
     file = folder / FILE
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
@@ -121,7 +121,7 @@ def check(params: Params) -> None:
 
 
 def _of_users(text: str) -> tuple[list[str], list[str]]:
-    """Return a user's own parts of dvc.yaml: the keys before `stages`; and own stages, with the keys after `stages`."""
+    """Return a user's own parts of dvc.yaml: the keys before `stages`; then own stages and the keys after `stages`."""
     try:
         root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}
     except (yaml.YAMLError, UserError) as error:
@@ -150,7 +150,7 @@ def _is_own(name: str, stage: Any) -> bool:
 
 
 def _blocks(text: str, node: yaml.MappingNode, values: Mapping[str, Any], column: int) -> Iterator[tuple[str, str]]:
-    """Yield each key of a mapping with its text and the comment above it; a key in another layout is written again."""
+    """Yield each key of a mapping with its text and the comment above it; a key in another layout is reformatted."""
     lines, comment = text.splitlines(), " " * column + "#"
     starts = {key.value: key.start_mark for key, _ in node.value}
     last = node.end_mark.line if node.end_mark.index < len(text) else len(lines)

@@ -26,8 +26,8 @@ def records(params: Params) -> dict[str, Any]:
 def check(params: Params, *, with_code: bool) -> None:
     """Raise UserError if a stage behind the figures of the current folder must run again.
 
-    with_code: also if code or a mechanism's resources have changed, or if dvc.yaml lacks a stage. Stages that ran
-    without DVC, in a folder without dvc.yaml, have left no record to compare with.
+    with_code: also if code or a mechanism's resources have changed, or if dvc.yaml lacks a stage. In a folder without
+    dvc.yaml, stages leave no record to compare with.
     """
     if not composing.FILE.is_file():
         return
@@ -46,14 +46,14 @@ def check(params: Params, *, with_code: bool) -> None:
 
 
 def measured(params: Params) -> list[str]:
-    """Return the stages whose results a baseline has, by address; none if params.yaml names nothing for a baseline."""
+    """Return the stages whose results are in a baseline, by address; none if params.yaml has nothing for a baseline."""
     of_studies = (stage for study in studies() for stage in study.accepted(params))
     of_questions = (f"asked@{name}" for name in params.questions)
     return [*(["estimate"] if params.cells else []), *of_studies, *of_questions]
 
 
 def leading_to(targets: Iterable[str]) -> list[str]:
-    """These stages of dvc.yaml and all stages that they depend on, by address, in the order of dvc.yaml, without
+    """Return these stages of dvc.yaml and all stages that they depend on, by address, in the order of dvc.yaml, without
     those that always run.
     """
     settings, stages = dvc_files.settings(), dvc_files.stages()

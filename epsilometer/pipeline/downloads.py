@@ -25,7 +25,7 @@ from epsilometer.runtime import hub, packages
 from epsilometer.runtime.hub import Repository, State
 from epsilometer.runtime.progress import say
 
-# Bytes of data sets according to their cards, for use before the hub was asked.
+# Bytes of data sets according to their cards, to show before the hub is asked.
 CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # the latter sample-10BT
 
 
@@ -73,7 +73,7 @@ class Packaged:
 
     @property
     def size(self) -> int | None:
-        """The bytes of the file in the cache, or those that a download needs, None if its pin does not state them."""
+        """The bytes of the file in the cache, else the size of its download; None if its pin does not state one."""
         if self.content is not None:
             return self.pin.unpacked if self.whole else self.content.size
         stated = self.pin.size, self.pin.unpacked

@@ -24,7 +24,8 @@ IGNORED = ("__pycache__", "*.pyc", "*.partial")  # as in .dvcignore
 _CACHE = Path(".dvc/cache/files/md5")
 PATHS_OF_CODE = "data/code/paths.json"
 GONE = (
-    "is gone: was another commit checked out while the audit ran? What is finished is kept; run again when it is back"
+    "is gone: was another commit checked out while the audit ran? Results of finished stages are kept; restore it and "
+    "run again"
 )
 _TEXTS = 4  # cached texts: dvc.lock, dvc.yaml, params.yaml, and one of them before an edit
 
@@ -86,7 +87,7 @@ def _entry(stage: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], Cal
 
 
 def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Return the record of each stage in the dvc.lock of a folder, by name; empty if there is no such file."""
+    """Return the record of each stage in the dvc.lock of a folder, by name; empty without such a file."""
     file = folder / "dvc.lock"
     return dict(_load(file).get("stages", {})) if file.is_file() else {}
 
@@ -108,7 +109,7 @@ def recorded(kind: str, folder: Path = Path()) -> dict[str, str]:
 
 
 def lookup(settings: Any, key: str) -> Any:
-    """Return the value at a.b.c; None if there is none."""
+    """Return the value at a.b.c; None if it does not exist."""
     for part in key.split("."):
         settings = settings.get(part) if isinstance(settings, dict) else None
     return settings
@@ -120,7 +121,7 @@ def digest(path: str) -> str:
 
 
 def digest_of_record(record: Any) -> str:
-    """Return DVC's hash of the file that `atomic.write_json` makes of a record."""
+    """Return DVC's hash of the file that `atomic.write_json` writes for a record."""
     return hashlib.md5(f"{json.dumps(record, indent=1)}\n".encode(), usedforsecurity=False).hexdigest()
 
 

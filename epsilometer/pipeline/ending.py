@@ -17,7 +17,7 @@ from dvc.repo import Repo
 from epsilometer.core.errors import disk_trouble
 from epsilometer.pipeline.bookkeeping import remove_begun_copies
 
-KEPT = "then run again; what the finished stages made is kept"  # follows the message on the disk
+KEPT = "then run again; results of finished stages are kept"  # follows the message on the disk
 _STOPPED = re.compile(r"exited with (130|-2)$")  # a stage ended by Ctrl-C, after `guard.entry` ran or before
 _PATIENCE = 10.0  # seconds that DVC may wait for space on a full disk
 _ROOM = 1 << 18  # bytes: with less free space a database cannot grow, and the disk counts as full

@@ -1,4 +1,4 @@
-"""The results of the audit in a folder that are compared between audits: those of cells, studies and questions."""
+"""The results of an audit that re-audits compare: those of cells, studies and questions."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def sources(params: Params, folder: Path = Path(".")) -> list[Source]:
 
 
 def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path(".")) -> pl.DataFrame:
-    """Return the history's rows for the audit in a folder: the estimates of `cells`, or without cells attribute losses.
+    """Return the history's rows for the audit in a folder: the estimates of `cells`, and the figures of questions.
 
-    Figures of questions follow. measured: as `measure` returns it.
+    Without cells, the attribute losses replace the estimates. measured: as `measure` returns it.
     """
     shown = {row: result for row, result in measured.items() if result.of_question or not params.cells}
     rows = [row._asdict() | asdict(result.estimate) for row, result in sorted(shown.items())]
@@ -57,7 +57,7 @@ def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path
 def measured_in(run: Path) -> dict[Row, Measured]:
     """Return the results of the audit in a folder. Raises UserError if they do not match its params.yaml.
 
-    Its code may differ from today's: two versions of a mechanism can be compared side by side.
+    The audit may be of older code, so two versions of a mechanism can be compared side by side.
     """
     with inside(run):
         params = read()
@@ -68,8 +68,7 @@ def measured_in(run: Path) -> dict[Row, Measured]:
 def accept(params: Params) -> Baseline:
     """Make the audit in the current folder the baseline for re-audits; the page then shows it.
 
-    Raises UserError for an audit that does not match the present params.yaml and code, and for one without losses that
-    a re-audit could compare.
+    Raises UserError if the audit does not match the present params.yaml and code, or has no losses to compare.
     """
     if not current.measured(params):
         raise UserError(

@@ -1,7 +1,6 @@
 """The DVC project around the current folder, opened with a private, readable site cache.
 
-First checks all files that DVC reads in the project, also those of other runs in it: DVC expands whatever their aliases
-refer to.
+It first checks all files that DVC reads in the project, also those of other runs, because DVC expands all YAML aliases.
 """
 
 from __future__ import annotations
@@ -31,9 +30,10 @@ _WITHOUT_GIT = Path(__file__).with_name("without_git")  # DVC's settings for a d
 
 
 def allow_ignored(folder: Path) -> None:
-    """Let DVC do without git, here and in programs below, if git ignores the dvc.yaml of a folder: DVC would refuse it.
+    """Turn off DVC's use of git, here and in child processes, if git ignores the dvc.yaml of a folder.
 
-    Profiles' runs are such folders. What a machine's own `/etc` says about DVC does not reach them.
+    DVC would refuse such a folder; runs of profiles are such folders. DVC settings in the machine's `/etc` do not apply
+    to them.
     """
     if shutil.which("git") is None:
         return
@@ -48,10 +48,10 @@ def note(text: str) -> None:
 
 
 def opened(say: Say = note) -> Repo:
-    """The project, whose lock waits for others. Raises UserError if another user can write its site cache, and for YAML
-    whose aliases expand to too much.
+    """Return the project; its lock waits for others. Raises UserError if another user can write its site cache, and for
+    YAML whose aliases expand to too much.
 
-    say: prints a note on a damaged site cache, which is made again.
+    say: prints a note on a damaged site cache, which is rebuilt.
     """
     project = Path(Repo.find_root())
     _check_yaml(project)
@@ -59,15 +59,16 @@ def opened(say: Say = note) -> Repo:
     with suppress(sqlite3.DatabaseError):
         return Repo(_wait_for_lock=True)
     for memory in (site_cache / "repo").glob("*/"):
-        say(f"{memory}, what DVC remembers of files, is damaged; deleted, and all files are read again")
+        say(f"{memory}, DVC's cache of file hashes, is damaged; it is deleted, and all files are read again")
         shutil.rmtree(memory)
     return Repo(_wait_for_lock=True)
 
 
 def without_memory(repo: Repo, say: Say) -> Repo:
-    """The same project, opened after DVC's memory of hashes was deleted, so that DVC reads every file again.
+    """Delete DVC's cache of file hashes, and return the reopened project, so that DVC reads every file again.
 
-    DVC trusts it for a file of the same inode, size and time. Call it while no other DVC of the project is at work.
+    DVC would trust the cache for a file of the same inode, size and time. Call this only while no other DVC of the
+    project is at work.
     """
     repo.close()
     shutil.rmtree(repo.site_cache_dir)

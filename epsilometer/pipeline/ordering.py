@@ -12,7 +12,7 @@ Needs = Mapping[str, Sequence[str]]
 
 
 def dependencies(repo: Repo, targets: Iterable[str]) -> dict[str, list[str]]:
-    """The stages to bring up to date for these, with the dependencies of each, from DVC's graph; its lock is held.
+    """Return the stages to bring up to date for these, with the dependencies of each, from DVC's graph; locks DVC.
 
     Raises DvcException for an unknown target, and for an unreadable file.
     """
@@ -24,9 +24,10 @@ def dependencies(repo: Repo, targets: Iterable[str]) -> dict[str, list[str]]:
 def in_order(
     needs: Needs, at_once: int, start: Callable[[str], None], ended: Callable[[], tuple[str, bool]]
 ) -> tuple[list[str], list[str]]:
-    """Start each stage as soon as its dependencies are done, at most `at_once` at a time; among several, first the
-    stage with the longest chain of others behind it. If one fails, the stages that depend on it do not run, all others
-    do.
+    """Start each stage as soon as its dependencies are done, at most `at_once` at a time.
+
+    The stage with the longest chain of dependent stages comes first. If a stage fails, the stages that depend on it do
+    not run, all others do.
 
     start: begins a stage. ended: waits until a started stage has ended; returns its address, and True if it succeeded.
     Returns the stages that failed, and those that did not run because of that.
@@ -58,7 +59,7 @@ def in_order(
 
 def missed(failed: Sequence[str], left: Sequence[str]) -> str:
     """Name the stages that failed and those that did not run."""
-    return f"failed: {', '.join(failed)}; not run for that: {', '.join(left) or 'none'}"
+    return f"failed: {', '.join(failed)}; not run because of that: {', '.join(left) or 'none'}"
 
 
 def _behind(needs: Needs) -> dict[str, int]:

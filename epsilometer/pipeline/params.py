@@ -41,7 +41,7 @@ def params_type() -> type[Params]:
 
 
 def _names(kind: type[ProjectParams]) -> set[str]:
-    """The sections and attributes that a class adds to those of every class."""
+    """Return the sections and attributes that a class adds to those of every class."""
     added = {*dir(kind), *kind.model_fields} - {*dir(ProjectParams), *ProjectParams.model_fields}
     return {name for name in added if not name.startswith("_")}
 

@@ -3,7 +3,7 @@
     python -m epsilometer.pipeline.profiles profiles/atis.yaml runs/atis/params.yaml
 
 A profile holds only settings that differ from the defaults. DVC has no defaults, so the copy also has the settings that
-the profile leaves out. The stages that it needs are written beside it. `root` leads from the copy to the project.
+the profile leaves out. dvc.yaml is written beside the copy. `root` leads from the copy to the project.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class QuestionEntry(Section):
 
     @property
     def budgets(self) -> tuple[float, ...] | None:
-        """Its own privacy budgets; None where it has those of the mechanism."""
+        """The entry's own privacy budgets; None if it takes those of the mechanism."""
         return self.epsilons if self.epsilon is None else (self.epsilon,)
 
 
@@ -63,7 +63,7 @@ class QuestionParams(TextsParams):
     )
 
     def check(self) -> None:
-        """As `TextsParams.check`; also for a question's unknown name, data set or mechanism."""
+        """Check as `TextsParams.check`, and also a question's name, data set and mechanism."""
         super().check()
         for name, entry in self.questions.items():
             place = f"questions.{name}"
@@ -90,25 +90,25 @@ class QuestionParams(TextsParams):
         return self.path(entry.question) if entry.question.endswith(".py") else entry.question
 
     def sections_of_cells(self) -> Iterator[tuple[str, Mapping[str, Cell]]]:
-        """As `ProjectParams.sections_of_cells`; also the mechanisms of questions."""
+        """Return `ProjectParams.sections_of_cells`, and the mechanisms of questions."""
         yield from super().sections_of_cells()
         if self.questions:
             yield "questions", {name: self.cell(entry) for name, entry in self.questions.items()}
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """As `ProjectParams.studied`."""
+        """Yield the sections of `ProjectParams.studied`, and `questions`."""
         yield "questions", bool(self.questions)
         yield from super().studied()
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
-        """As `TextsParams.code_paths`; also the files of questions."""
+        """Return `TextsParams.code_paths`, and the files of questions."""
         yield from super().code_paths()
         for name, entry in self.questions.items():
             if entry.question.endswith(".py"):
                 yield f"questions.{name}.question", entry.question
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """As `TextsParams.read_paths`; also settings of questions."""
+        """Return `TextsParams.read_paths`, and settings of questions."""
         yield from super().read_paths()
         for name, entry in self.questions.items():
             yield from strings(entry.settings, f"questions.{name}.settings")

@@ -19,9 +19,9 @@ from epsilometer.report.cells import (
     claims,
     curves,
     datasets,
-    decision,
     exact_loss,
     examples,
+    first_screen,
     known_loss,
     look,
     possible,
@@ -38,10 +38,10 @@ from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.runtime.machine import hardware
 
-# In the page's order. A section with empty tables is None, and absent.
+# In the page's order. A section with empty tables returns None, and is absent.
 _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
-    decision.section,
-    decision.basis,
+    first_screen.section,
+    first_screen.basis,
     ways.section,
     survivors.section,
     examples.section,

@@ -2,8 +2,8 @@
 
 usage: epsilometer pipeline repro [arguments of dvc repro]
 
-Waits while another run of this project is active, repairs files that a killed run left incomplete, names damaged files,
-and lets DVC make those again. Ends with the process that started it.
+It waits while another run of this project is active, repairs files that a killed run left incomplete, names damaged
+files, and lets DVC make those again. It ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _PAUSE = 0.2  # seconds between checks if another run has ended
 
 @contextmanager
 def held(folder: Path, say: Say) -> Iterator[None]:
-    """Hold the project for a run: wait for another run's end, then repair, in the folder of a dvc.lock.
+    """Lock the project for a run: wait for another run's end, then repair, in the folder of a dvc.lock.
 
-    Inside a run that already holds it, this does nothing. However the process ends, the kernel releases the lock.
+    Inside a run that already has the lock, this does nothing. The kernel releases the lock when the process ends.
     """
     if RUNNER in os.environ:
         yield
@@ -104,14 +104,14 @@ def _taken(lock: IO[str]) -> bool:
 
 
 def repair(repo: Repo, folder: Path, say: Say) -> Repo:
-    """Repair, between runs, the files that DVC does not repair itself. Returns the project, opened anew.
+    """Repair, between runs, the files that DVC does not repair itself. Returns the project, reopened.
 
     - dvc.lock is written in place. An incomplete one is moved aside, and stages are then restored from DVC's run cache,
       after its damaged records are deleted. A complete one is put in order.
     - DVC's list of busy files is written in place, too. It is deleted if it is damaged, or if its processes have all
       ended.
     - Incomplete files of a killed stage, or of DVC, are deleted.
-    - DVC's memory of hashes is deleted, so that DVC reads all files again, and those in its cache.
+    - DVC's cache of file hashes is deleted, so that DVC reads all files again, also those in its cache of outputs.
     - Outputs that then differ from dvc.lock are named.
     """
     with locked(repo, say):
@@ -141,14 +141,14 @@ def _name_changed(repo: Repo, folder: Path, say: Say) -> None:
     try:
         status = repo.status([str(folder / PROJECT_FILE)])
     except DvcException:
-        return  # what follows reports it
+        return  # DVC reports it later
     changes = [change for of_stage in status.values() for change in of_stage if isinstance(change, dict)]
     outs, deps = (
         dict.fromkeys(path for change in changes for path, how in change.get(kind, {}).items() if how == "modified")
         for kind in ("changed outs", "changed deps")
     )
     for path in [*outs][:_NAMED]:
-        say(f"{path} is not what dvc.lock records: damaged, or of another run; it is made anew")
+        say(f"{path} is not what dvc.lock records: damaged, or of another run; its stage runs again")
     if len(outs) > _NAMED:
         say(f"and {len(outs) - _NAMED} more")
     for path in deps:  # Python, too, mistakes an edited file of equal size and time for the old one
@@ -175,11 +175,11 @@ def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
         if lock.name in str(error) and lock.is_file():
             aside = Path(str(repo.tmp_dir), "dvc.lock.damaged")
             os.replace(lock, aside)
-            say(f"{error}; put aside as {os.path.relpath(aside)}, and written anew")
+            say(f"{error}; moved to {os.path.relpath(aside)}, and a new one is written")
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The command line; exits as `dvc repro` does if that fails.
+    """Run the command line; exits as `dvc repro` does if that fails.
 
     Independent stages run side by side, unless there are options of `dvc repro`.
     """

@@ -24,7 +24,7 @@ def next_round(folder: Path, params: Params) -> Params:
 
 
 def with_round(text: str, round: int) -> str:
-    """A parameter file with another `audit.round`; every other byte, including comments, stays."""
+    """Return a parameter file with another `audit.round`; every other byte, including comments, stays."""
     root = yaml.compose(text)
     assert isinstance(root, yaml.MappingNode)  # it was read before
     (section,) = (value for key, value in root.value if key.value == "audit")

@@ -1,7 +1,7 @@
 """Stages side by side, each run by a DVC in a process of its own. Only DVC decides what is stale.
 
-Such a process is a copy of this one, which has loaded DVC. Its output and its stage's appear line by line, after the
-stage's name.
+Each process is forked from this one, which has loaded DVC. The output of process and stage appears line by line, after
+the stage's name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from typing import TextIO
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.pipeline.ordering import Needs, in_order, missed
 from epsilometer.runtime.ending import INTERRUPTED
 
@@ -139,8 +139,8 @@ class SideBySide:
         return None
 
     def _wait_for_all(self) -> None:
-        """Wait until the remaining stages have ended by the Ctrl-C that ended this process, if it has reached them."""
-        until = time.monotonic() + limits.EXIT_SECONDS.value + _GRACE
+        """Wait until the Ctrl-C that ended this process has also ended the remaining stages, if it has reached them."""
+        until = time.monotonic() + resource_limits.EXIT_SECONDS.value + _GRACE
         while self._running and (left := until - time.monotonic()) > 0:
             self._wait(left)
 

@@ -1,4 +1,4 @@
-"""Your own project, on an installed epsilometer: the files that `epsilometer init` writes and upgrades renew.
+"""A user's own project with an installed epsilometer: `epsilometer init` writes its files, and an upgrade renews them.
 
     python -m epsilometer.pipeline.starting
 
@@ -71,12 +71,13 @@ def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None
         raise UserError("git is not installed, and a project's records are kept in it; install git", "EPS-P039")
     if not installed("project"):
         raise UserError(
-            "a project needs DVC and more, which is not installed: pip install 'epsilometer[project]'", "EPS-P040"
+            "a project needs DVC and other packages that are not installed: pip install 'epsilometer[project]'",
+            "EPS-P040",
         )
     audited = _audited(mechanism)
     dataset = _dataset(texts, column)
     own_folder(folder, 0o777)
-    _check_new(folder)  # somebody else may have made it meanwhile
+    _check_new(folder)  # another process may have created it meanwhile
     (folder / "data").mkdir(mode=0o700)
     for file in sorted(TEMPLATE.rglob("*")):
         place = folder.joinpath(*("." * (part in _HIDDEN) + part for part in file.relative_to(TEMPLATE).parts))
@@ -142,7 +143,7 @@ def _audited(mechanism: str) -> _Audited:
     elif (default := getattr(definition, "default_resource", None)) is not None:
         if default.__name__ not in _RESOURCES:
             raise UserError(
-                f"{mechanism} reads what is trained or clustered on public texts of yours; start with another of "
+                f"{mechanism} needs a resource trained or clustered on your public texts; start with another of "
                 f"{', '.join(names('mechanisms'))}, then add it to params.yaml",
                 "EPS-P045",
             )
@@ -160,7 +161,7 @@ def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
     if texts is None:
         return {"source": "texts/reviews.py", "part": "reviews", "count": 400, **read_by_stages, "public": True}
     if not texts.exists():
-        raise UserError(f"there is no file {str(texts)!r}; check the path", "EPS-P046")
+        raise UserError(f"{str(texts)!r} does not exist; check the path", "EPS-P046")
     if texts.is_file() and texts.suffix in (".py", ".json"):
         raise UserError(
             f"{texts} is not a file of texts; give one of {', '.join(TABLES)}, .txt, or a folder of .txt", "EPS-P047"

@@ -1,7 +1,7 @@
-"""Watch what the losses of a baseline rest on, and have a re-audit begin when it changes: code, packages, pins, data.
+"""Watch the sources of a baseline's losses, and start a re-audit when one changes: code, packages, pins, data.
 
-What is compared are the records of sources that a re-audit writes (`sources/*.json`). A newer version on the hub or at
-the package index is reported once, and never adopted.
+A look compares the records of sources that a re-audit writes (`sources/*.json`). A newer version on the hub or at the
+package index is reported once, and never adopted.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from epsilometer.runtime.waiting import holder
 LOCK = Path("data/watch.lock")
 _ASK = 86_400.0  # seconds between questions to the hub and the package index
 _INDEX = 30.0  # seconds for the index to answer
-_WAITS = "no look is possible, and no re-audit begins"
-_BACK = 2.0  # seconds that a clock may be corrected without a word
+_WAITS = "no look is possible, and no re-audit starts"
+_BACK = 2.0  # seconds that a clock may be set back without a message
 
 Start = Callable[[Sequence[str]], None]
 """Begins a re-audit for these changes, or waits for it; raises UserError if it cannot begin."""
@@ -65,13 +65,13 @@ class Watch:
         try:
             self._start(changed)
         except UserError as error:
-            self._once(f"the re-audit did not begin, and is tried at the next look: {error}")
+            self._once(f"the re-audit did not start, and the next look tries again: {error}")
             return False
         self._started = changed
         return True
 
     def ask(self) -> None:
-        """Report what the hub and the package index have that is newer, each once; neither is waited for by a look."""
+        """Report newer versions on the hub and at the package index, once each; looks do not wait for answers."""
         try:
             now = current(read())
         except (UserError, OSError):
@@ -81,14 +81,14 @@ class Watch:
         for line in [*sources.newer(served), *newer]:
             self._once(f"not adopted: {line}")
         if silent := [*unknown, *unanswered]:
-            self._say(f"no answer, asked again in a day: {', '.join(silent)}")
+            self._say(f"no answer from {', '.join(silent)}; asked again in a day")
 
     def _note_clock(self) -> None:
         before, self._clock = self._clock, time.time()
         if self._clock < before - _BACK:
             self._say(
-                f"the clock was set back by {before - self._clock:.0f} s; looks go on at the same pace, and dates of "
-                "audits still only grow"
+                f"the clock was set back by {before - self._clock:.0f} s; looks continue at the same pace, and dates "
+                "of audits still only grow"
             )
 
     def _once(self, line: str) -> None:
@@ -98,17 +98,15 @@ class Watch:
 
 
 def _check_there(before: Mapping[str, Record], now: Mapping[str, Record]) -> None:
-    """Raises UserError for a source that had files and has none any more."""
+    """Raise UserError for a source that has lost all its files."""
     gone = [name for name, record in now.items() if before.get(name, {}).get("files") and not record.get("files")]
     if gone:
         files = ", ".join(file for name in gone for file in before[name]["files"])
-        raise UserError(
-            f"{files} is gone ({', '.join(gone)}); bring it back, or take it out of params.yaml", "EPS-P074"
-        )
+        raise UserError(f"{files} is gone ({', '.join(gone)}); restore it, or remove it from params.yaml", "EPS-P074")
 
 
 def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = None) -> tuple[list[str], list[str]]:
-    """Sentences on packages of which the index has another version than the one in use, and those without an answer.
+    """Return sentences on packages whose version in the index differs from the one in use, and packages without answer.
 
     latest: the newest version of a package; the default asks the index that pip is set to.
     """
@@ -121,12 +119,12 @@ def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = 
             unknown.append(f"package {name} ({type(error).__name__})")
             continue
         if newest != version.partition("+")[0]:  # of torch 2.13.0+cpu the index has 2.13.0
-            newer.append(f"package {name}: the index has {newest}, in use is {version}; install it to have it audited")
+            newer.append(f"package {name}: the index has {newest}, in use is {version}; install it to audit with it")
     return newer, unknown
 
 
 def latest_version(package: str) -> str:
-    """The newest version of a package at pip's index. Raises UserError if it names none."""
+    """Return the newest version of a package at pip's index. Raises UserError if it names none."""
     command = [sys.executable, "-m", "pip", "index", "versions", "--disable-pip-version-check", package]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_INDEX)
     first = done.stdout.partition("\n")[0]
@@ -146,13 +144,13 @@ def alone() -> Iterator[None]:
         except BlockingIOError:
             who = holder(LOCK) or "another process"
             raise UserError(
-                f"{who} watches this folder already; end that watch first, or leave it to it", "EPS-P076"
+                f"{who} watches this folder already; end that watch first, or leave it running", "EPS-P076"
             ) from None
         yield
 
 
 def watch(say: Callable[[str], None], start: Start, every: float) -> None:
-    """Look every so many seconds, until interrupted. Raises UserError at once for a folder without a baseline."""
+    """Look every `every` seconds, until interrupted. Raises UserError at once for a folder without a baseline."""
     with alone():
         say(f"watching {len(baseline.read().about['sources'])} sources, every {every:g} s; Ctrl-C ends it")
         looks = Watch(say, start)

@@ -19,8 +19,8 @@ def reasons(
 ) -> list[str]:
     """Return the differences of a stage (`rewrite@queries-tem`) from its record in dvc.lock; none if it is up to date.
 
-    records: those of stages `code` and `resources` by file, if they are not yet written. Earlier records are read from
-    DVC's cache. digest: DVC's hash of a path; pass a caching one to ask for many stages.
+    records: those of stages `code` and `resources` by file, if they are not yet written. Earlier records come from
+    DVC's cache. digest: returns DVC's hash of a path; pass a cached function to ask for many stages.
     """
     last = dvc_files.lock().get(stage)
     if last is None:
@@ -55,7 +55,7 @@ def inputs(
             reasons.append(f"input {path} is missing")
         elif digest(path) != before[path]:
             reasons += _changed(path, before[path])
-    return reasons + [f"input {path} is read no more" for path in before if path not in deps]
+    return reasons + [f"input {path} is no longer read" for path in before if path not in deps]
 
 
 def addresses(stage: str | None) -> list[str]:
@@ -105,7 +105,7 @@ def _changed(path: str, md5: str) -> list[str]:
 
 
 def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths | None = None) -> list[str]:
-    """Changes of a record of stage `code` or `resources`. md5: hash of the old record; paths: those of code, by key."""
+    """Return changes of a record of stage `code` or `resources`. md5: of the old one; paths: those of code, by key."""
     if not _is_resources(path):
         return _changed_code(path, md5, now, dvc_files.paths_of_code() if paths is None else paths)
     old = dvc_files.cached(md5) or {}
@@ -138,12 +138,12 @@ def _is_resources(path: str) -> bool:
 def _changed_code(path: str, md5: str, now: Mapping[str, Any], paths: _Paths) -> list[str]:
     """Changes of a record of code. The old record names no files, so removed files are counted."""
     if (old := dvc_files.cached(md5)) is None:
-        return [f"code {path} has changed (what it was is no longer in DVC's cache)"]
+        return [f"code {path} has changed (the earlier record is no longer in DVC's cache)"]
     before, after = set(old["files"].values()), set(now["files"].values())
     edited = {key for key, own in now["files"].items() if own not in before}
     reasons = [f"file {name} has changed or is new" for name in _named(edited, paths)]
     if (gone := len(before - after) - len(after - before)) > 0:
-        reasons.append(f"{gone} {'file is' if gone == 1 else 'files are'} used no more")
+        reasons.append(f"{gone} {'file is' if gone == 1 else 'files are'} no longer used")
     if not reasons and old["imports"] != now["imports"]:
         rewired = _named(now["files"].keys() - old["files"].keys(), paths)
         reasons = [f"file {name} imports from elsewhere" for name in rewired] or ["files import each other otherwise"]

@@ -32,7 +32,7 @@ if it asks for one. It contains no path of a module."""
 NEUTRAL = ("runtime", "pipeline/guard")
 
 packages: dict[str, Mapping[str, list[str]]] = {}
-"""The distributions that each top-level module comes from, by `installed`. Asking all of them takes some 0.3 s."""
+"""The distributions that each top-level module comes from, by `installed`. Computing all takes about 0.3 s."""
 
 _NAMING = ("METADATA", "PKG-INFO", "RECORD", "top_level.txt")  # files of a distribution that name its modules
 
@@ -40,7 +40,7 @@ _DIGITS = 16  # of a hash, in hexadecimal: 64 bits, far from collisions among a 
 
 
 def record(files: Iterable[Path], project: Path) -> Record:
-    """Returns the record of some Python files and of everything that their imports reach (`Reading.code`)."""
+    """Return the record of some Python files and of everything that their imports reach (`Reading.code`)."""
     return Reading(project).code(files).record
 
 
@@ -53,7 +53,7 @@ class Code:
     """Paths by key in `files` of the record. The record itself has none, so a module can move."""
 
     def by_path(self) -> Record:
-        """The record with the hash of each file by its path; imports do not count in it."""
+        """Return the record with the hash of each file by its path; imports do not count in it."""
         files = {path: self.record["files"][key] for key, paths in self.paths.items() for path in paths}
         return {"files": dict(sorted(files.items()))} | {
             kind: of for kind, of in self.record.items() if kind not in ("files", "imports")
@@ -90,10 +90,10 @@ class Reading:
         self._folders: dict[Path, dict[Path, str]] = {}
 
     def code(self, files: Iterable[Path], data: Iterable[Path] = ()) -> Code:
-        """Returns the code of some Python files and of everything that their imports reach, with files of data.
+        """Return the code of some Python files and of everything that their imports reach, with files of data.
 
-        Imports inside functions count, those only for type checking do not. Modules are looked for beside the given
-        file (as Python does for `component.module`), then in the project, then where this package lies; the rest are
+        Imports inside functions count, those only for type checking do not. Modules are searched beside the given file
+        (as Python does for `component.module`), then in the project, then in the folder of this package. All others are
         packages. Templates and grammars beside a module of this package count as its code. Raises UserError for a file
         that is missing or is not Python.
         """
@@ -112,8 +112,9 @@ class Reading:
         return Code(made_of | ({"device": devices.described()} if Path(devices.__file__) in every else {}), paths)
 
     def _follow(self, root: Path) -> _Reached:
-        """Follows the imports of a file, and numbers files in the order they are reached: two graphs are equal if all
-        names and hashes are equal, whatever the paths of the files.
+        """Follow the imports of a file, and number the files in the order in which they are reached.
+
+        So two graphs are equal if all names and hashes are equal, whatever the paths of the files.
         """
         if root in self._reached:
             return self._reached[root]
@@ -147,9 +148,9 @@ class Reading:
         return self._files[path, places]
 
     def _own(self, path: Path, places: tuple[Path, ...]) -> str:
-        """The hash of a file's own code: of its tree, and of each import without the path of a module of ours.
+        """Return the hash of a file's own code: of its tree, and of each import, without the paths of our modules.
 
-        Empty if it has no code and nothing lies beside it.
+        Empty if it has no code, and no templates or grammars are beside it.
         """
         if (path, places) not in self._owns:
             tree, imports = syntax(path)
@@ -165,10 +166,10 @@ class Reading:
 
 
 def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iterable[Path], project: Path) -> str:
-    """Returns a name for everything that rewrites depend on, so that a run continues only the same work.
+    """Return a digest of everything that rewrites depend on, so that a run resumes only the same work.
 
-    settings: anything that JSON can hold; code: Python files, which count with everything they reach; data: files and
-    folders, by path, size and time of change; Python files among them count as code.
+    settings: any JSON value; code: Python files, which count with everything that they reach; data: files and folders,
+    by path, size and time of change (Python files among them count as code).
     """
     files = sorted(file for path in data for file in (path, *path.rglob("*")) if file.is_file())
     python = [*code, *(file for file in files if file.suffix == ".py")]
@@ -182,7 +183,7 @@ def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iter
 
 
 def paths(codes: Iterable[Code]) -> dict[str, list[str]]:
-    """Returns the paths of the files of several records, by key."""
+    """Return the paths of the files of several records, by key."""
     every: dict[str, set[str]] = {}
     for each in codes:
         for key, named in each.paths.items():
@@ -191,7 +192,7 @@ def paths(codes: Iterable[Code]) -> dict[str, list[str]]:
 
 
 def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
-    """Returns the hash of each file, and of each file in a folder, by path from the project."""
+    """Return the hash of each file, and of each file in a folder, by path from the project."""
     files = [
         file for path in paths for file in ([path] if not path.is_dir() else sorted(path.rglob("*"))) if file.is_file()
     ]
@@ -199,7 +200,7 @@ def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
 
 
 def versions(modules: Iterable[str]) -> dict[str, str]:
-    """Returns the versions of the packages that top-level modules come from; `absent` for a missing package."""
+    """Return the versions of the packages that top-level modules come from; `absent` for a missing package."""
     others = sorted(set(modules) - sys.stdlib_module_names)
     names = sorted({name for module in others for name in _distributions().get(module, ["?" + module])})
     return {name.removeprefix("?"): "absent" if name[0] == "?" else _version(name) for name in names}
@@ -207,7 +208,7 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
 
 @cache
 def _packages(file: Path) -> list[Path]:
-    """The `__init__.py` of the packages that contain a module of this package, which Python runs before it."""
+    """Return the `__init__.py` of the packages that contain a module of this package, which Python runs before it."""
     folders = [folder for folder in file.parents if folder.is_relative_to(PACKAGE) and folder != PACKAGE]
     inits = [folder / "__init__.py" for folder in folders]
     return [init for init in inits if init.is_file() and init != file]
@@ -230,7 +231,7 @@ def _counts(file: Path) -> bool:
 
 
 def _called(file: Path, project: Path) -> str:
-    """The name of a file in settings: the stem for one of this package, the path for a user's."""
+    """Return the name of a file in settings: the stem for one of this package, the path for a user's."""
     return file.stem if file.is_relative_to(PACKAGE) else _shown(file, project)
 
 
@@ -240,7 +241,7 @@ def _digest(*texts: str) -> str:
 
 @cache
 def _shown(path: Path, project: Path) -> str:
-    """The path relative to the project's folder, or to this package's; only the name for a file elsewhere."""
+    """Return the path relative to the project's folder, or to this package's; only the name for a file elsewhere."""
     for folder in (project, PACKAGE.parent):
         if path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
@@ -262,7 +263,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 def installed() -> str:
-    """Returns a hash of the installation: of the files that name a distribution's modules, size and time of change."""
+    """Return a hash of the installation: of the files that name a distribution's modules, size and time of change."""
     traces = []
     for folder in sys.path:
         with suppress(OSError):

@@ -25,7 +25,7 @@ class Commit(NamedTuple):
 
 
 def commit(folder: Path) -> Commit:
-    """The commit of a folder.
+    """Return the commit of a folder.
 
     An untracked file counts as an edit, because it may be the audited mechanism.
     """

@@ -15,7 +15,7 @@ _COMPONENTS = "attacks"  # its keys are names or paths of components, not of fil
 
 
 def check_names(sections: Iterable[tuple[str, Any]]) -> None:
-    """Raises UserError for a name that no file can have, or one with a dot, where DVC would look for a nested setting.
+    """Raise UserError for a name that no file can have, or one with a dot, which DVC reads as a nested setting.
 
     sections: by name; some of them hold entries by name.
     """
@@ -30,7 +30,7 @@ def check_names(sections: Iterable[tuple[str, Any]]) -> None:
 
 
 def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None:
-    """Raises UserError for a relative path that leads out of the project and of these folders; paths: by setting."""
+    """Raise UserError for a relative path that leads out of the project and of these folders; paths: by setting."""
     for setting, path in paths:
         if _leaves(path) and not any(
             PurePath(os.path.normpath(path)).is_relative_to(os.path.normpath(folder)) for folder in outside
@@ -43,7 +43,7 @@ def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None
 
 
 def check_inside(paths: Iterable[tuple[str, str]], root: str = ".") -> None:
-    """Raises UserError for a relative path out of the project. root: the project's folder from the path's."""
+    """Raise UserError for a relative path out of the project. root: the project's folder from the path's."""
     up = PurePath(os.path.normpath(root)).parts.count("..")
     for setting, path in paths:
         if _leaves(path, up):
@@ -58,7 +58,7 @@ def _leaves(path: str, up: int = 0) -> bool:
 
 
 def strings(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Every string in settings, with its place."""
+    """Yield every string in settings, with its place."""
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, Mapping):

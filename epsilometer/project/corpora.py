@@ -18,11 +18,11 @@ from epsilometer.project.sections import Dataset
 
 
 def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus:
-    """The prepared corpus of a data set; count: texts of a generator, by default those of its entry.
+    """Return the prepared corpus of a data set; count: texts of a generator, by default those of its entry.
 
     If the entry has `group` or `resplit`, the table has the grouping columns and `GROUP`, the number of each row's
-    group (`corpora.parts`); pairs have both sides. Raises UserError for unreadable texts, and for a pair without one of
-    its sides.
+    group (`corpora.parts`). Pairs have both sides. Raises UserError for unreadable texts, and for a pair that lacks a
+    side.
     """
     dataset = params.datasets[name]
     columns = tuple(dict.fromkeys((*dataset.labels, *dataset.group, *dataset.sides)))
@@ -53,7 +53,7 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
 
 
 def _parted(params: ProjectParams, dataset: Dataset, table: pl.DataFrame, place: str) -> pl.DataFrame:
-    """The table with groups and splits, and with the chosen authors alone."""
+    """Return the table with groups and splits, and with the chosen authors alone."""
     if dataset.authors is not None:
         check_named(table, dataset.group, f"{place}.authors")
         table = of_own_words(table)
@@ -76,7 +76,7 @@ def _parted(params: ProjectParams, dataset: Dataset, table: pl.DataFrame, place:
 
 
 def _without(raw: pl.DataFrame, column: str, values: Sequence[str], place: str) -> pl.DataFrame:
-    """The rows without those that have one of the values. Raises UserError for a value that no row has."""
+    """Return the rows without those that have one of the values. Raises UserError for a value that no row has."""
     there = raw[column].cast(pl.String)
     for value in values:
         if value not in there:
@@ -85,7 +85,7 @@ def _without(raw: pl.DataFrame, column: str, values: Sequence[str], place: str) 
 
 
 def _of_length(table: pl.DataFrame, fewest: int, most: int, place: str) -> pl.DataFrame:
-    """The texts with a number of words between these bounds. Raises UserError if none is left."""
+    """Return the texts with a number of words between these bounds. Raises UserError if none is left."""
     left = table.filter(pl.col("words").is_between(fewest, most))
     if left.is_empty():
         raise UserError(
@@ -111,14 +111,14 @@ def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
 
 
 def _merged(table: pl.DataFrame, label: str, merged: Mapping[str, Sequence[str]], place: str) -> pl.DataFrame:
-    """The table with the label's classes by their new names, null for the others. Raises as `_of_classes`."""
+    """Return the table with the label's classes by their new names, null for the others. Raises as `_of_classes`."""
     table = _of_classes(table, label, [part for parts in merged.values() for part in parts], place)
     names = {part: name for name, parts in merged.items() for part in parts}
     return table.with_columns(pl.col(label).replace_strict(names, default=None, return_dtype=pl.String))
 
 
 def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: str) -> pl.DataFrame:
-    """The table with the label null for other classes. Raises UserError for an unknown label or class."""
+    """Return the table with the label null for other classes. Raises UserError for an unknown label or class."""
     if label not in table.columns:
         raise unknown(f"label in {place}", label, table.columns)
     for name in classes:

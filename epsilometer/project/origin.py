@@ -1,8 +1,8 @@
 """The commit, date and machine of a stage's results that git keeps.
 
-DVC records what a stage read and made. For results that took hours, somebody may ask later, on another machine, for the
-commit and machine they come from. The runner of stages writes that for outs that DVC does not cache (`cache: false` in
-dvc.yaml); it is valid while they have the same bytes.
+DVC records the inputs and outputs of a stage. For results that took hours, the commit and the machine matter as well,
+also later and on another machine. The runner of stages records them for outs that DVC does not cache (`cache: false` in
+dvc.yaml). The record is valid while the outs have the same bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def write(stage: str, outs: Iterable[str]) -> None:
 
 
 def read(stage: str) -> Origin | None:
-    """The origin of the outs of a stage in the current folder; None if it is not recorded."""
+    """Return the origin of the outs of a stage in the current folder; None if it is not recorded."""
     if not _path(stage).is_file():
         return None
     record = read_json(_path(stage))

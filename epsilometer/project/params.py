@@ -79,18 +79,18 @@ class ProjectParams(Section):
         return self
 
     def check(self) -> None:
-        """Raises UserError for an entry that names something that does not exist."""
+        """Raise UserError for an entry that names something that does not exist."""
         for name, entry in self.mechanisms.items():
             references.check_entry(entry, f"mechanisms.{name}")
 
     def data_paths(self) -> Iterator[tuple[str, str]]:
-        """The files of data and their places in params.yaml, relative to the project."""
+        """Yield the files of data and their places in params.yaml, relative to the project."""
         yield from ((f"datasets.{name}.source", dataset.source) for name, dataset in self.datasets.items())
         yield from ((f"models.{name}", source) for name, source in self.models.items())
         yield from ((f"words.sources.{name}", source) for name, source in self.words.sources.items())
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
-        """The files of mechanisms, attacks and metrics that run, relative to the project."""
+        """Yield the files of mechanisms, attacks and metrics that run, relative to the project."""
         yield from ((f"{place}.file", cell.file) for place, cell in self.cells_by_place() if cell.file)
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
@@ -99,47 +99,47 @@ class ProjectParams(Section):
             yield from confinement.strings({"resource": cell.resource, "settings": cell.settings}, place)
 
     def cells_by_place(self) -> Iterator[tuple[str, MechanismEntry]]:
-        """Every entry that is a mechanism, or a mechanism on a data set, with its place in params.yaml."""
+        """Yield every entry that is a mechanism, or a mechanism on a data set, with its place in params.yaml."""
         for section, entries in self:
             for name, entry in entries.items() if isinstance(entries, Mapping) else ():
                 if isinstance(entry, MechanismEntry):
                     yield f"{section}.{name}", entry
 
     def sections_of_cells(self) -> Iterator[tuple[str, Mapping[str, Cell]]]:
-        """Every section whose entries are mechanisms on data sets."""
+        """Yield every section whose entries are mechanisms on data sets."""
         for section, entries in self:
             if isinstance(entries, Mapping) and any(isinstance(entry, Cell) for entry in entries.values()):
                 yield section, entries
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """The name of a record, its entry as a.b, and the settings of it that some stages depend on; none here."""
+        """Return by name of a record its entry as a.b, and the settings that some stages depend on. Empty here."""
         return iter(())
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """The sections of which one must have entries, each with whether it has some; none here."""
+        """Return sections and whether each has entries; a file needs entries in one of them. Empty here."""
         return iter(())
 
     def datasets_studied(self) -> Iterator[str]:
-        """The data sets that entries name."""
+        """Yield the data sets that entries name."""
         yield from (cell.dataset for _, cells in self.sections_of_cells() for cell in cells.values())
 
     def mechanisms_shown(self) -> Iterator[str]:
-        """The mechanisms that the report draws, beside those of `cells`; none here."""
+        """Return the mechanisms that the report draws in addition to those of `cells`; none here."""
         return iter(())
 
     def resources(self) -> Iterator[str]:
-        """The outputs of stages that mechanisms may read."""
+        """Yield the outputs of stages that mechanisms may read."""
         yield from (f"data/prepared/{name}.parquet" for name in self.datasets)
         yield from (f"data/vectors/{name}.npz" for name in self.words.sources)
         yield "data/lists.npz"
         yield from (f"data/models/{name}" for name in self.models)
 
     def path(self, of: str) -> str:
-        """The path of a source or mechanism file, from the run's folder."""
+        """Return the path of a source or mechanism file, from the run's folder."""
         return str(Path(self.root) / of)
 
     def code(self, entry: MechanismEntry) -> Path:
-        """Returns the Python file of a mechanism, from the run's folder."""
+        """Return the Python file of a mechanism, from the run's folder."""
         return Path(self.root, entry.file) if entry.file else shipped("mechanisms")[entry.mechanism]
 
 
@@ -187,10 +187,10 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that occurs twice in a mapping, where YAML would silently take the last."""
+    """A YAML loader that refuses a repeated key in a mapping, where YAML would silently take the last."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # a name or None, although its stubs deny None
-        """The node as written, before `<<` is merged: an own key may override a merged one."""
+        """Return the node as written, before `<<` is merged: an own key may override a merged one."""
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key, _ in node.value:
@@ -205,7 +205,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _nearest(kind: type[ProjectParams], error: ValidationError) -> str | None:
-    """For an unknown key: the nearest existing one."""
+    """Return a hint for an unknown key: the nearest existing one."""
     for item in error.errors():
         if item["type"] == "extra_forbidden":
             *place, key = item["loc"]

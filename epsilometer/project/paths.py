@@ -29,15 +29,15 @@ Reader = Callable[[str, tables.Schema], pl.DataFrame]
 
 
 def prepared(dataset: str, read: Reader = tables.read) -> pl.DataFrame:
-    """All prepared texts of a data set, from all splits. read: reads a table of a schema."""
+    """Return all prepared texts of a data set, from all splits. read: reads a table of a schema."""
     return read(f"data/prepared/{dataset}.parquet", PREPARED)
 
 
 def audited(params: ProjectParams, dataset: str, read: Reader = tables.read) -> pl.DataFrame:
-    """The prepared texts of the audited split, in the order in which candidates number them."""
+    """Return the prepared texts of the audited split, in the order in which candidates number them."""
     return prepared(dataset, read).filter(split=params.datasets[dataset].use)
 
 
 def audited_texts(params: ProjectParams, dataset: str) -> list[str]:
-    """The texts of `audited`."""
+    """Return the texts of `audited`."""
     return audited(params, dataset)["text"].to_list()

@@ -1,6 +1,6 @@
-"""What a mechanism does, in plain words: a paragraph of its file's docstring that begins with `BEGINNING`.
+"""A mechanism in plain words: the paragraph of its file's docstring that begins with `BEGINNING`.
 
-It is read from the syntax, so nothing is imported. As a docstring, it is no part of the code that made a result.
+It is read from the syntax, so nothing is imported. As a docstring, it is not part of the code that made a result.
 """
 
 from __future__ import annotations

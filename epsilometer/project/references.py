@@ -20,7 +20,7 @@ cells:
 
 
 def check_entry(entry: MechanismEntry, place: str) -> None:
-    """Raises UserError for epsilons out of range, for a path in place of a name, and for a name in place of a path."""
+    """Raise UserError for epsilons out of range, a path in place of a name, or a name in place of a path."""
     if entry.epsilons is not None:
         check_epsilons(entry.epsilons, f"{place}.epsilons")
     if not NAME.fullmatch(entry.mechanism) or entry.mechanism.endswith(".py"):
@@ -37,7 +37,7 @@ def check_entry(entry: MechanismEntry, place: str) -> None:
 
 
 def check_cell(datasets: Mapping[str, Dataset], cell: Cell, kind: str, name: str) -> None:
-    """Raises UserError as `check_entry` does, and for a cell of an unknown data set or under a wrong name."""
+    """Raise UserError as `check_entry` does, and for a cell of an unknown data set or under a wrong name."""
     check_entry(cell, f"{kind}.{name}")
     check_dataset(datasets, cell.dataset, f"{kind}.{name}")
     if name != f"{cell.dataset}-{cell.mechanism}":
@@ -47,19 +47,19 @@ def check_cell(datasets: Mapping[str, Dataset], cell: Cell, kind: str, name: str
 
 
 def check_dataset(datasets: Mapping[str, Dataset], dataset: str, place: str) -> None:
-    """Raises UserError for a data set that params.yaml does not have."""
+    """Raise UserError for a data set that params.yaml does not have."""
     if dataset not in datasets:
         raise unknown(f"data set in {place}.dataset", dataset, datasets)
 
 
 def check_label(datasets: Mapping[str, Dataset], dataset: str, label: str, place: str) -> None:
-    """Raises UserError for a label that a data set does not have."""
+    """Raise UserError for a label that a data set does not have."""
     if label not in datasets[dataset].labels:
         raise unknown(f"label in {place}", label, datasets[dataset].labels)
 
 
 def check_model(models: Mapping[str, str], model: str, place: str) -> None:
-    """Raises UserError for a model that stage `model` does not make: a stage depends on it by this path."""
+    """Raise UserError for a model that stage `model` does not make: a stage depends on it by this path."""
     path = PurePath(model)
     if path.parent != PurePath("data/models"):
         raise UserError(f"{place} must be data/models/NAME, with NAME under `models`, got {model!r}", "EPS-P066")

@@ -1,8 +1,8 @@
 """A cache of the syntax of files, and of the packages that modules come from, between runs of stage `code`.
 
-The stage runs in every audit, even if nothing has changed, and most of its work is reading the syntax of all code that
-it reaches. Entries are keyed by equal bytes (`core.imports.read`) and an equal state of the installation
-(`project.code.packages`), so the cache gives the same result as reading again.
+The stage runs in every audit, even if nothing has changed, and most of its time goes into parsing code. The cache is
+keyed by the bytes of a file (`core.imports.read`) and the state of the installation (`project.code.packages`), so it
+gives the same result as parsing again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _NAME = ".dvc/tmp/epsilometer.imports"  # DVC's folder for files that a machine 
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Use the entries of earlier processes, and leave those of this one; does nothing outside a DVC project.
+    """Load the entries of earlier processes, and store those of this one; does nothing outside a DVC project.
 
-    Names and replaces a damaged file; ignores one by another version of Python or of the reader of imports.
+    A damaged file is named and replaced. A file of another version of Python or of the parser is ignored.
     """
     file = Path(os.environ.get("DVC_ROOT", "."), _NAME)
     if not file.parent.is_dir():
@@ -48,7 +48,7 @@ def _recall(file: Path) -> None:
     head, _, text = file.read_bytes().partition(b"\n")
     reader, _, written = head.decode("ascii", "replace").partition(" ")
     if written != _digest(text):
-        note(f"{file}, what was remembered of code, is damaged; all files are read again, and it is written anew")
+        note(f"{file}, the cache of parsed code, is damaged; all files are parsed again, and the cache is rewritten")
     elif reader == _reader():
         content = json.loads(text)
         of_files = content["syntax"].items()
@@ -59,7 +59,7 @@ def _recall(file: Path) -> None:
 
 
 def _reader() -> str:
-    """The identity of the reader of syntax: this version of it, on this Python."""
+    """Return the identity of the parser: its version, on this version of Python."""
     return _digest(Path(str(syntax.__file__)).read_bytes() + b"\0" + sys.version.encode())
 
 

@@ -50,12 +50,12 @@ Precision = Literal["float32", "bfloat16", "auto"]
 class Section(BaseModel):
     """A part of params.yaml: frozen; it refuses unknown keys, NaN and infinite numbers."""
 
-    # Built with the whole or at first use; building each part separately took a third of the time to load them all.
+    # Validators are built with the whole or at first use; building each part separately takes a third of the load time.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
 
 
 class Audit(Section):
-    """What holds for the whole audit."""
+    """Settings of the whole audit."""
 
     seed: Seed = Field(description="Names every random stream of the audit.")
     round: Seed = Field(0, description="Raised by one, it gives fresh noise on unchanged inputs.")
@@ -99,7 +99,7 @@ class SetTrials(Section):
 
 
 class Chunks(Section):
-    """How texts are joined to longer ones, as the sentences of an essay."""
+    """Settings for joining texts to longer ones, as the sentences of an essay."""
 
     texts: Annotated[int, Field(ge=2)] = Field(description="How many texts make one; the last may be of fewer.")
     of: tuple[str, ...] = Field(

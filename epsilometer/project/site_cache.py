@@ -65,7 +65,7 @@ def _close_locks(project: Path) -> None:
 
 
 def _check(folder: Path, project: Path) -> None:
-    """Raises UserError if this folder is writable by somebody who cannot have code run in the project."""
+    """Raise UserError if this folder is writable by somebody who cannot have code run in the project."""
     there, around = folder.stat(), project.stat()
     remedy = f"delete it (DVC makes it again), or name a folder of yours in {VARIABLE}"
     if there.st_uid not in (os.geteuid(), 0, around.st_uid):

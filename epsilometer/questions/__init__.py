@@ -1,1 +1,1 @@
-"""The questions that can be asked of a release, a file each (contract: `epsilometer.auditing.question`)."""
+"""The questions that can be asked about a release, one file each (contract: `epsilometer.auditing.question`)."""

@@ -1,12 +1,12 @@
-"""The attribute that shows: attackers who learn from rewrites infer a label, such as an author's age.
+"""Inference of an attribute: attackers who learn from rewrites infer a label, such as an author's age.
 
-One half of the texts, drawn by author, is rewritten for attackers to learn from; the other half is for tests. One test
-text per author is kept, so that inferences are independent, and each class has equally many test texts. Attackers are
-those of `attackers` who read one rewrite: static, relabelled, augmented, folded and adaptive, of each kind of
-classifier. If all are within the limit, this says nothing about other attackers.
+Attackers learn from the rewrites of one half of the texts, drawn by author; the other half is for tests. One test text
+per author is used, so that inferences are independent, and all classes have the same number of test texts. Attackers
+are those of `attackers` who read one rewrite: static, relabelled, augmented, folded and adaptive, with each kind of
+classifier. If all of them are within the limit, this says nothing about other attackers.
 
-If the mechanism states a law and the attribute has two classes, no attacker runs when the law shows that any inference
-keeps the limit (`exact_loss/attributes.py`) and rewrites do not refute that law (`limits/stated_law.py`).
+If the mechanism states a law and the attribute has two classes, the law may show that every inference keeps the limit
+(`exact_loss/attributes.py`). Then no attacker runs, unless rewrites refute that law (`limits/stated_law.py`).
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ from epsilometer.report.gate import beyond_joined
 from epsilometer.runtime.progress import note
 
 _READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # each reads one rewrite
-_MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; with fewer, none
+_MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; below _FEWEST none
 _ALL = 1 << 20  # texts
-# Of recorded rewrites: columns of a victim, which learned from clean texts, and of an attacker.
+# Columns for recorded rewrites: of a victim, which learned from clean texts, and of an attacker.
 _OF_VICTIMS = ("both_right", "rs_all", "rs_all_low", "rs_all_high", "coverage", "rs", "ur", "pa", "words_changed")
 _OF_ATTACKERS = ("texts_each", "trained_on", "texts", "accuracy", "majority", "loss", "point", "upper", "ceiling")
 
@@ -71,9 +71,9 @@ _OF_ATTACKERS = ("texts_each", "trained_on", "texts", "accuracy", "majority", "l
 @component
 class Attribute:
     """attribute: the column of the label, or columns joined (`a,b`), whose classes are equally likely to an attacker.
-    group: the column of what dependent texts share, such as their author. kinds: of classifiers, None for those that
-    are installed. For recorded rewrites alone: keep, the column of a label that they should keep, and labelled, a file
-    of other labelled texts from which attackers learn.
+    group: the column that dependent texts share, such as their author. kinds: of classifiers, None for the installed
+    ones. For recorded rewrites only: keep, the column of a label that they should keep, and labelled, a file of other
+    labelled texts for attackers to learn from.
     """
 
     attribute: str
@@ -111,7 +111,7 @@ class Attribute:
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
         """Return the number of texts: all that have the attribute, or as many as the budget has rewrites."""
         if limit.rate > 1 - 1e-6:
-            raise UserError(f"no inference exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q024")
+            raise UserError(f"no inference can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q024")
         _, test = self._parts(of, budget)
         classes = self._classes(of)
         rarest = min(test.classes_of(self.attribute).count(name) for name in classes)
@@ -173,7 +173,7 @@ class Attribute:
     def table(self, request: TableRequest) -> Table | None:
         """Return a row per epsilon and attacker of recorded rewrites (`recorded_anonymity`); None of fresh ones.
 
-        Printed are a row per victim and, below them, a row per attacker.
+        It prints a row per victim, and then a row per attacker.
         """
         if request.rewrites is None:
             return None
@@ -227,7 +227,7 @@ class Attribute:
         return Scale("attribute", classes, joined=len(parts(self.attribute)))
 
     def _parts(self, of: Subject, count: int) -> tuple[Released, Released]:
-        """Texts to learn from, and texts to test on, one per group, equally many of each class; not yet rewritten."""
+        """Return texts to learn from, and texts to test on: one per group, with equal classes; not yet rewritten."""
         table, seed = self._table(of).filter(pl.col(self.attribute).is_not_null()), of.design.seed
         groups = None if self.group is None else lone_apart(table[self.group].cast(pl.String).to_list(), "texts")
         labels = {self.attribute: table[self.attribute].cast(pl.String).to_list()}
@@ -283,5 +283,5 @@ def _first_of_each(groups: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _stream(seed: int, name: str) -> Noise:
-    """Return one stream whose name does not contain the mechanism, so all are attacked on the same texts."""
+    """Return one stream whose name does not contain the mechanism, so all mechanisms are attacked on the same texts."""
     return Noise.named(1, seed, "gate", "attribute", name)

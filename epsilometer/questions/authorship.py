@@ -1,10 +1,10 @@
 """Authorship: which of N people wrote n rewrites, seen together.
 
-Of each author, one half of the texts is known to the adversary, and the other half is for tests. A trial draws an
+The adversary knows one half of each author's texts; the other half is for tests. A trial draws an
 author and n of their test texts uniformly, and rewrites these afresh. A classifier of words and of runs of characters
 gives the probability of each author for each rewrite; the adversary multiplies them and names the likeliest author. The
-`static` adversary learns from the known texts as they are, the `adaptive` one from their rewrites, which whoever knows
-the mechanism can make.
+`static` adversary learns from the known texts as they are, the `adaptive` one from their rewrites, since anybody who
+knows the mechanism can rewrite them.
 
 Trials are independent, given the texts that the adversary knows, so right guesses are binomial. Their rate is over
 draws of these authors and of their test texts.
@@ -12,7 +12,7 @@ draws of these authors and of their test texts.
 **The loss** is that of guessing one of N equally likely authors, ln((N - 1) p / (1 - p)) (TeDA eq. 10). Another author
 changes n texts at once. If the pure loss between any two texts is at most c, the likelihoods of n rewrites under two
 authors differ by at most a factor e^(n c), so the loss of n texts together is at most n c; an average loss gives no
-such bound. Texts that are not rewritten (`identity`) show the most that these adversaries read off n texts.
+such bound. Texts that are not rewritten (`identity`) show how much these adversaries learn from n texts at most.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CHARACTERS = (2, 4)  # lengths of runs
 
 @dataclass(frozen=True)
 class _Writers:
-    """Texts by author. profile, test: for each author the numbers of texts that an adversary knows, and of others."""
+    """Texts by author. profile, test: indices of each author's texts that the adversary knows, and of the others."""
 
     texts: Sequence[str]
     profile: Sequence[NDArray[np.int64]]
@@ -55,8 +55,8 @@ class _Writers:
 
 @component
 class Authorship:
-    """author: the column of each text's author. authors: how many people could have written the texts, those with most
-    texts. together: numbers of texts by one author that the adversary sees at once.
+    """author: the column of each text's author. authors: number of possible authors, those with most texts. together:
+    numbers of texts by one author that the adversary sees at once.
     """
 
     author: str = "author"
@@ -70,7 +70,7 @@ class Authorship:
     @model_validator(mode="after")
     def _check(self) -> Authorship:
         if self.authors < 2:
-            raise ValueError(f"authors must be at least 2, got {self.authors}: of one author nothing is to be guessed")
+            raise ValueError(f"authors must be at least 2, got {self.authors}: one author leaves nothing to guess")
         if not self.together or min(self.together) < 1 or len({*self.together}) < len(self.together):
             raise ValueError(f"together must name different numbers of texts, each at least 1, got {self.together}")
         return self
@@ -91,10 +91,10 @@ class Authorship:
         return [_name(adversary, n) for n in self.together for adversary in (STATIC, ADAPTIVE)]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of trials, each of which rewrites as many texts as are seen together."""
+        """Return the number of trials; each trial rewrites the texts that are seen together."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
-                f"no rate of guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q054"
+                f"no rate of guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q054"
             )
         needed = enough_texts(limit.rate, tests, errors=errors, share=1 / self.authors)
         most = max(0, budget - _TIMES * sum(map(len, self._writers(of).profile))) // max(self.together)
@@ -142,7 +142,7 @@ class Authorship:
         return Scale("authorship", self.authors)
 
     def _writers(self, of: Subject) -> _Writers:
-        """Return the authors with most texts, whose texts are halved at random, with equally many known of each."""
+        """Return the authors with most texts, halved at random; equally many texts of each are known."""
         assert of.table is not None, "the columns are checked first"
         by_author = (
             of.table.with_row_index("row")
@@ -155,8 +155,8 @@ class Authorship:
         if len(rows) < self.authors or rows["texts"].min() < least:  # type: ignore[operator]
             enough = by_author.filter(pl.col("texts") >= least).height
             raise UserError(
-                f"authorship among {self.authors} authors takes {least} texts of each, half of them to learn from, and "
-                f"{enough} of {len(by_author)} authors have so many; give texts of more authors, fewer texts seen "
+                f"authorship among {self.authors} authors takes {least} texts of each, half of them to learn from; "
+                f"{enough} of {len(by_author)} authors have {least}; give texts of more authors, fewer texts seen "
                 "together (authorship.together), or fewer authors (authorship.authors)",
                 "EPS-Q056",
             )
@@ -194,13 +194,13 @@ def _rewritten(of: Subject, texts: Sequence[str], numbers: NDArray[np.int64], st
 
 @lru_cache(maxsize=1)
 def _learned(texts: tuple[str, ...], author: tuple[int, ...]) -> Callable[[Sequence[str]], NDArray[np.float64]]:
-    """Return `_learn` of the known texts, which are the same at every budget."""
+    """Return `_learn` of the known texts, cached, since they are the same at every budget."""
     return _learn(texts, np.array(author))
 
 
 def _learn(texts: Sequence[str], author: NDArray[np.int64]) -> Callable[[Sequence[str]], NDArray[np.float64]]:
     """Return a function of texts that gives the log-probability of each author [n, authors]."""
-    if not any(map(words, texts)):  # nothing is left to tell authors by
+    if not any(map(words, texts)):  # no word is left to tell authors apart
         count = int(author.max()) + 1
         return lambda others: np.zeros((len(others), count))
     features = _features().fit(texts)

@@ -1,17 +1,18 @@
-"""Does the mechanism's claim hold: the guesses of attacks, and the stated law, compared with the claimed loss.
+"""A test of the mechanism's claim: the guesses of attacks, and the stated law, are compared with the claimed loss.
 
 The figure is 1 where the claim is violated and 0 where it holds, so the only limit is 0.
 
-By attacks: a trial is one of `which_text`. The claim bounds the loss between the candidates of each trial: epsilon
-times their distance, in the claim's own granularity (`claims/verdicts.trial_claims`), and no loss for a pair that it
-does not cover. The p-value is the largest probability of as many right guesses under such losses (`verdicts.p_value`;
-of a curve, of such rates). So a violation is shown with an error of the p-value, and no guess shows that a claim holds.
+With attacks, a trial is one of `which_text`. The claim bounds the loss between the candidates of each trial: epsilon
+times their distance, in the claim's own granularity (`claims/verdicts.trial_claims`); pairs that it does not cover are
+unbounded. The p-value is the largest probability of at least this many right guesses under such losses
+(`verdicts.p_value`; for a curve, under such rates). So the error of a violation is the p-value. Guesses never show that
+a claim holds.
 
-By law: the worst case over the mechanism's inputs is computed (`claims/worst_case.py`). A loss beyond the claim
-violates it. Where all pairs of inputs were enumerated and none does, the claim holds for every adversary. Assumption:
-the mechanism follows its law. So the law shows a claim kept only where neither rewrites refute that law
-(`limits/stated_law.py`) nor the guesses of the attacks refute the claim. A violation by law needs no rewrite, since it
-is one of what the mechanism states.
+With the law, the worst case over the mechanism's inputs is computed (`claims/worst_case.py`). A loss beyond the claim
+violates it. If all pairs of inputs were enumerated and none violates it, the claim holds for every adversary, provided
+that the mechanism follows its law. So the law shows a claim kept only if rewrites do not refute that law
+(`limits/stated_law.py`) and the guesses of the attacks do not refute the claim. A violation by law needs no rewrite:
+the mechanism's own statements contradict each other.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ from epsilometer.runtime.progress import note
 
 _SCALE = Scale("claim")
 _FIGURE = "claim"
-_INPUTS = 500  # most inputs whose pairs are all enumerated, as in an audit; of more, some are compared
+_INPUTS = 500  # most inputs whose pairs are all enumerated, as in an audit; beyond that a sample is compared
 _ENTRIES = 2e8  # most losses to compute: tenths of a second
 _EXACT = "exact"  # method of a finding that compared all inputs
-_MOST, _FEWEST = 1000, 50  # rewrites compared with the law: at most a quarter of all; with fewer, none
+_MOST, _FEWEST = 1000, 50  # rewrites compared with the law: at most a quarter of all; below _FEWEST none
 
 
 @component
@@ -81,11 +82,11 @@ class Claim:
         return Limit(0.0, _SCALE, f"the claim: {stated(of.mechanism, of.epsilon).claim}")
 
     def tests(self, of: Subject) -> Sequence[str]:
-        """Return a name for each attack and, where the worst case can be computed, for the law."""
+        """Return a name for each attack, and one for the law if the worst case can be computed."""
         return [*map(_name, of.attacks), *([_FIGURE + BY_LAW] if _lawful(of.mechanism, of.epsilon) else [])]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the usual number of trials, or as many as the budget has rewrites: any number may refute a claim."""
+        """Return the usual number of trials, at most the budget of rewrites; any number may refute a claim."""
         return min(self.usual, budget)
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
@@ -118,7 +119,7 @@ def _name(attack: str) -> str:
 
 @dataclass(frozen=True)
 class _Test:
-    """The right guesses of an attack, compared with the largest number that the claim lets one expect.
+    """The right guesses of an attack, beside the largest number that the claim allows on average.
 
     right: [trials]; covered: the number of trials that the claim covers; p: the p-value.
     """
@@ -179,7 +180,7 @@ def _lawful(mechanism: Mechanism, epsilon: float) -> bool:
 
 
 def _of_law(of: Subject) -> Computed | None:
-    """Return the bounds of the figure by law; without an upper one where some pair of inputs was not compared."""
+    """Return the bounds of the figure by law; without an upper one unless every pair of inputs was compared."""
     if not _lawful(of.mechanism, of.epsilon):
         return None
     finding = check_claim(of.mechanism, of.epsilon, inputs=_INPUTS, entries=_ENTRIES, bounded=False)
@@ -200,7 +201,7 @@ def _law_p_value(of: Subject, count: int) -> float | None:
 
 
 def _refuted(of: Subject, p: float | None, tests: Sequence[_Test], alpha: float) -> str | None:
-    """Return why the stated law counts for nothing, None where it counts. p: that of rewrites under the law."""
+    """Return the reason to ignore the stated law; None if it counts. p: of the rewrites under the law."""
     if p is not None and min([p, *(test.p for test in tests)]) * (1 + len(tests)) > alpha:
         return None
     why = "cannot be compared with" if p is None else "refute"

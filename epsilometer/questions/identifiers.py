@@ -1,4 +1,4 @@
-"""The identifiers that survive: the share that a rewrite still holds, by kind and, for planted ones, by shape.
+"""Surviving identifiers: the share that a rewrite still contains, by kind and, for planted ones, by shape.
 
 A trial is a text with one identifier of a kind. The identifiers are those that the texts' file records or, if it
 records none, planted ones (`auditing/identifiers`). The count covers every reader: an identifier that a rewrite
@@ -35,7 +35,7 @@ from epsilometer.core.errors import UserError
 @component
 class Identifiers:
     """kinds: the kinds of identifiers, None for all that are recorded or usually planted; card number, social security
-    number and IP address are planted if named. partly: whether identifiers that survive in part count, too.
+    number and IP address are planted if named. partly: True to count identifiers that survive in part, too.
     """
 
     kinds: Sequence[str] | None = None
@@ -50,8 +50,8 @@ class Identifiers:
         """Return a limit on the share of each kind and shape that survives."""
         if not 0 < allowed < 1:
             raise UserError(
-                f"the limit of identifiers, a share, must be in (0, 1), got {allowed}: that none ever survives, or "
-                "that more than all do, no number of texts could show; 0.01 takes some 300 texts a kind at the least",
+                f"the limit of identifiers, a share, must be in (0, 1), got {allowed}: no number of texts can show "
+                "that none ever survives; 0.01 takes about 300 texts of each kind",
                 "EPS-Q029",
             )
         source = "the largest share allowed to survive" + (", as a whole or in part" if self.partly else "")
@@ -104,7 +104,7 @@ class Identifiers:
     def table(self, request: TableRequest) -> Table | None:
         """Return a row per epsilon, kind and shape, as `epsilometer.surviving_identifiers`.
 
-        None where partial survival counts, since this table lists it beside survival as a whole.
+        None if partial survival counts, since this table lists partial and whole survival separately.
         """
         request.check_unused("attacks")
         if self.partly:

@@ -1,6 +1,7 @@
 """Linking: an adversary who knows facts about people looks for their rewrites (`auditing/linking/loss`).
 
-A trial is a set of people. Its value is the share of them whom an attack links rightly. Sets are independent.
+A trial is a set of people. Its value is the share of people whom an attack links to the right rewrite. Sets are
+independent.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Linking:
     @model_validator(mode="after")
     def _check(self) -> Linking:
         if (self.facts is None) == (self.author is None):
-            raise ValueError("give facts or author: people are known by claims or by their other texts")
+            raise ValueError(
+                "linking takes a column of facts or of authors, one of both; give linking.facts or linking.author"
+            )
         return self
 
     @property
@@ -128,7 +131,7 @@ class Linking:
 
 @lru_cache(maxsize=1)
 def _people(texts: tuple[str, ...], values: tuple[str | None, ...], by_author: bool) -> People:
-    """Return the people; cached, so that what is left out is said once."""
+    """Return the people; cached, so that the note on omitted texts appears once."""
     return People.by_author(texts, values) if by_author else People.by_claims(texts, values)
 
 
@@ -137,12 +140,12 @@ def _name(attack: str) -> str:
 
 
 def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) -> int:
-    """Return the fewest sets, in steps of a tenth, that could show the limit exceeded, and kept by an attack at chance.
+    """Return the fewest sets that could show the limit exceeded, and kept by an attack at chance; in steps of a tenth.
 
-    Raises UserError where these are more than `most`.
+    Raises UserError if that is more than `most`.
     """
     if limit.rate > 1 - 1e-6:
-        raise UserError(f"no rate of links exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q033")
+        raise UserError(f"no rate of links can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q033")
     sets = 10
     while not (
         interval(np.full(sets, 1 / among), 2 * errors.beta, fixed=True)[1]

@@ -1,10 +1,10 @@
 """Similarity of rewrites and their texts: the mean of a metric, whose limit is the smallest mean allowed.
 
 A trial is a uniformly drawn text of the subject and one fresh rewrite of it; its value is the metric of the two
-(`epsilometer.metrics`), which lies in [0, 1]. A metric in [-1, 1], such as a cosine x, is brought there by (1 + x) / 2,
-and the mean is given back in the metric's own unit. The mean has an interval by betting
-(`auditing/estimation/betting.py`), which assumes nothing beyond independent trials and this range. It is the mean over
-these texts, whoever reads them, so both bounds cover everyone. A pair without a value counts as the lowest.
+(`epsilometer.metrics`), which lies in [0, 1]. A metric in [-1, 1], such as a cosine x, is rescaled to (1 + x) / 2, and
+the mean is reported in the metric's own unit. The mean has an interval by betting (`auditing/estimation/betting.py`),
+which assumes only independent trials and this range. The mean does not depend on an adversary, so both bounds hold for
+all. A pair without a value counts as the lowest value.
 
 Metrics without such a range, and those that grow as texts differ, are refused.
 """
@@ -40,8 +40,8 @@ _ROUNDING = 1e-6  # by which a computed cosine may leave its range
 
 @component
 class Similarity:
-    """metric: a name in `epsilometer.metrics`, or the path of a file, whose values lie in [0, 1] and grow with
-    similarity; cosine and bertscore lie in [-1, 1]. settings: of the metric.
+    """metric: a name in `epsilometer.metrics`, or the path of a file; values lie in [0, 1] and grow with similarity
+    (cosine and bertscore lie in [-1, 1]). settings: of the metric.
     """
 
     metric: str | Path = "jaccard"
@@ -74,7 +74,7 @@ class Similarity:
         return [self._name]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of texts that show the limit kept where rewrites equal their texts, twice over."""
+        """Return twice the number of texts that show the limit kept if rewrites equal their texts."""
         fewest = fewest_sets(1 - limit.rate, tests, expected=0.0, spread=0.0, errors=errors)
         if fewest is None or fewest > budget:
             needed = "more than a million" if fewest is None else f"{fewest:,}"

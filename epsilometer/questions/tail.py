@@ -1,6 +1,6 @@
 """The tail: delta at 4 nats by an attack's most confident guesses, which an average loss hides.
 
-A trial is one of `which_text`. Thresholds of the attack's score are learnt on separate trials (`estimation/tail.py`).
+A trial is one of `which_text`. Separate trials determine the thresholds of the attack's score (`estimation/tail.py`).
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Tail:
         return [f"{name}, tail" for name in of.attacks]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of trials that show the limit kept by an attack at chance, twice over."""
+        """Return twice the number of trials that show the limit kept for an attack at chance."""
         return min(2 * fewest_without(limit.allowed, min(1.0, errors.beta)), budget)
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
-        """Return the evidence of each attack in this number of trials. At most one half of them teaches thresholds."""
+        """Return the evidence of each attack in this number of trials; up to half of them determine thresholds."""
         learning = min(LEARNING, count // 2)
         guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="tail", tally=of.tally)
         learnt = self.learn(of, guesses(of.epsilon, 0, learning, range(len(of.attacks))))
@@ -80,7 +80,7 @@ class Tail:
 
 @dataclass(frozen=True)
 class Learnt:
-    """Thresholds of an attack's score: the one from which its guesses prove most of the tail, and a grid."""
+    """Thresholds of an attack's score: the one beyond which its guesses prove the largest delta, and a grid."""
 
     best: float
     grid: NDArray[np.floating]

@@ -47,9 +47,11 @@ class WhichText:
         return list(of.attacks)
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of trials that show the limit kept by an attack at chance, twice over."""
+        """Return twice the number of trials that show the limit kept for an attack at chance."""
         if not 0 < limit.rate < 1:
-            raise UserError(f"no success rate exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q041")
+            raise UserError(
+                f"no success rate can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q041"
+            )
         fewest = fewest_rewrites(limit.allowed, of.design.k, errors)
         return budget if fewest is None else min(2 * fewest, budget)
 
@@ -79,7 +81,7 @@ class WhichText:
         return [Hits(int(np.count_nonzero(each.right)), len(each.right)) for each in guessed]
 
     def table(self, request: TableRequest) -> Table:
-        """Return a row per epsilon and attack, as `epsilometer.audit` and, of recorded rewrites, `audit_recorded`."""
+        """Return a row per epsilon and attack, as `epsilometer.audit`, or `audit_recorded` for recorded rewrites."""
         if request.rewrites is None:
             return request.measured(audit, self.usual, AUDIT, SHORT)
         columns = request.shown(AUDIT, SHORT)
@@ -87,6 +89,6 @@ class WhichText:
 
 
 def outcomes_of_texts(of: Subject, guessed: Guessed) -> list[tuple[str, bool]]:
-    """Return for each trial the rewritten text, and whether it was named."""
+    """Return for each trial the rewritten text, and True if the attack named it."""
     texts = (of.pool.texts[i] for i in guessed.source.tolist())
     return list(zip(texts, guessed.right.tolist(), strict=True))

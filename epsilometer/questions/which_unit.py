@@ -1,22 +1,21 @@
-"""The words of a text: a coin chooses each of them, and the adversary guesses all coins of a rewrite.
+"""The words of a text: a coin chooses each word, and the adversary guesses all coins from the rewrite.
 
 Each word of a text gets a partner, another word of the texts; a fair coin chooses which of the two takes its place,
-and the resulting text is rewritten once. So n words give n guesses where a trial between whole texts gives one, and
-they prove a loss for one word (`one_run.coins`), to compare with a claim for words.
+and the resulting text is rewritten once. So a text of n words gives n guesses, and not one. They prove a loss for one
+word (`estimation.coins`), to compare with a claim for words.
 
-A guess is that of an attack which sees the output in the word's place, if the rewrite has as many words as
-the text, else the whole rewrite, with the two words as candidates. Any attack works, for any mechanism: information
-that it ignores, such as the context of a word, makes the bound lower and never wrong. Attacks on latents and on a
-provider's view have nothing to compare a single word with, and are left out.
+An attack guesses with the two words as candidates. It sees the output in the word's place if the rewrite has as many
+words as the text, else the whole rewrite. Any attack works, for any mechanism: if it ignores information, such as the
+context of a word, the bound is lower but still valid. Attacks on latents and on a provider's view cannot compare
+single words, and are left out.
 
-The question `WhichUnit` takes a rewritten text as a trial, whose value is the share of its words' coins that an attack
-guessed rightly. Texts are drawn independently, each with coins of its own, so the values are independent numbers in
-[0, 1]. Let p be their mean: the probability of guessing a uniformly drawn word of a uniformly drawn text. The figure is
-the loss of guessing between two words at that rate, ln(p / (1 - p)) (TeDA eq. 10 with k = 2). If no word loses more
-than c nats given the others, each coin is guessed rightly with probability at most e^c / (1 + e^c), and so p is at most
-that. So the lower bound holds for the loss of a word, whatever the texts; the upper bound covers the attacks that ran,
-as an average over words. `audit_units` counts coins, not texts, and the most confident guesses alone, so it proves
-more.
+A trial of the question `WhichUnit` is a rewritten text; its value is the share of its coins that an attack guessed
+right. Texts are drawn independently, each with its own coins, so the values are independent numbers in [0, 1]. Let p be
+their mean: the probability of guessing a uniformly drawn word of a uniformly drawn text. The figure is the loss of
+guessing between two words at that rate, ln(p / (1 - p)) (TeDA eq. 10 with k = 2). If no word loses more than c nats
+given the others, each coin is guessed right with probability at most e^c / (1 + e^c), and so p is at most that. So the
+lower bound holds for the loss of a word, for any texts. The upper bound covers the attacks that ran, as an average over
+words. `audit_units` counts coins instead of texts, and only the most confident guesses, so it proves more.
 """
 
 from __future__ import annotations
@@ -94,10 +93,10 @@ class WhichUnit:
         return [_name(attack) for attack in _able(of.attacks, of.mechanism, _COMPARED)]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of texts that show the limit kept by an attack at chance, twice over."""
+        """Return twice the number of texts that show the limit kept for an attack at chance."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
-                f"no rate of right guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q043"
+                f"no rate of right guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q043"
             )
         lengths = [len(split) for text in of.pool.texts if (split := words(text))]
         spread = float(np.sqrt(np.mean(0.25 / np.array(lengths)))) if lengths else 0.5
@@ -207,10 +206,10 @@ def audit_units(
     settings: Mapping[str, Any] | None = None,
     design: Design = STANDARD,
 ) -> pl.DataFrame:
-    """Measure the privacy loss of a mechanism for one word: the words of each rewritten text are guessed all at once.
+    """Measure the privacy loss of a mechanism for one word, from guesses of all words of each rewritten text.
 
     texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`. trials: number of texts rewritten at each
-    epsilon. Of the design, alpha and seed matter. Returns a row per epsilon and attack, schema `UNIT_LOSSES`, and one
+    epsilon. design: only alpha and seed are used. Returns a row per epsilon and attack, schema `UNIT_LOSSES`, and one
     for the `strongest`, at alpha / m for m attacks that see the released view; `overall` as in `epsilometer.audit`.
     Raises UserError for values outside their range.
     """
@@ -263,7 +262,7 @@ def _guessed(
 
 def _say_idle(attacks: Iterable[str], compared: Collection[str]) -> None:
     if left := [name for name in attacks if name not in compared]:
-        note(f"not run: {', '.join(left)}, which compare no single words of this mechanism")
+        note(f"skipped: {', '.join(left)}, which cannot compare single words of this mechanism")
 
 
 def _able(attacks: Mapping[str, Attack], mechanism: Mechanism, views: Set[str]) -> dict[str, Attack]:
@@ -272,7 +271,7 @@ def _able(attacks: Mapping[str, Attack], mechanism: Mechanism, views: Set[str]) 
     able = {name: attack for name, attack in applied.items() if seen_by(attack, mechanism) in views}
     if not able:
         raise UserError(
-            f"{', '.join(applied)} see no single words of this mechanism; lexical and embedding always do", "EPS-Q046"
+            f"{', '.join(applied)} cannot compare single words of this mechanism; add lexical or embedding", "EPS-Q046"
         )
     return able
 
@@ -292,7 +291,9 @@ def _rows(
     right = {name: guess.slots == coins.fell for name, guess in guesses.items()}
     scores = {name: np.zeros(count) if g.scores is None else g.scores for name, g in guesses.items()}
     claims = verdicts.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs)
-    covered = np.isfinite(claims)  # conditional on the other coins: the result for these coins holds whatever they are
+    covered = np.isfinite(
+        claims
+    )  # the result for these coins is conditional on the others, so it holds for any values of them
     allowed = claims[covered]
 
     def likely(hits: NDArray[np.bool_], surer: NDArray[np.floating]) -> float:
@@ -331,7 +332,7 @@ def _rows(
 def _p_value(
     right: NDArray[np.bool_], scores: NDArray[np.floating], allowed: NDArray[np.float64], delta: float
 ) -> float:
-    """Return the largest probability of as many right guesses, at the best level, for coins with losses `allowed`.
+    """Return the largest probability of this many right guesses, at the best level, for coins with losses `allowed`.
 
     All arrays: [coins], 1 without coins. Without delta the number of right guesses is at most a sum of independent
     Bernoulli variables, one per coin.
@@ -351,7 +352,7 @@ def _p_value(
 
 
 def _judged(rows: Sequence[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
-    """Return the rows with verdicts, which share alpha (`verdicts.divisor`); the strongest repeats another test."""
+    """Return the rows with verdicts. The tests share alpha (`verdicts.divisor`); `strongest` repeats another test."""
     tests = [row["least_p_value"] for row in rows if row["p_value"] is not None and row["attack"] != STRONGEST]
     level = alpha / verdicts.divisor(tests, alpha)
     judged = []

@@ -1,26 +1,26 @@
 """The pair of texts with a mechanism's largest loss: searched by trials, then proved on fresh ones.
 
-An audit's losses are averages over its trials, so a text that a mechanism hardly protects, such as one with a rare
-word, disappears among the others. Here pairs compete (`halving`), and the bound is about the survivor.
+An audit's losses are averages over its trials, so they hide a text that a mechanism hardly protects, such as one with a
+rare word. Here pairs compete (`halving`), and the bound is about the survivor.
 Pairs come from three groups, each searched by itself:
 
 - `all`: two of the audited texts;
-- `equal length`: two that have equally many words, so that their number does not tell them apart;
-- `one word`: a text, and the same text with one of its words exchanged for a word of another (a canary). Both have
-  equally many words, and the loss between them is about one word.
+- `equal length`: two with the same number of words, so that their length does not tell them apart;
+- `one word`: a text, and the same text with one word exchanged for a word of another (a canary). Both have the same
+  number of words, and the loss between them is about one word.
 
-If the law of the released view is known, the losses of the pairs are computed as well (`exact_loss`): a row
-`exact`, whose `loss` is that of the best guess, rounded down, and whose verdict compares the pure loss with a claim
-without delta, and delta at the claimed loss with another (`PairLosses.room`). It assumes the law that the mechanism
-states; the row `sampled` assumes nothing.
+If the law of the released view is known, the losses of the pairs are also computed (`exact_loss`), in a row `exact`.
+Its `loss` is that of the best guess, rounded down. Its verdict compares the pure loss with a claim without delta, and
+delta at the claimed loss with the delta of other claims (`PairLosses.room`). This row assumes the law that the
+mechanism states; the row `sampled` assumes nothing.
 
 The result is a lower bound on the loss of the mechanism's worst pair: another pair may lose more.
 
 The figure of the question `WorstPair` is the largest loss, in nats, of guessing between any two of the texts. Trials of
-the pair that the search leaves bound it from below alone, at the loss of their rate of right guesses (TeDA eq. 10 with
-k = 2). The stated law bounds it from above where every pair of the texts was compared and the released text shows no
-more than the law describes, for every adversary; of some pairs it bounds it from below alone. Assumption: the mechanism
-follows its law. So the law counts only where rewrites do not refute it (`limits/stated_law.py`).
+the pair that the search leaves give only a lower bound: the loss at their rate of right guesses (TeDA eq. 10 with
+k = 2). The stated law gives an upper bound for every adversary if every pair of the texts was compared, and if the
+released text shows no more than the law describes; otherwise it also gives only a lower bound. Assumption: the
+mechanism follows its law. So the law counts only if rewrites do not refute it (`limits/stated_law.py`).
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ _SHOWN = (
     *("epsilon", "pairs", "x", "other", "place", "other_place", "method", "attack", "trials", "successes"),
     *("loss", "ceiling", "worst_output", "claimed", "overall", "claim"),
 )
-_ALL = 2000  # most pairs of texts that are all compared under the law; of more, as many are drawn
-_MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; with fewer, none
+_ALL = 2000  # most pairs of texts to compare under the law; if there are more, this many are drawn
+_MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; below _FEWEST none
 
 
 @component
@@ -97,7 +97,7 @@ class WorstPair:
     """Without settings: the attacks are those of the subject that see the released view."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
-    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH})  # HIGH by a law alone
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH})  # HIGH only by a law
     columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = 4000
 
@@ -110,14 +110,14 @@ class WorstPair:
         return Limit(allowed, _SCALE, "the largest loss of a pair allowed")
 
     def tests(self, of: Subject) -> Sequence[str]:
-        """Return the name of the figure by attacks and, where its law is computed, by law."""
+        """Return the name of the figure by attacks, and by law if its law is computed."""
         return [_FIGURE, *([_FIGURE + BY_LAW] if _lawful(of.mechanism) else [])]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of trials: half of them show the limit exceeded where an attack is always right."""
+        """Return the number of trials: half of them show the limit exceeded if an attack is always right."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
-                f"no rate of right guesses exceeds a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q049"
+                f"no rate of right guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q049"
             )
         fewest = 2 * (math.floor(math.log(errors.alpha / tests) / math.log(limit.rate)) + 1)
         if fewest > budget:
@@ -163,10 +163,10 @@ def _lawful(mechanism: Mechanism) -> bool:
 
 
 def _of_law(of: Subject) -> Computed:
-    """Return the bounds of the largest guess loss by law; infinite above where some pair was not compared."""
+    """Return the bounds of the largest guess loss by law; the upper one is infinite unless every pair was compared."""
     texts = of.pool.texts
     numbers = _law_pairs(texts, of.design.seed)
-    claims = [np.full(len(numbers), np.inf)]  # a figure, whatever is claimed
+    claims = [np.full(len(numbers), np.inf)]  # no claim: only the figure is needed
     (losses,) = pair_losses(Request(of.mechanism, texts, numbers, [of.epsilon], claims=claims))
     guess = guess_losses(losses.log_error)
     every = len(numbers) == math.comb(len(texts), 2)
@@ -181,7 +181,7 @@ def _law_pairs(texts: Sequence[str], seed: int) -> NDArray[np.int64]:
 
 
 def _refuted(of: Subject, law: Computed, rewrites: int, alpha: float) -> tuple[int, str | None]:
-    """Return the number of rewrites that were compared with the law, and why the law counts for nothing, if so."""
+    """Return the number of rewrites that were compared with the law, and the reason to ignore the law, if any."""
     pairs = _law_pairs(of.pool.texts, of.design.seed)
     chosen = Noise.named(rewrites, of.design.seed, "worst", "law").uniforms()[:, 0]
     p = law_p_value(of, of.pool.texts, pairs[(chosen * len(pairs)).astype(np.int64)], law.high)
@@ -241,7 +241,7 @@ def whole(of: str, texts: Sequence[str], count: int, seed: int) -> PairGroup:
 def exchanged(texts: Sequence[str], count: int, seed: int) -> PairGroup:
     """Return up to `count` pairs of a text and itself with one word exchanged; words are normalised.
 
-    Every distinct word is lent once, in random order, to a random place of a random text: rare words as often as
+    Every distinct word is used once, in random order, at a random place of a random text: rare words as often as
     others.
     """
     spoken = [words(text) for text in texts]
@@ -277,8 +277,8 @@ def audit_worst(
     """Search the pair of texts at which a mechanism loses most, and prove its loss on fresh trials.
 
     texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`; attacks that see more than the released
-    view are left out. trials: at each epsilon and for each group of pairs, half of them for the search. Of the design,
-    alpha and seed matter. Returns a row per epsilon, group and method, schema `WORST_PAIRS`: the attack, `loss` (nats,
+    view are left out. trials: at each epsilon and for each group of pairs, half of them for the search. design: only
+    alpha and seed are used. Returns a row per epsilon, group and method, schema `WORST_PAIRS`: attack, `loss` (nats,
     confidence 1 - alpha / 2), the pure loss that the most confident guesses prove, the claim for this pair, its
     verdict, and the `overall` one on the claim, as in `epsilometer.audit`. Raises UserError for values outside their
     range.
@@ -337,7 +337,7 @@ class _Trials:
     def pull(self, arms: NDArray[np.int64], first: int, count: int) -> NDArray[np.bool_]:
         """Return hits as `halving.Pull` does; `scores` stores the attacks' scores of the last trials."""
         places = np.repeat(arms, count)
-        # One stream per pair and trial, whichever others are tried with it.
+        # One stream per pair and trial, so draws do not depend on the other pairs of the call.
         numbers = places * (1 << 32) + np.tile(np.arange(first, first + count), len(arms))
         name = (self.seed, "worst", self.pairs.of, self.epsilon)
         target = (Noise.named(numbers, *name, "target").uniforms()[:, 0] < 0.5).astype(SLOT)
@@ -369,7 +369,7 @@ def _searched(
     seed: int,
     tally: Tally,
 ) -> tuple[Survivor, Mapping[str, NDArray[np.float64]]]:
-    """Return the pair that the search leaves, tried afresh, and the attacks' scores of these fresh trials."""
+    """Return the pair that the search leaves, with fresh trials, and the attacks' scores in these trials."""
     tried = _Trials(pairs, mechanism, epsilon, attacks, seed=seed, tally=tally)
     return search(tried.pull, len(pairs.x), trials), tried.scores
 
@@ -418,8 +418,8 @@ def _proved(
 def _computed(pairs: PairGroup, mechanism: Mechanism, epsilons: Sequence[float]) -> list[dict[str, Any]]:
     """Return the rows of a group whose losses are computed, each about one pair.
 
-    It is the pair of the largest loss; among equals, the one with the worst output. If a claim is violated,
-    it is the pair that exceeds the claim most.
+    If a claim is violated, it is the pair that exceeds the claim most. Otherwise it is the pair with the largest loss;
+    among equals, the one with the worst output.
     """
     allowed = [verdicts.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers) for epsilon in epsilons]
     computed = pair_losses(Request(mechanism, pairs.texts, pairs.numbers, epsilons, claims=allowed))

@@ -110,13 +110,13 @@ def accept(
 
 
 def read(folder: Path = Path(".")) -> Baseline:
-    """The accepted baseline of a folder.
+    """Return the accepted baseline of a folder.
 
     Raises UserError if there is none, or if its files are damaged or contradict each other.
     """
     place = folder / FOLDER
     if not (place / "about.json").is_file():
-        raise UserError(f"there is no baseline in {place} yet; accept the current audit as one ({ACCEPT})", "EPS-R002")
+        raise UserError(f"{place} has no baseline yet; accept the current audit as one ({ACCEPT})", "EPS-R002")
     try:
         about = json_text.load((place / "about.json").read_bytes())
         texts = {name: (place / name).read_text(encoding="utf-8") for name in ("estimates.csv", "hits.csv")}
@@ -188,7 +188,7 @@ def _csv(header: list[str], rows: list[list[Any]]) -> str:
 
 
 def _rows(name: str, texts: Mapping[str, str], *headers: list[str]) -> list[dict[str, str]]:
-    """The rows of a file with the columns of one of these versions, the latest last."""
+    """Return the rows of a file with the columns of one of these versions, the latest last."""
     first, *lines = csv.reader(io.StringIO(texts[name]), strict=True)
     if first not in headers:
         raise ValueError(f"{name} must have the columns {', '.join(headers[-1])}")
@@ -225,7 +225,7 @@ def _outcomes(text: str, trials: int) -> Outcomes:
 
 
 def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, Any]) -> Measured:
-    """A row of both files; raises ValueError if they contradict each other."""
+    """Return a row of both files; raises ValueError if they contradict each other."""
     trials, successes = int(numbers["trials"]), int(numbers["successes"])
     outcomes, alpha = _outcomes(hits["hits"], trials), float(audit["alpha"])
     if round(float(outcomes.sum())) != successes:

@@ -96,7 +96,7 @@ class Drift:
     measure: str = "loss"
 
     def sentence(self) -> str:
-        """The row, the old and the new loss with their intervals, and the evidence."""
+        """Return the row, the old and the new loss with their intervals, and the evidence."""
         if self.before is None or self.now is None:
             return f"{self.row}: {self.verdict}, {_interval(self.before or self.now, self.measure)}"
         if self.p_value is None:
@@ -118,7 +118,7 @@ def level(alpha: float, earlier: int) -> float:
 
 
 def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: float) -> list[Drift]:
-    """The verdict on every row of the baseline or of the audit, the most serious first.
+    """Return the verdict on every row of the baseline or of the audit, the most serious first.
 
     level: of this audit, as `level` returns it. Raises UserError for guesses among different numbers of candidates,
     whose
@@ -151,7 +151,7 @@ def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: fl
 
 
 def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unknown: Sequence[str] = ()) -> str:
-    """The result in words: the verdicts, the rows behind them, the changes and the failed look-ups."""
+    """Return the result in words: the verdicts, the rows behind them, the changes and the failed look-ups."""
     groups = {verdict: [drift for drift in drifts if drift.verdict == verdict] for verdict in _COUNTED}
     counts = [f"{verdict}: {len(group)}" for verdict, group in groups.items() if group]
     tested, old = len(_tested(drifts)), sum(drift.before is not None for drift in drifts)
@@ -265,7 +265,7 @@ def _first(lines: list[str]) -> list[Any]:
 
 
 def numbers(estimate: Estimate | None) -> list[tuple[str, float | None]]:
-    """The numbers of an estimate; None for infinity, which JSON lacks."""
+    """Return the numbers of an estimate; None for infinity, which JSON lacks."""
     numbers = (estimate.loss, estimate.point, estimate.upper) if estimate else (None, None, None)
     shown = (None if n is None or not math.isfinite(n) else round(n, 4) for n in numbers)
     return list(zip(("loss", "point", "upper"), shown, strict=True))

@@ -9,5 +9,5 @@ DIGITS = 16  # in hexadecimal: 64 bits, far from collisions among a project's ro
 
 
 def short_hash(path: Path, more: str = "") -> str:
-    """Returns the hash of a file's bytes, followed by a text."""
+    """Return the hash of a file's bytes, followed by a text."""
     return hashlib.sha256(path.read_bytes() + more.encode()).hexdigest()[:DIGITS]

@@ -43,7 +43,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def read(path: Path | str = FILE) -> pl.DataFrame:
-    """The history, schema `HISTORY`; without rows if there is no file.
+    """Return the history, schema `HISTORY`; without rows if the file does not exist.
 
     Raises UserError naming the first line that is not a line of a history.
     """
@@ -96,12 +96,12 @@ def ends_with(history: pl.DataFrame, estimates: pl.DataFrame, round: int) -> boo
 
 
 def audits(history: pl.DataFrame) -> list[str]:
-    """The dates of the audits, in their order."""
+    """Return the dates of the audits, in their order."""
     return history["date"].unique(maintain_order=True).to_list()
 
 
 def audits_in(history: pl.DataFrame, year: int) -> int:
-    """The number of audits in a year."""
+    """Return the number of audits in a year."""
     return sum(date.startswith(f"{year:04}-") for date in audits(history))
 
 
@@ -135,6 +135,6 @@ def _value(text: str, name: str, dtype: object) -> object:
     if dtype == pl.Float64:
         value = float(text)
         if math.isnan(value):
-            raise ValueError("nan is no loss")
+            raise ValueError("a loss must not be NaN")
         return value
     return text

@@ -59,7 +59,7 @@ def served(
 
 
 def latest_revision(place: Record, endpoint: str | None = None) -> str:
-    """The hub's newest commit of a model or data set; raises the errors of the hub's client."""
+    """Return the hub's newest commit of a model or data set; raises the errors of the hub's client."""
     from huggingface_hub import HfApi
 
     api = HfApi(endpoint)
@@ -102,12 +102,12 @@ def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str
 
 
 def records(sources: Iterable[Source]) -> dict[str, Record]:
-    """The records by name of their source."""
+    """Return the records by name of their source."""
     return {source.name: source.record for source in sources}
 
 
 def read(folder: Path = Path(".")) -> dict[str, Record]:
-    """The records of the last re-audit, without a user's own JSON files; raises UserError for a damaged file."""
+    """Return the records of the last re-audit, without a user's own JSON files; raises UserError for a damaged file."""
     recorded: dict[str, Record] = {}
     for path in sorted((folder / FOLDER).glob("*.json")):
         try:

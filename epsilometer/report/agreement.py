@@ -1,4 +1,4 @@
-"""Test if a table agrees with a claim of a paper, by a rule that could have come out otherwise.
+"""Test if a table agrees with a claim of a paper, by a rule that results can contradict.
 
 Each rule compares a cell of a table with a number, a word or another cell, by one of five relations:
 
@@ -7,24 +7,24 @@ Each rule compares a cell of a table with a number, a word or another cell, by o
   disagrees if every number is. An interval that is too wide to agree is *not testable here* unless it disagrees.
 - IS, IS NOT: a verdict of another test, in its words.
 - NO EFFECT AT: the cell is the p-value of a test of the claim that nothing changes; it disagrees at the other number or
-  less. A larger p-value shows no absence, so the claim is undecided.
+  less. A larger p-value does not show that nothing changes, so the claim is undecided.
 
-A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlaps are undecided, and
-so is a test without a message; the answer of a test that nothing could have reversed is *not testable here*.
+A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlapping intervals are
+undecided, and so is a test that found nothing. If no data could have reversed a test, it is *not testable here*.
 
-`of` says that a cell is a share of so many texts, or a mean over so many batches of values between 0 and 1. Without an
-interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A macro F1 is
-neither, so `of` gives it no interval. A share that decides is a finding in either direction, because its
-interval limits how often it is wrong in either; a verdict that every share of n texts would have had is *not testable
-here*. An undecided share is *not testable here* if no share of n texts would have agreed, or none disagreed.
+`of` is the number n of texts if a cell is a share, or of batches if it is a mean of values between 0 and 1. A cell
+without an interval then gets Clopper and Pearson's at 99 % of that share, which is wide for other means. A macro F1 is
+neither, so `of` gives it no interval. A verdict on a share counts in both directions, because its interval limits both
+errors. A verdict that every share of n texts would have had is *not testable here*. So is an undecided share if no
+share of n texts would have agreed, or if no share would have disagreed.
 
 A number without an interval needs one of three facts: `off` states how far it may be off by chance, where the claims
 explain it (beside another cell, how far their difference may be off); `factor` states the same as a factor; and `exact`
 states that chance plays no part: a law, a bound, a complete count.
 
-`against` states an alternative that the paper denies: how far the truth lies on the wrong side. Unless the rule would
-then say *disagrees* with a probability of .8 (`report.power`), the result is *not testable here*, be it an agreement or
-a disagreement. `report.claims` has the fields of a rule.
+`against` states an alternative that the paper denies: how far the truth lies on the wrong side. If the rule would then
+say *disagrees* with a probability below .8 (`report.power`), the result is *not testable here*, whether it agrees or
+disagrees. `report.claims` has the fields of a rule.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def agreement(
 ) -> str:
     """Return the verdict on a claim.
 
-    of, other_of: the numbers of texts of which the cell and the other are shares; off: how far a cell without an
+    of, other_of: the numbers of texts behind the shares in the cell and in the other; off: how far a cell without an
     interval may be off by chance, 0 for an exact one.
 
     Raises UserError if a number or an interval is expected but missing, and for a share outside 0 to 1.
@@ -89,7 +89,7 @@ def agreement(
 def decided(
     cell: str, rule: str, other: str, by: str | None, *, against: float, of: int | None = None, off: float = 0
 ) -> bool:
-    """Return True if the rule would disagree with probability `LEAST` were the truth `against` on the wrong side.
+    """Return True if the rule would disagree with probability `LEAST`, the truth being `against` on the wrong side.
 
     other: with its own interval, if it is a share; else as for `agreement`.
     """
@@ -122,7 +122,7 @@ def _compared(ends: tuple[float, float], rule: str, other: tuple[float, float], 
 
 
 def interval(cell: str, of: int | None = None) -> tuple[float, float]:
-    """Return the ends of the interval in a cell; of: the number of texts of which it is a share."""
+    """Return the ends of the interval in a cell; of: the number of texts behind a share."""
     numbers = [float(number.replace(",", "")) for number in re.findall(_NUMBER, cell)]
     if not numbers:
         raise UserError(f"{cell!r} has no number to compare with; name another cell, or compare with IS", "EPS-R012")
@@ -142,7 +142,7 @@ def off_by(cell: str, factor: float) -> str:
     """
     if factor < 1:
         raise UserError(
-            f"factor {factor:g} is below 1; say by how many times the cell may be too small or too large", "EPS-R013"
+            f"factor {factor:g} is below 1; give the factor by which the cell may be too small or too large", "EPS-R013"
         )
     low, high = interval(cell)
     return cell if low != high else f"{low / factor:.6g} to {low * factor:.6g}"
@@ -158,7 +158,7 @@ def _of_share(share: float, of: int) -> tuple[float, float]:
     """Return the ends of Clopper and Pearson's interval of a share."""
     if not 0 <= share <= 1:
         raise UserError(
-            f"{share:g} is no share of {of} texts; leave `of` out, or cite a share between 0 and 1", "EPS-R014"
+            f"{share:g} is not a share of {of} texts; leave `of` out, or cite a share between 0 and 1", "EPS-R014"
         )
     hits = share * of
     low = float(betaincinv(hits, of - hits + 1, _ALPHA / 2)) if share > 0 else 0.0

@@ -50,9 +50,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run measured and how: the content of a folder of results.
+    """A run's measurements and their origin: the content of a folder of results.
 
-    command: what wrote it. minutes: of processor time, None if unknown. about: paragraphs above the tables.
+    command: the command that wrote it. minutes: of processor time, None if unknown. about: paragraphs above the tables.
     """
 
     title: str

@@ -1,7 +1,7 @@
-"""Bars from "nothing learnt" to "certain", one a mechanism, drawn by the page's own style sheet.
+"""Bars from "nothing learnt" to "certain", one per mechanism, drawn by the page's own style sheet.
 
-The scale is right guesses of 100 between two texts. A bar needs no script, fits any screen and prints; its words beside
-it say the same.
+The scale is right guesses of 100 between two texts. A bar needs no script, fits any screen and can be printed. The
+words beside it say the same.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from epsilometer.report.wording import CHANCE
 
 @dataclass(frozen=True)
 class Bar:
-    """What an attacker learns from the rewrites of one mechanism at one budget.
+    """A bar: the attacker's right guesses about the rewrites of one mechanism at one budget.
 
-    name: the mechanism, with its budget. means: what it does, in plain words. status: the decision. low: right guesses
-    of 100 that are shown. high: those that cannot be exceeded; None where nothing bounds them. said: both in words.
+    name: the mechanism, with its budget. means: what it does, in plain words. status: the decision. low: lower bound
+    on the right guesses of 100. high: upper bound; None without one. said: both in words.
     limit: the guesses allowed. use: what the rewrites keep.
     """
 
@@ -33,12 +33,12 @@ class Bar:
 
     @property
     def shown(self) -> float:
-        """Percent of the scale that is shown to be learnt."""
+        """The part of the scale that an attacker is shown to learn, in percent."""
         return _place(self.low)
 
     @property
     def possible(self) -> float:
-        """Percent of the scale that may be learnt for all that is known."""
+        """The part of the scale that an attacker may learn, in percent; 100 without an upper bound."""
         return _place(100.0 if self.high is None else self.high)
 
     @property
@@ -49,7 +49,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """The picture of a data set. caption: how it is read."""
+    """The picture of a data set. caption: says how to read it."""
 
     heading: str
     caption: str

@@ -61,8 +61,8 @@ def build(body: Body, path: Path, folder: Path) -> None:
 def first_screen(body: Body) -> Topics:
     """Return the topics and sentences that the sections contribute, in their order.
 
-    The first section with topics shows all of them, so that no data set lacks its answer; later topics are shown as far
-    as there is room.
+    The first section with topics shows all of them, so that no data set lacks its answer. Later topics are shown while
+    there is room.
     """
     sections = [*body.sections, *body.closing, *body.last]
     taken = _HEADER + len(" ".join([body.title, *(section.link for section in sections)]).split())

@@ -64,7 +64,7 @@ class Figures:
     def _table(self, name: str, reference: str) -> tuple[list[str], list[list[str]]]:
         path = next(filter(None, (archive.file(self.root / folder, name) for folder in FOLDERS)), None)
         if path is None:
-            raise _wrong(reference, f"there is no table {name} in {' or '.join(FOLDERS)}")
+            raise _wrong(reference, f"{' or '.join(FOLDERS)} has no table {name}")
         if path not in self._tables:
             self._tables[path] = archive.cells(path)
         return self._tables[path]

@@ -46,7 +46,7 @@ class Rule(_Strict):
     """A relation of a cell to another value (`report.agreement`).
 
     cell: a reference. other: a number, a word or a reference. by: the distance that `NEAR` allows, which may have an
-    interval. of, other_of: numbers of texts of which cell and other are shares. off: how far a cell without an
+    interval. of, other_of: numbers of texts behind the shares cell and other. off: how far a cell without an
     interval may be off by chance; factor: the same as a factor; exact: chance plays no part. times: multiplies other.
     against: how far on the wrong side the truth lies in the alternative that the paper denies. premise: unless
     it agrees, the verdict is that the claim is not testable.
@@ -92,7 +92,7 @@ class Rule(_Strict):
 
     @property
     def error(self) -> float:
-        """The probability at most that the rule disagrees if the claim holds; 0 if chance plays no part."""
+        """An upper bound on the probability that the rule disagrees if the claim holds; 0 if chance plays no part."""
         if self.exact:
             return 0.0
         return _ERROR_OF_HEADS if _HEADS in self.cell + self.other else _ERROR
@@ -149,7 +149,7 @@ class Judged(NamedTuple):
 
 
 def read(path: Path) -> Paper:
-    """Return the claims of a file. Raises UserError naming the file and the entry for one that is not as it must be."""
+    """Return the claims of a file. Raises UserError naming the file and the entry for an invalid one."""
     try:
         return Paper.model_validate(yaml_text.load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
@@ -188,8 +188,8 @@ def _judged(section: str, claim: Claim, figures: Figures) -> Judged:
 def tally(claims: list[Judged]) -> tuple[list[str], list[list[str]]]:
     """Return a table of verdicts by section, and of all.
 
-    The column `by chance` bounds the number of disagreements to expect if all of the paper's claims held: the sum of
-    the rules' rates of error.
+    The column `by chance` bounds the number of disagreements to expect if all of the paper's claims hold: the sum of
+    the rules' error rates.
     """
     names = dict.fromkeys(each.section for each in claims)
     rows = [counts(name, [each for each in claims if each.section == name]) for name in names]
@@ -211,7 +211,7 @@ def fill(root: Path) -> list[Path]:
 def filled(text: str, root: Path) -> str:
     """Return the text of a page with the present figures (`cited.filled`), and the verdicts on all papers' claims.
 
-    The verdicts stand between `<!-- verdicts -->` and `<!-- end -->`.
+    The verdicts are between `<!-- verdicts -->` and `<!-- end -->`.
     """
     figures = Figures(root)
     text = cited.filled(text, figures)

@@ -1,4 +1,4 @@
-"""The only Jinja environment: templates lie beside the functions that use them, and every text is escaped."""
+"""The only Jinja environment. Templates are beside the functions that use them, and every text is escaped."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _files(run: Path, name: str) -> list[Path]:
 def read(run: Path) -> pl.DataFrame:
     """Return the estimates of the audit in a folder: schema `ESTIMATES`, and the verdicts of `verdicts.with_overall`.
 
-    An audit without the stages `claims` and `exact` is judged only by its guesses.
+    For an audit without the stages `claims` and `exact` only guesses give verdicts.
     """
     estimates = tables.read(run / "data/estimates.parquet", ESTIMATES)
     return with_overall(estimates, overall(estimates, read_claims(run), read_exact(run)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,6 +40,7 @@ from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report import sheet
 from epsilometer.report.judged import (
     allowed,
+    allowed_guesses,
     allowed_nats,
     amount,
     by_law,
@@ -88,7 +89,7 @@ class Row(BaseModel):
     source: str = Field(description="where the limit comes from")
     of_baseline: bool = Field(description="whether the limit is that of a baseline")
     least_found: float | None = Field(
-        description="the least loss, delta or share that so many trials tell from the limit; null for none, by law, "
+        description="the least loss, delta or share that these trials tell from the limit; null for none, by law, "
         "and of linking, unit, similarity and a claim, where it depends on how the numbers of trials vary; of "
         "delta_at_4 if guesses beyond the threshold are wrong in no larger a share of trials than the upper end of "
         "`misses` at 95 %"
@@ -163,20 +164,14 @@ class Decision:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What was judged, by name."""
+        """The judged texts, budget, seed and rewrites, by name."""
         budget = "none" if self.epsilon is None else f"{self.epsilon:g}"
         return {
-            "texts": f"{self.texts}",
-            "privacy budget": budget,
+            "number of texts": f"{self.texts}",
+            "privacy budget (epsilon)": budget,
             "seed": f"{self.seed}",
             "rewrites": f"{self.verdict.trials}",
         }
-
-    @property
-    def exit_code(self) -> int:
-        """0: passed; 1: a limit is exceeded; 3: open."""
-        status = self.verdict.status
-        return 0 if status.passes else 1 if status is Status.BEYOND else 3
 
     @property
     def name(self) -> str:
@@ -198,7 +193,7 @@ class Decision:
         return most_missed(judged.misses, judged.trials, errors=self.errors)
 
     def least_loss(self, judged: Judged) -> float:
-        """Return the least loss that these trials would have separated from the attack's limit; infinite if none."""
+        """Return the least loss that these trials tell from the attack's limit; infinite without one."""
         limit = judged.limit
         if limit is None or limit.at_least or not isinstance(judged.evidence.data, _COUNTED):
             return math.inf
@@ -263,16 +258,16 @@ class Files:
 
 
 def lines(decision: Decision) -> list[str]:
-    """The verdict; a line per kind of limit, the deciding one first; the error probability; then the assumptions."""
+    """Return the verdict; a line per kind of limit, the deciding one first; the error probability; the assumptions."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
     deployed = verdict.scope.of == DEPLOYMENT
     within = "a deployment with these answers that keeps its limits" if deployed else "a mechanism within its limits"
     alone = f"{within} is called beyond with probability {decision.errors.alpha:g} at most"
     if deployed:
-        alone += "; for other answers under the same law no probability is stated"
+        alone += "; for other answers under the same law this probability is unknown"
     passes = verdict.status.passes
     if passes and any(judged.measure == "identifiers" for judged in verdict.attacks):
-        alone += "; spellings of identifiers that a reader recognises may go uncounted"
+        alone += "; identifiers in a spelling that only a reader recognises are not counted"
     joined = [judged.evidence.scale.joined for judged in verdict.attacks if judged.measure == "attribute"]
     if passes and joined:
         alone += f"; {beyond_joined(max(joined))}"
@@ -286,7 +281,7 @@ def lines(decision: Decision) -> list[str]:
 
 
 def _headline(status: Status) -> str:
-    """PASSED with its basis; else the status."""
+    """Return PASSED with its basis; else the status."""
     return f"PASSED, {status}" if status.passes else status.upper()
 
 
@@ -296,7 +291,7 @@ def beyond_joined(attributes: int) -> str:
 
 
 def _detectable(decision: Decision, first: Judged) -> str:
-    """The probability that a pass is wrong; else, and for a tail, the least figure that the test would have found."""
+    """Return the probability that a pass is wrong; otherwise, and for a tail, the least figure that would be found."""
     if first.status.passes and first.measure != "delta_at_4":
         passing = "a deployment with these answers that" if decision.verdict.scope.of == DEPLOYMENT else "whatever"
         missed = "falls below" if first.limit is not None and first.limit.at_least else "exceeds"
@@ -304,35 +299,35 @@ def _detectable(decision: Decision, first: Judged) -> str:
     if first.unanswered:
         return "nothing passes while answers are missing, since a missing answer looks private"
     if first.turned:
-        return "inverted, its guesses name the source, so nothing passed; if its score is a distance, change its sign"
+        return "this attack is worse than chance, so nothing passed; if its score is a distance, change its sign"
     least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
     if first.measure == "delta_at_4":
         share = f"{100 * decision.missed(first):.2g} % of trials"
         if not math.isfinite(least):
-            return f"no delta at 4 nats would have been found {power} if confident guesses may be wrong in {share}"
+            return f"no delta at 4 nats would have been found {power} if confident guesses are wrong in {share}"
         condition = f"would have been found {power} if confident guesses are wrong in at most {share}"
         return f"{amount(first, least)} or more {condition}"
     if math.isfinite(least):
         said = f"{amount(first, least)} or more would have been found {power}"
     elif first.limit is None:
-        said = f"no loss would have been found by {first.attack}"
+        said = f"no limit applies to {first.attack}, so it decides nothing"
     elif isinstance(first.evidence.data, _COUNTED) and not first.limit.at_least:
         said = f"{NOT_TESTABLE}: too few rewrites"
     elif first.measure == "claim" and first.row["least_p_value"] > decision.level:
-        said = f"{NOT_TESTABLE}: even right guesses in all {first.trials:,} trials do not refute this claim"
+        said = f"{NOT_TESTABLE}: right guesses in all {first.trials:,} trials would not refute this claim"
     else:
         said = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
     if first.status is Status.OPEN and isinstance(first.evidence.data, AtLeast):
-        said += "; trials of one case show no upper bound, since another may be worse"
+        said += "; trials of one case give no upper bound, since another case may be worse"
     if first.status is Status.OPEN and first.measure == "loss" and first.limit is not None:
         needed = fewest_rewrites(first.limit.allowed, decision.candidates, decision.errors)
-        limit = allowed_nats(first.limit.allowed)
+        limit = f"{allowed_guesses(first.limit.allowed)} of 100 guesses ({allowed_nats(first.limit.allowed)})"
         if needed is not None and needed <= decision.verdict.trials:
-            said += f"; the loss is so near {limit} that it takes more rewrites to tell (--budget)"
+            said += f"; it is so near {limit} that only more rewrites can tell (--budget)"
         else:
             many = f"more than {MANY:,}" if needed is None else f"at least {_two_digits(needed):,}"
-            said += f"; to show a loss below {limit} takes {many} rewrites (--budget)"
+            said += f"; to show fewer than {limit} takes {many} rewrites (--budget)"
     return said
 
 
@@ -389,7 +384,7 @@ def schema() -> dict[str, Any]:
 
 
 def as_json(outcome: Decision | Failure) -> str:
-    """`result`, as JSON."""
+    """Return `result` as JSON."""
     return result(outcome).model_dump_json(indent=1, by_alias=True) + "\n"
 
 
@@ -418,7 +413,7 @@ def _colour(status: Status) -> str:
 def html(outcome: Decision | Failure, seconds: float = 0.0) -> str:
     """Return a page for people.
 
-    The verdict, what was judged, a row per limit, and what decided. seconds: the duration.
+    It has the verdict, the facts of the run, a row per limit, and the reasons. seconds: the duration.
     """
     if isinstance(outcome, Failure):
         said = [sheet.Paragraph("ERROR: nothing was decided.", "bad"), sheet.Paragraph(outcome.error)]
@@ -438,17 +433,16 @@ def html(outcome: Decision | Failure, seconds: float = 0.0) -> str:
     ]
     heads = ["", "judged", "what an attacker learns", "right, or survived", "at that rate", "allowed", "masked rightly"]
     statuses = [_colour(judged.status) for judged in outcome.verdict.attacks]
-    facts = outcome.facts | {"duration": f"{seconds:.0f} s"}
+    facts = outcome.facts | {"duration": _duration(seconds)}
     parts: list[sheet.Block] = [
         sheet.Paragraph(head, _colour(outcome.verdict.status)),
         sheet.Paragraph(" · ".join(f"{name}: {value}" for name, value in facts.items()), "note"),
         sheet.Grid(heads, rows, statuses),
         *(sheet.Paragraph(line) for line in rest),
         sheet.Paragraph(
-            "Of 100 guesses between two texts 50 are right by chance. Beside them, loss, attribute, linking, unit and "
-            "worst_pair are in nats, the tail (delta_at_4) is a probability, identifiers are a share, similarity is a "
-            "mean, and a claim is 1 where it is violated. A pass is a statement about what was run here; it never "
-            "means private.",
+            "By chance 50 of 100 guesses between two texts are right. Losses are also given in nats; the tail "
+            "(delta_at_4) is a probability, identifiers are a share, similarity is a mean, and a claim is 1 if it is "
+            "violated. A pass holds for the attacks and texts of this run; it never means private.",
             "note",
         ),
     ]
@@ -461,15 +455,16 @@ def _share(precision: Precision | None) -> str:
 
 
 def junit(outcome: Decision | Failure, seconds: float = 0.0) -> str:
-    """JUnit XML: a test case per attack; open ones are skipped. seconds: the duration.
+    """Return JUnit XML: a test case per attack, with its result in words; open ones are skipped. seconds: the duration.
 
-    Properties of the suite: the number of texts, the privacy budget, the seed and the number of rewrites.
+    Properties of the suite: the duration, and for a decision the number of texts, budget, seed and rewrites.
     """
     time = f"{seconds:.3f}"
     if isinstance(outcome, Failure):
         suite = ElementTree.Element(
             "testsuite", name="epsilometer gate", tests="1", failures="0", errors="1", time=time
         )
+        _add_properties(suite, {"duration": _duration(seconds)})
         case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name="gate")
         ElementTree.SubElement(case, "error", message=outcome.error)
     else:
@@ -484,22 +479,32 @@ def junit(outcome: Decision | Failure, seconds: float = 0.0) -> str:
             skipped=str(skipped),
             time=time,
         )
-        properties = ElementTree.SubElement(suite, "properties")
-        for name, value in outcome.facts.items():
-            ElementTree.SubElement(properties, "property", name=name, value=value)
+        _add_properties(suite, outcome.facts | {"duration": _duration(seconds)})
         for attack in attacks:
             case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name=attack.attack)
-            scale = on_scale(attack)
-            said = f"{seen(attack)}; {scale}" if scale else seen(attack)
             if attack.status is Status.BEYOND:
-                ElementTree.SubElement(case, "failure", message=f"{attack.status}: {said}")
+                ElementTree.SubElement(case, "failure", message=f"{attack.status}: {seen(attack)}")
             elif not attack.status.passes:
-                ElementTree.SubElement(case, "skipped", message=said)
+                ElementTree.SubElement(case, "skipped", message=seen(attack))
+            else:
+                ElementTree.SubElement(case, "system-out").text = f"{attack.status}: {seen(attack)}"
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
+def _add_properties(suite: ElementTree.Element, facts: Mapping[str, str]) -> None:
+    """Add the properties of a suite."""
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in facts.items():
+        ElementTree.SubElement(properties, "property", name=name, value=value)
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration: `61.0 s`."""
+    return f"{seconds:.1f} s"
+
+
 def sarif(outcome: Decision | Failure, file: str) -> str:
-    """SARIF 2.1.0; file: the place where a finding is shown, such as the mechanism's file."""
+    """Return SARIF 2.1.0; file: the place where a finding is shown, such as the mechanism's file."""
     attacks = [] if isinstance(outcome, Failure) else outcome.verdict.attacks
     findings = [
         {
@@ -544,13 +549,13 @@ def _by_kind(verdict: Verdict) -> list[list[Judged]]:
 
 
 def _kind(kind: Sequence[Judged], status: Status) -> str:
-    """Return one line on a kind: the limit that decided, and others with the same status. status: of the verdict."""
+    """Return one line on a kind: the deciding limit, and others with the same status. status: of the verdict."""
     first, *others = kind
     alike = [] if first.status.passes else [other for other in others if other.status is first.status]
     return "; ".join(
         [
             seen(first),
             *([first.status] if first.status is not status else []),
-            *([f"{first.status}, too: {', '.join(other.shape or other.attack for other in alike)}"] if alike else []),
+            *([f"also {first.status}: {', '.join(other.shape or other.attack for other in alike)}"] if alike else []),
         ]
     )

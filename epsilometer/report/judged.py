@@ -1,6 +1,7 @@
-"""A judged limit in words: what was counted, the figure at that rate, and what is allowed.
+"""A judged limit in words: the counts, the figure at that rate, and the allowed value.
 
-Each measure has a sentence; that of a question in a user's own file gets a neutral one, by the kind of its data.
+Losses are on the scale of the report: right guesses of 100 between two, with the nats in brackets. Each measure has a
+sentence; a question in a user's own file has a neutral one, by the kind of its data.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Callable, Mapping
 
 from epsilometer.auditing.evidence.evidence import AtLeast, By, Computed, Means
 from epsilometer.auditing.gate_statistics import Judged
-from epsilometer.core.rounding import NEAREST
-from epsilometer.report.wording import guesses
+from epsilometer.core.rounding import DOWN, NEAREST
+from epsilometer.report.wording import CHANCE, guesses, guesses_beside, in_guesses
 
 _UNLIMITED = "nothing limits it, since it was right in every trial of the baseline; give a largest loss (--max-loss)"
 
 
 def seen(judged: Judged) -> str:
-    """Return a sentence on what was seen and what is allowed; also why an attack within its limit did not pass."""
+    """Return a sentence on the result and the limit; for an attack within its limit also why it did not pass."""
     said = _SENTENCES.get(judged.measure, _neutral)(judged)
     return f"{said}; {_allowance(judged)}" + ("; open, since answers are missing" if judged.unanswered else "")
 
@@ -36,7 +37,7 @@ def by_law(judged: Judged) -> bool:
 
 
 def right(judged: Judged) -> int | None:
-    """Return the number of right trials; None of means of numbers, and of a computation."""
+    """Return the number of right trials; None for means of numbers, and for a computation without trials."""
     data = judged.evidence.data
     if isinstance(data, Computed):
         return judged.row.get("right")
@@ -44,7 +45,7 @@ def right(judged: Judged) -> int | None:
 
 
 def counted(judged: Judged) -> str:
-    """Return the right ones of all trials, for a table; the number of trials or pairs where none is right or wrong."""
+    """Return the numbers of right trials and of all, for a table; only of all if no trial is right or wrong."""
     if (hits := right(judged)) is not None:
         return f"{hits:,} of {judged.trials:,}"
     if by_law(judged):
@@ -59,6 +60,11 @@ def allowed(judged: Judged) -> str:
     return ("at least " if judged.limit.at_least else "") + number(judged.limit.allowed)
 
 
+def allowed_guesses(loss: float) -> str:
+    """Return a limit in nats as right guesses of 100, never rounded to chance: `73.1`, `50.02`."""
+    return guesses_beside(loss, 0.0, NEAREST)
+
+
 def allowed_nats(loss: float) -> str:
     """Return a limit in nats, with two digits if it is small: `1.00 nats`, `0.001 nats`."""
     return f"{loss:.2f} nats" if loss >= 0.01 else f"{loss:.2g} nats"
@@ -69,18 +75,19 @@ def amount(judged: Judged, value: float) -> str:
     named = {"identifiers": "a share", "delta_at_4": "a delta at 4 nats", "similarity": "a mean"}
     if (name := named.get(judged.measure)) is not None:
         return f"{name} of {value:.3g}"
-    return f"a loss of {value:.2f} nats" if _in_nats(judged) else f"{value:.3g}"
+    return in_guesses(value, NEAREST) if _in_nats(judged) else f"{value:.3g}"
 
 
 def on_scale(judged: Judged) -> str:
-    """Return a loss on the scale of the report and the dossier.
+    """Return a loss on the scale of the report and the dossier, for a table; empty for other figures.
 
-    `63.7 of 100 guesses between two, 66.8 allowed`; else empty.
+    `63.7 of 100 guesses (0.56 nats; 50 is chance, 66.8 is allowed)`.
     """
     limit = judged.limit
     if not _in_nats(judged) or limit is None or limit.at_least or math.isnan(judged.point):
         return ""
-    return f"{guesses(judged.point, NEAREST):g} of 100 guesses between two, {guesses(limit.allowed, NEAREST):g} allowed"
+    said = f"{CHANCE:g} is chance, {allowed_guesses(limit.allowed)} is allowed"
+    return f"{_right_of_100(judged)} of 100 guesses ({_nats(judged.point)}{said})"
 
 
 def number(value: float) -> str:
@@ -96,6 +103,18 @@ def _in_nats(judged: Judged) -> bool:
     return judged.evidence.scale.options is not None
 
 
+def _right_of_100(judged: Judged) -> str:
+    """Return the right guesses of 100 between two at the observed rate, never rounded across the limit's."""
+    if judged.limit is None:
+        return f"{guesses(judged.point, NEAREST):g}"
+    return guesses_beside(judged.point, judged.limit.allowed, NEAREST)
+
+
+def _nats(loss: float) -> str:
+    """Return the first words in brackets, `0.56 nats; `; empty for an unbounded loss, of which every guess is right."""
+    return f"{loss:.2f} nats; " if math.isfinite(loss) else ""
+
+
 def _allowance(judged: Judged) -> str:
     limit = judged.limit
     if limit is None:
@@ -106,15 +125,18 @@ def _allowance(judged: Judged) -> str:
         return f"at least {limit.allowed:g} is asked for ({limit.source})"
     if judged.measure == "identifiers":
         return f"a share of at most {limit.allowed:g} is allowed ({limit.source})"
-    most = f"{allowed_nats(limit.allowed)} are" if _in_nats(judged) else f"{limit.allowed:g} is"
-    return f"at most {most} allowed ({limit.source})"
+    if _in_nats(judged):
+        most = f"at most {allowed_guesses(limit.allowed)} of 100 are allowed, and {CHANCE:g} are chance"
+        return f"{most} ({allowed_nats(limit.allowed)}: {limit.source})"
+    return f"at most {limit.allowed:g} is allowed ({limit.source})"
 
 
 def _at_rate(judged: Judged) -> str:
-    """Return the figure at the observed rate, which is a point and no bound."""
-    if not math.isfinite(judged.point):
-        return ""
-    return f", {judged.point:.2f} nats at that rate" if _in_nats(judged) else f", {judged.point:.3g} at that rate"
+    """Return the figure at the observed rate, which is a point estimate and not a bound."""
+    if _in_nats(judged) and not math.isnan(judged.point):
+        nats = f" ({judged.point:.2f} nats)" if math.isfinite(judged.point) else ""
+        return f", as in {_right_of_100(judged)} of 100 guesses between two{nats}"
+    return f", {judged.point:.3g} at that rate" if math.isfinite(judged.point) else ""
 
 
 def _loss(judged: Judged) -> str:
@@ -147,8 +169,8 @@ def _attribute(judged: Judged) -> str:
     if not by_law(judged):
         return _loss(judged)
     return (
-        f"{judged.attack}, {_unrefuted(judged)}, whoever infers gains {judged.point:.2f} nats at most (between "
-        f"{_pairs(judged)} of texts)"
+        f"{judged.attack}, {_unrefuted(judged)}, any attacker is right in at most {in_guesses(judged.point)} between "
+        f"two classes ({_pairs(judged)} of texts)"
     )
 
 
@@ -161,7 +183,7 @@ def _unit(judged: Judged) -> str:
     data = judged.evidence.data
     share = data.mean if isinstance(data, Means) else judged.successes / judged.trials
     return (
-        f"{judged.attack} guessed {share:.1%} of a text's words rightly, the mean of {judged.trials:,} texts"
+        f"{judged.attack} guessed {share:.1%} of a text's words right, the mean of {judged.trials:,} texts"
         f"{_at_rate(judged)}"
     )
 
@@ -169,14 +191,14 @@ def _unit(judged: Judged) -> str:
 def _worst_pair(judged: Judged) -> str:
     data = judged.evidence.data
     if isinstance(data, Computed):
-        most = "" if not math.isfinite(data.high) else f" and {data.high:.2f} at most"
+        most = "" if not math.isfinite(data.high) else f" and at most {in_guesses(data.high)}"
         return (
-            f"{judged.attack}, {_unrefuted(judged)}, the worst of {_pairs(judged)} of texts loses {data.low:.2f} nats "
-            f"at least{most}"
+            f"{judged.attack}, {_unrefuted(judged)}, for the worst of {_pairs(judged)} of texts at least "
+            f"{in_guesses(data.low, DOWN)}{most} are right"
         )
     pair = f"texts {judged.row['x'] + 1} and {judged.row['other'] + 1}"
     return (
-        f"{judged.attack}: of {judged.row['compared']:,} pairs tried, {judged.row['attack']} told {pair} apart in "
+        f"{judged.attack}, the worst of {judged.row['compared']:,} pairs: {judged.row['attack']} told {pair} apart in "
         f"{judged.successes:,} of {judged.trials:,} fresh trials{_at_rate(judged)}"
     )
 
@@ -193,7 +215,7 @@ def _claim(judged: Judged) -> str:
     if data.low:
         return f"{judged.attack}, the worst of {_pairs(judged)} of inputs loses more than is claimed"
     if data.high:
-        return f"{judged.attack}, no violation among {_pairs(judged)} of inputs, which does not show that there is none"
+        return f"{judged.attack}, no violation among {_pairs(judged)} of inputs; others were not compared"
     return f"{judged.attack}, {_unrefuted(judged)}, the worst of all {_pairs(judged)} of inputs is within the claim"
 
 

@@ -1,7 +1,7 @@
 """The origin of a page: its date, profile and commit, the run that made it, and DVC's record of its inputs.
 
-These may differ between equal results, so nothing that DVC tracks holds them: they are inserted when the page is
-written.
+These may differ between equal results, so files that DVC tracks do not contain them. They are inserted when the page
+is written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_COMMIT = "without a git commit"
 
 
 def facts(folder: Path) -> dict[str, str]:
-    """Return the date, and the profile and commit of a folder, as of now; the device of its networks' computations."""
+    """Return the present date, profile and commit of a folder, and the device that its networks were computed on."""
     at = commit(folder)
     edited = ", with uncommitted changes" if at.edited else ""
     return {
@@ -69,7 +69,7 @@ def device(folder: Path) -> str:
     """Return the devices in the records of a folder's code, and the stages where their memory ran out."""
     records = (json.loads(path.read_bytes()) for path in sorted((folder / "data" / "code").rglob("*.json")))
     named = {", ".join(record["device"].values()) for record in records if "device" in record}
-    ran_out = [f"{stage} with rows halved {times}x for want of memory" for stage, times in halved(folder).items()]
+    ran_out = [f"{stage} (out of memory, rows halved {times} times)" for stage, times in halved(folder).items()]
     return "; ".join(sorted(named) + ran_out) or "not recorded"
 
 

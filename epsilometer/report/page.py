@@ -53,7 +53,7 @@ def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) 
 
 
 def _with_history(text: str, folder: Path) -> str:
-    """The page with the history inserted; unchanged if it already has the same one, because drawing takes long."""
+    """Return the page with the history inserted; unchanged if it has the same one already, because drawing is slow."""
     mark = _mark(folder / history.FILE)
     if f"<!-- place: history -->{mark}" in text:
         return text
@@ -72,16 +72,16 @@ def _mark(file: Path) -> Markup:
 
 
 def put(text: str, name: str, content: str) -> str:
-    """The page with this content in the place of that name, replacing its present content; unchanged without it."""
+    """Return the page with this content in the place of that name; unchanged without such a place."""
     start = f"<!-- place: {name} -->"
     before, place, rest = text.partition(start)
     return f"{before}{start}{content}{_END}{rest.partition(_END)[2]}" if place else text
 
 
 def facts() -> dict[str, str]:
-    """The date and the commit that the page of the current folder states.
+    """Return the date and the commit that the page of the current folder states.
 
-    Raises UserError if there is no page.
+    Raises UserError without a page.
     """
     if not PAGE.is_file():
         raise UserError(f"{PAGE} does not exist; `epsilometer pipeline repro` makes it", "EPS-R018")

@@ -1,7 +1,7 @@
 """A page as PDF, by fpdf2, which needs no system package. It uses the standard fonts of every PDF reader.
 
-They have only Latin letters, so other characters, such as in a name of a data set, are spelled by their code points;
-the HTML page shows all of them.
+They have only Latin letters. Other characters, such as in a name of a data set, are written as code points; the HTML
+page shows them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The losses of the strongest attack in each audit of the history.
 
-Inserted into the finished page, because DVC tracks neither; only if at least two audits attacked texts. A line per
-budget.
+The section is inserted into the finished page, because DVC tracks neither the history nor the page. It needs at least
+two audits that attacked texts, and has a line per budget.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def section(past: pl.DataFrame) -> Markup:
         "Whether a change is more than chance is not for the eye to say; every re-audit tests it against the accepted "
         "baseline."
     )
-    of_all = f"Of {len(moved)} mechanisms, data sets and budgets those that differ most from their first audit."
+    of_all = f"The largest changes since the first audit, among {len(moved)} mechanisms, data sets and budgets."
     tables = (Table("What moved most", of_all, largest), Table("The latest audits", "Dates are in UTC.", commits))
     return show(Section("history", "Earlier audits", "From audit to audit", [said], blocks=[losses, *tables]))
 

@@ -23,7 +23,7 @@ def check(path: Path) -> None:
     """Refuse a file of another format."""
     if path.suffix not in SUFFIXES:
         raise UserError(
-            f"--out writes {' or '.join(SUFFIXES)}, got {path.name}; name a file of one of these forms", "EPS-R019"
+            f"--out writes {' or '.join(SUFFIXES)}, got {path.name}; name a file with one of these endings", "EPS-R019"
         )
 
 
@@ -86,5 +86,5 @@ def html(by_text: pl.DataFrame, name: str, texts: Sequence[str] | None = None) -
         sheet.Grid(["text", *heads, *([] if texts is None else ["content"])], rows),
     ]
     if len(order) > _MOST:
-        parts.append(sheet.Paragraph(f"{len(order) - _MOST:,} more texts are in the JSON lines alone.", "note"))
+        parts.append(sheet.Paragraph(f"{len(order) - _MOST:,} more texts are only in the JSON lines.", "note"))
     return sheet.page(f"{name}: which texts were recognised", parts)

@@ -1,12 +1,12 @@
 """The probability that a rule would say *disagrees* if a claim were false.
 
-A claim is decided by its result, whichever it is, if this probability is at least `LEAST` under an alternative that the
-paper denies: the truth lies a stated distance on the wrong side of the claim. Where a paper prints two figures, the
-distance is that between them, so that the alternative is the printed order reversed.
+The result decides a claim, for or against it, if this probability is at least `LEAST` under an alternative that the
+paper denies: the truth lies a stated distance on the wrong side of the claim. If a paper prints two figures, the
+distance is that between them; the alternative then reverses their order.
 
-Figures are taken as normal, with the deviations of their 99 % intervals, and shares of n texts as binomial. An interval
-that begins at 0 is as wide to either side as it is long. Losses, whose intervals widen with the loss, are compared with
-the narrower of their two: under the alternative the larger loss is the smaller.
+Figures are modelled as normal, with the deviations of their 99 % intervals, and shares of n texts as binomial. An
+interval that begins at 0 is as wide to either side as it is long. The intervals of losses widen with the loss, so two
+losses are compared with the narrower of their intervals: under the alternative the larger loss is the smaller one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = 
 def power_of_share(of: int, disagrees: Callable[[int], bool], truths: tuple[float, ...]) -> float:
     """Return the probability of *disagrees* for a share of n texts, under the alternative where it is larger.
 
-    disagrees: whether that many of n do; truths: the shares under the alternatives, moved into 0 to 1.
+    disagrees: for each count of the n texts, whether it disagrees; truths: the shares under the alternatives, clipped
+    to 0 to 1.
     """
     against = [hits for hits in range(of + 1) if disagrees(hits)]
     return max(float(binom.pmf(against, of, min(max(truth, 0.0), 1.0)).sum()) for truth in truths)

@@ -39,7 +39,7 @@ class Results(Generic[P]):
         return str(path) in self.held or Path(path).is_file()
 
     def tables(self, paths: Iterable[Path | str], schema: Schema) -> pl.DataFrame:
-        """Return the tables in these files in one; without rows if there are no files."""
+        """Return the tables in these files in one; without rows for no files."""
         return pl.concat([pl.DataFrame(schema=dict(schema)), *(self.table(path, schema) for path in paths)])
 
     @property
@@ -66,7 +66,7 @@ class Results(Generic[P]):
 
     @property
     def examples(self) -> list[str]:
-        """The data sets whose examples may be shown: all of a public one, and those that pass `screen.harmless`."""
+        """The data sets whose examples may be shown: all of a public one, and those that pass `screening.harmless`."""
         return [name for name, dataset in self.params.datasets.items() if dataset.public or dataset.screened]
 
     def texts(self, dataset: str) -> list[str]:

@@ -39,10 +39,10 @@ def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_equal_length(exact: pl.DataFrame) -> pl.DataFrame:
-    """A row per cell of the exact losses: over pairs of equal length, or over all pairs if there are none of these.
+    """Return a row per cell of the exact losses: over pairs of equal length, or over all pairs without such pairs.
 
-    These figures serve to compare mechanisms: texts of different lengths are told apart with certainty if the output
-    shows the length.
+    These figures compare mechanisms: if the output shows the length of a text, texts of different lengths are told
+    apart with certainty, whatever else a mechanism does.
     """
     first = exact.sort(*CELL, pl.col("pairs") != EQUAL)
     return first.unique(CELL, keep="first", maintain_order=True)
@@ -51,7 +51,7 @@ def by_equal_length(exact: pl.DataFrame) -> pl.DataFrame:
 def exactly(row: Mapping[str, Any]) -> str:
     """Return the average of a row of `EXACT`.
 
-    `11.68 ± 0.02`, `at least 8.20`; without an error that two decimals hide.
+    `11.68 ± 0.02`, `at least 8.20`; an error too small for two decimals is omitted.
     """
     if row["method"].startswith(AT_LEAST):
         return f"at least {unbounded(row['average_low'], DOWN)}"
@@ -74,9 +74,9 @@ def followed(exact: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
 def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     """Return a row per data set, mechanism and epsilon: the bounds on delta at 4 nats, `tail_low` and `tail`.
 
-    Both by the law of what is released, over all pairs of the texts by which mechanisms are compared; only `tail` by
-    the law of latents, which bounds the text's; only `tail_low` by attacks, over all trials, if there is no law or
-    rewrites depart from it. Null if unknown or not testable.
+    With the law of the released view both are exact, over all pairs of the texts by which mechanisms are compared. The
+    law of latents gives `tail` alone, since it bounds the text's. Without a law, or if rewrites depart from it, attacks
+    give `tail_low` alone, over all trials. Null if unknown or not testable.
     """
     law = by_equal_length(followed(exact, estimates)).select(
         *CELL, "released", low="all_delta_at_4_low", tail="all_delta_at_4"
@@ -87,11 +87,11 @@ def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
 
 
 def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl.DataFrame:
-    """As `strongest`, with the losses by which mechanisms are compared; exact: True if that is the exact average.
+    """Return the rows of `strongest` with the losses that compare mechanisms; exact: True if that is the exact average.
 
-    If exact losses of a data set are known over pairs of equal length, all losses are over such pairs. For a law of
-    what is released, `point` is the exact average over the pairs compared, and `loss` and `upper` are the bounds over
-    all pairs, which decisions use; elsewhere all three are those of the trials whose candidates have equally many
+    If exact losses of a data set are known over pairs of equal length, all losses are over such pairs. With a law of
+    the released view, `point` is the exact average over the pairs compared, and `loss` and `upper` are the bounds over
+    all pairs, which decisions use. Otherwise all three come from the trials whose candidates have equal numbers of
     words. A law that the rewrites depart from is ignored. The rows also have `tail_low` and `tail` (`tails`). alpha: of
     the audit.
     """
@@ -130,7 +130,7 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
 def unbeaten(
     point: Mapping[str, Any], others: Iterable[Mapping[str, Any]], of: Sequence[str], worth: str, loss: str
 ) -> bool:
-    """Return True for a point on the Pareto front: no other is at least as good in worth and loss, and better in one.
+    """Return True for points on the Pareto front: no other is at least as good in worth and loss, and better in one.
 
     of: the columns in which compared points agree; worth, loss: the columns with these values.
     """
@@ -146,13 +146,13 @@ def unbeaten(
 def within_ceiling(estimates: pl.DataFrame) -> pl.DataFrame:
     """Return the estimates with loss, point and upper clipped at the ceiling.
 
-    Nothing above it can be shown or compared.
+    Trials cannot show a loss above it.
     """
     return estimates.with_columns(pl.min_horizontal(c, "ceiling").alias(c) for c in ("loss", "point", "upper"))
 
 
 def unread(outputs: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """For each data set and mechanism that hardly reads its texts: `80.0% of the words unknown`."""
+    """Return for each data set and mechanism that hardly reads its texts: `80.0% of the words unknown`."""
     cells = outputs.sort("mechanism", "dataset").unique(["dataset", "mechanism"], keep="first", maintain_order=True)
     shares = {
         (row["dataset"], row["mechanism"]): much(row["unknown_words"], row["cut_texts"]) for row in cells.to_dicts()

@@ -46,5 +46,5 @@ class Section:
 
     @property
     def figures(self) -> list[Figure]:
-        """Its figures, each of which is also saved as files."""
+        """The figures; each is also saved as files."""
         return [block for block in self.blocks if block.kind == "figure"]  # type: ignore[misc]

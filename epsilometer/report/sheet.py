@@ -57,9 +57,9 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. kinds: of the first cell of each row, as for a paragraph. widths: of the columns on paper, in parts.
+    """A table. kinds: of the first cell of each row, as for a paragraph. widths: relative, of the columns on paper.
 
-    small: in small letters, as evidence and digests are.
+    small: in small letters, as for evidence and digests.
     """
 
     heads: Sequence[str]

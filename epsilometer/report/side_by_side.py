@@ -1,8 +1,8 @@
-"""Two audits side by side: the losses that moved, by how much, and if by more than chance. Losses are in nats.
+"""Two audits side by side: the changes of losses, and tests whether these exceed chance. Losses are in nats.
 
-A loss moved if a test of hits says so (`reaudit.drift`): McNemar's exact test if both audits have the same trials, else
-Fisher's exact test of two samples, corrected for the number of rows (Holm 1979). If two audits do not differ, some row
-has moved with probability at most `LEVEL`.
+A loss counts as moved if a test of hits shows it (`reaudit.drift`): McNemar's exact test if both audits have the same
+trials, else Fisher's exact test of two samples, corrected for the number of rows (Holm 1979). If two audits do not
+differ, some row has moved with probability at most `LEVEL`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def moved(before: Mapping[Row, Measured], now: Mapping[Row, Measured]) -> pl.Dat
 
 
 def compare(first: pl.DataFrame, other: pl.DataFrame, tested: pl.DataFrame) -> pl.DataFrame:
-    """Two audits side by side, a row per estimate that either has; null for values that the other lacks.
+    """Return two audits side by side, a row per estimate of either; null for values that one of them lacks.
 
     Columns of the first end in `_1`, of the second in `_2`. tested: as `moved` returns it; its columns are added, and
     rows are in the order of its p-values. change: the second plug-in value minus the first (null if either is infinite
@@ -50,7 +50,7 @@ def compare(first: pl.DataFrame, other: pl.DataFrame, tested: pl.DataFrame) -> p
 
 
 def compare_exact(first: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-    """Return the exact losses of two audits side by side, as `compare`; they have an error, but no confidence.
+    """Return the exact losses of two audits side by side, as `compare` does; they have a numerical error, no interval.
 
     change: the second average minus the first; apart: True if they differ by more than their errors.
     """

@@ -1,4 +1,4 @@
-"""A table of a section: defined once, shown on the page of a run and written as data to results/.
+"""A table of a section: defined once, shown on the page of a run, and written as data to results/.
 
 One line defines its columns, with a heading and a format each:
 
@@ -48,10 +48,9 @@ class Table:
 
     rows: records with the text of a cell under the heading of its column (`records`); missing cells are empty. A column
     `mechanism` shows the mechanism's style, and a row with a violated claim is highlighted. folded: until a reader
-    opens it. page_only: not in results/; off_page: only there. texts: it holds texts of public data sets,
-    which are wide, and not in results/; a part with markup is `Markup`. picture: the name of a figure of its
-    section that is written beside it. stacked: on a phone a row's cells are below its first, so that all
-    are visible.
+    opens it. page_only: not in results/; off_page: only in results/. texts: it holds texts of public data sets, which
+    are wide, and is not in results/; a part with markup is `Markup`. picture: the name of a figure of its section that
+    is written beside it. stacked: on a phone a row's cells are below its first, so that all are visible.
     """
 
     heading: str
@@ -77,7 +76,7 @@ class Table:
         return bool(self.rows) and not (self.page_only or self.texts)
 
     def grid(self) -> Grid:
-        """The table as data."""
+        """Return the table as data."""
         frame = pl.DataFrame(self.rows, infer_schema_length=None)
         return archive.grid(self.heading, frame, self.caption, f"{self.picture}.svg" if self.picture else "")
 

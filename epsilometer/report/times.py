@@ -13,7 +13,7 @@ _SINGLE = "rewrite"  # the stage with a row for each entry: the time of a mechan
 def total(seconds: Mapping[str, float]) -> str:
     """Return a sentence on all stages; seconds: by stage, of those that ran here."""
     if not seconds:
-        return "None of its stages ran in this folder: what they took is not known."
+        return "No stage ran in this folder, so the processor time is unknown."
     return f"{len(seconds)} stages ran here, in {sum(seconds.values()) / 60:,.0f} minutes of processor time."
 
 

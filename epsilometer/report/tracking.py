@@ -42,7 +42,7 @@ def track(audit: pl.DataFrame | str | Path) -> None:
             raise UserError(
                 "neither MLflow nor Weights & Biases is installed: pip install 'epsilometer[tracking]'", "EPS-R022"
             )
-        raise UserError("no run is active; begin one: mlflow.start_run() or wandb.init()", "EPS-R023")
+        raise UserError("no run is active; start one with mlflow.start_run() or wandb.init()", "EPS-R023")
     table = audit if isinstance(audit, pl.DataFrame) else read(Path(audit))
     for log in runs:
         log(_metrics(table), table)

@@ -45,7 +45,7 @@ def unbounded(loss: float | None, way: str = NEAREST) -> str:
 
 
 def loss_between(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
-    """`0.71 to 0.82`; `end`, filled with the loss, if every guess was right, because then there is no upper end.
+    """Return `0.71 to 0.82`; `end`, filled with the loss, if every guess was right, which leaves no upper end.
 
     Not testable if the ceiling is 0.
     """
@@ -59,21 +59,21 @@ def loss_between(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
 
 
 def loss_interval(row: Mapping[str, Any]) -> str:
-    """`0.71 to 0.82`, `5.23 to above 5.23`; not testable if the ceiling is 0."""
+    """Return `0.71 to 0.82`, `5.23 to above 5.23`; not testable if the ceiling is 0."""
     if row["ceiling"] == 0:
         return NOT_TESTABLE
     return f"{proved(row['loss'])} to {bounded(row['upper'], row['ceiling'])}"
 
 
 def as_number(value: float | None) -> str:
-    """Four digits; a dash for no value."""
+    """Return four digits; a dash for no value."""
     if value is None:
         return "–"
     return f"{value:.4g}" if math.isfinite(value) else "∞"
 
 
 def mean_interval(values: ArrayLike, digits: str = ".3f", *, shared: float = 0) -> str:
-    """`0.834 ± 0.039`: the mean of runs [n >= 2], and the half-width of its 99 % interval by Student's t.
+    """Return `0.834 ± 0.039`: the mean of runs [n >= 2], and the half-width of its 99 % interval by Student's t.
 
     shared: the part of the training data that two runs have in common, 0 for independent ones; the variance is
     corrected for it as by Nadeau and Bengio (Machine Learning 52, 2003), so the interval is not exact.
@@ -90,7 +90,7 @@ def mean_and_reach(values: ArrayLike, *, shared: float = 0) -> tuple[float, floa
 
 
 def rough(value: float) -> str:
-    """`0.71`, or from 100 on `1,234`."""
+    """Return `0.71`, or from 100 on `1,234`."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
@@ -169,7 +169,7 @@ def guesses_beside(loss: float, allowed: float, way: str) -> str:
 
 
 def in_guesses(loss: float, way: str = UP) -> str:
-    """Return a loss on the page's one scale: `73.2 of 100 guesses (1.00 nats)`. An upper bound is rounded UP."""
+    """Return a loss on the scale of report, dossier and gate: `73.2 of 100 guesses (1.00 nats)`; UP for a bound."""
     return f"{guesses(loss, way):g} of 100 guesses ({unbounded(loss, way)} nats)"
 
 
@@ -195,19 +195,19 @@ def plural(noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = _NAMED) -> str:
-    """`a, b and c`; a long list is truncated and the rest counted."""
+    """Return `a, b and c`; a long list is truncated and the rest counted."""
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def at_budget(mechanism: str, epsilon: float | None) -> str:
-    """`tem at ε = 5`; only the name for a mechanism without a budget."""
+    """Return `tem at ε = 5`; only the name for a mechanism without a budget."""
     return mechanism if epsilon is None else f"{mechanism} at ε = {budget(epsilon)}"
 
 
 def at_budgets(cells: Iterable[tuple[str, float | None]], audited: Iterable[tuple[str, float | None]]) -> str:
-    """`mvc at every ε, tem at ε = 11 and 19`: mechanisms with their budgets, among those that were audited.
+    """Return `mvc at every ε, tem at ε = 11 and 19`: mechanisms with their budgets, among the audited ones.
 
     Budgets that all of them share are written once: `mvc and tem at every ε`.
     """

@@ -2,7 +2,8 @@
 
 On CUDA the rows of a batch follow from the model, its lengths and a budget of bytes; they are halved when memory runs
 out. A stage that computed there leaves a record of both, `data/batches/STAGE[/ENTRY].json`: a list by model. On the
-processor shapes are constants, so there is no record. Work that continued after a kill has the batches of all runs.
+processor shapes are constants, and no record is written. After a kill and a resume the record has the batches of all
+runs.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _by_model(notes: Path) -> list[dict[str, Any]]:
 
 
 def halved(folder: Path) -> dict[str, int]:
-    """The number of halvings of rows for lack of memory, by stage with any, for the project in a folder."""
+    """Return the number of halvings of rows for lack of memory, by stage with any, for the project in a folder."""
     place = folder / FOLDER
     records = {path.relative_to(place).with_suffix("").as_posix(): read_json(path) for path in place.rglob("*.json")}
     most = {stage: max(entry["halvings"] for entry in record) for stage, record in sorted(records.items())}

@@ -58,7 +58,7 @@ def restate(path: Path) -> None:
 
 
 def _stated(folder: Path) -> dict[str, str]:
-    """The checksums by name."""
+    """Return the checksums by name."""
     try:
         lines = [line.split(maxsplit=1) for line in (folder / NAME).read_text(encoding="utf-8").splitlines()]
         return {name.removeprefix("*"): expected for expected, name in lines}
@@ -75,7 +75,7 @@ def _sha256(path: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _read(path: Path, *_: int) -> str:
-    """The hash of a file when first read in this process: models are located several times, and may be large."""
+    """Return the hash of a file when first read in this process: models are located several times, and may be large."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

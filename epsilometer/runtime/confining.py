@@ -7,21 +7,21 @@ import resource
 import threading
 from contextlib import suppress
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 
 
 def confine() -> None:
     """Forbid this process to dump its memory, which would hold texts, and limit the processes that it starts.
 
-    The limit counts all processes and threads of the user: the present ones, and `limits.PROCESSES` more. The kernel
-    does not enforce it for root. It also counts processes of other containers, which `/proc` does not show; if they
-    leave too little room, no limit is set.
+    The limit counts all processes and threads of the user: the present ones, and `resource_limits.PROCESSES` more. The
+    kernel does not enforce it for root. It also counts processes of other containers, which `/proc` does not show; if
+    they leave too little room, no limit is set.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     if (there := _threads(os.getuid())) is None:
         return
-    most = min(n for n in (there + limits.PROCESSES.value, soft, hard) if n != resource.RLIM_INFINITY)
+    most = min(n for n in (there + resource_limits.PROCESSES.value, soft, hard) if n != resource.RLIM_INFINITY)
     resource.setrlimit(resource.RLIMIT_NPROC, (most, hard))
     try:
         threading.Thread(target=int).start()
@@ -32,7 +32,7 @@ def confine() -> None:
 
 
 def _threads(user: int) -> int | None:
-    """The number of the user's threads, at least one per process; None without Linux's /proc."""
+    """Return the number of the user's threads, at least one per process; None without Linux's /proc."""
     count = 0
     with suppress(FileNotFoundError), os.scandir("/proc") as processes:
         for process in processes:

@@ -13,7 +13,7 @@ from types import FrameType
 
 import psutil
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.runtime.progress import say
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
@@ -33,11 +33,11 @@ def is_interrupt() -> bool:
 
 
 def end_in_time(code: int) -> None:
-    """End with this exit code within `limits.EXIT_SECONDS`, even if a thread or process goes on; returns at once.
+    """End with this exit code within `resource_limits.EXIT_SECONDS`, even if a thread goes on; return at once.
 
     Call it when all work of the process is done and written.
     """
-    seconds = limits.EXIT_SECONDS.value
+    seconds = resource_limits.EXIT_SECONDS.value
 
     def wait() -> None:
         time.sleep(seconds)
@@ -47,8 +47,10 @@ def end_in_time(code: int) -> None:
 
 
 def heed_interrupts() -> None:
-    """Make Ctrl-C end this process even if audited code goes on after it: within `limits.EXIT_SECONDS`, or at once on a
-    second Ctrl-C. If Ctrl-C is ignored or has another handler, nothing changes.
+    """Make Ctrl-C end this process even if audited code goes on after it.
+
+    It ends within `resource_limits.EXIT_SECONDS`, or at once on a second Ctrl-C. If Ctrl-C is ignored or has another
+    handler, nothing changes.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
@@ -71,7 +73,7 @@ def _end_after_interrupt(arrived: int) -> None:
     sent = bytes([signal.SIGINT])
     while os.read(arrived, 1) != sent:  # other signals write to it too
         pass
-    late = time.monotonic() + limits.EXIT_SECONDS.value
+    late = time.monotonic() + resource_limits.EXIT_SECONDS.value
     while (left := late - time.monotonic()) > 0 and select.select([arrived], [], [], left)[0]:
         if os.read(arrived, 1) == sent:
             break

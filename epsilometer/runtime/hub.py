@@ -77,14 +77,14 @@ class State:
 
 
 def snapshot(repository: Repository) -> Path | None:
-    """The folder of the commit's files in the cache, complete or not; None if there is none."""
+    """Return the folder of the commit's files in the cache, complete or not; None if there is none."""
     commit = _commit(repository)
     folder = _storage(repository) / "snapshots" / commit if commit else None
     return folder if folder is not None and folder.is_dir() else None
 
 
 def state(repository: Repository) -> State:
-    """The local state by the sizes of files; their bytes were compared at download."""
+    """Return the local state by the sizes of files; their bytes were compared at download."""
     files, blobs = recorded(repository), _storage(repository) / "blobs"
     folder = snapshot(repository)
     if files is None or folder is None:
@@ -96,7 +96,7 @@ def state(repository: Repository) -> State:
 
 
 def recorded(repository: Repository) -> list[File] | None:
-    """The wanted files as the commit states them; None if the hub was never asked."""
+    """Return the wanted files as the commit states them; None if the hub was never asked."""
     path = _record(repository)
     if path is None or not path.is_file():
         return None
@@ -137,7 +137,7 @@ def fetch(repository: Repository, choose: Choice) -> Path:
 
 
 def amount(size: float) -> str:
-    """A number of bytes in a suitable unit, in powers of 1,000 as on the hub's pages."""
+    """Return a number of bytes in a suitable unit, in powers of 1,000 as on the hub's pages."""
     for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= length:
             return f"{size / length:.3g} {unit}"
@@ -152,7 +152,7 @@ def _storage(repository: Repository) -> Path:
 
 
 def _commit(repository: Repository) -> str | None:
-    """The commit of the revision, as far as it is known locally."""
+    """Return the commit of the revision, as far as it is known locally."""
     if repository.revision and _COMMIT.fullmatch(repository.revision):
         return repository.revision
     path = _storage(repository) / "refs" / (repository.revision or "main")
@@ -166,7 +166,7 @@ def _record(repository: Repository) -> Path | None:
 
 
 def _listed(repository: Repository) -> tuple[str, dict[str, File]]:
-    """The commit and its files by name, as the hub states them."""
+    """Return the commit and its files by name, as the hub states them."""
     from huggingface_hub import HfApi
 
     info: Any = HfApi().repo_info(
@@ -191,7 +191,7 @@ def _listed(repository: Repository) -> tuple[str, dict[str, File]]:
 
 
 def _got(repository: Repository, commit: str, file: File) -> Path:
-    """A file's place in the snapshot, with the stated bytes; downloads what is missing of it."""
+    """Return a file's place in the snapshot, with the stated bytes; downloads what is missing of it."""
     from huggingface_hub.utils import WeakFileLock
 
     storage = _storage(repository)

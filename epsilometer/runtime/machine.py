@@ -24,12 +24,12 @@ _PROJECT = ("dvc", "prefect")
 
 
 def hardware() -> str:
-    """Returns the processor, its cores and the memory of this machine."""
+    """Return the processor, its cores and the memory of this machine."""
     return f"{processor()}, {os.cpu_count()} cores, {psutil.virtual_memory().total / _GIB:.0f} GiB of memory"
 
 
 def examined(folder: Path) -> dict[str, str]:
-    """Returns the resources of an audit in a folder, by topic, one line each."""
+    """Return the resources of an audit in a folder, by topic, one line each."""
     free = shutil.disk_usage(folder).free
     return {
         "epsilometer": f"{_version('epsilometer')}, Python {platform.python_version()}, {_versions(_CORE)}",
@@ -73,7 +73,7 @@ def _weights() -> str:
 
 
 def processor() -> str:
-    """Returns the processor's name."""
+    """Return the processor's name."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
     name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
@@ -81,7 +81,7 @@ def processor() -> str:
 
 
 def cores() -> int:
-    """Returns the number of cores that this process may run on, within the limit of its control group (Linux)."""
+    """Return the number of cores that this process may run on, within the limit of its control group (Linux)."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = Path("/sys/fs/cgroup/cpu.max")
     quota, _, period = (limit.read_text() if limit.is_file() else "max").partition(" ")

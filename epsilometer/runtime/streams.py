@@ -10,12 +10,12 @@ _notes: TextIO | None = None
 
 
 def results() -> TextIO:
-    """The stream for results."""
+    """Return the stream for results."""
     return _results or sys.stdout
 
 
 def notes() -> TextIO:
-    """The stream for notes, progress and errors."""
+    """Return the stream for notes, progress and errors."""
     return _notes or sys.stderr
 
 

@@ -154,7 +154,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def kind_of(error: BaseException) -> str:
-    """The nearest type that a module has under its name; the name of a type made at run time may be a text."""
+    """Return the nearest type that a module has under its name; the name of a type made at run time may be a text."""
     for kind in type(error).__mro__:
         if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind:
             return kind.__name__
@@ -162,7 +162,7 @@ def kind_of(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """The last line outside of libraries that it passed through, as ` in FILE, line N`; empty without one."""
+    """Return the last line outside of libraries that it passed through, as ` in FILE, line N`; empty without one."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     files = [(file, line) for file, line in frames if os.path.isfile(file)]
     own = [(file, line) for file, line in files if not _of_a_library(Path(file).resolve())]
@@ -179,7 +179,7 @@ def _of_a_library(file: Path) -> bool:
 
 
 def _beyond(stream: TextIO, former: Sequence[int]) -> TextIO:
-    """A stream that writes to the original target of this one, before the descriptors were redirected."""
+    """Return a stream that writes to the original target of this one, before the descriptors were redirected."""
     try:
         place = stream.fileno()
     except (OSError, ValueError):  # it has no descriptor: a test's or a notebook's

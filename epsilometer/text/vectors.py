@@ -4,8 +4,8 @@ Files: an npz archive (arrays `words`, `vectors`), word2vec's text or binary for
 GloVe's text (no such line), recognised from the content. Other sources: a transformer's token embeddings, and gensim's
 vectors in memory.
 
-The distances enter privacy claims, so they are float64, and all ways to compute them agree to rounding; float32 only
-finds candidates, and float64 decides the doubtful ones.
+Privacy claims depend on the distances, so these are float64, and all ways to compute them agree up to rounding.
+float32 only finds candidates; float64 decides those that are near a threshold.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.core.atomic import whole
 from epsilometer.core.errors import UserError
 from epsilometer.text.packaged_vectors import read_packaged
@@ -31,8 +31,8 @@ from epsilometer.text.vector_files import read_embeddings, read_vectors
 from epsilometer.text.words import words as words_of
 
 _SLICE = 64  # most rows of a matrix product
-_EVEN = 4  # rows of a product are a multiple of this: an odd one is summed in another order than among others
-_FEW = 512  # targets up to which all products have _SLICE rows: BLAS may sum small ones (some 1,200 numbers) otherwise
+_EVEN = 4  # rows of a product are a multiple of this: BLAS may sum a remaining row in another order
+_FEW = 512  # up to this many targets products have _SLICE rows: BLAS may sum small ones in another order
 _WIDE = 8  # products have a multiple of this number of targets, for the same reason
 _ROWS = 512  # rows of distances in memory at a time, if their last bits do not matter
 _SCORES = 1 << 24  # single-precision numbers in memory at a time: 64 MiB
@@ -171,8 +171,8 @@ class WordVectors:
     def whole_words(self) -> WordVectors:
         """Return only the entries that `epsilometer.text.words.words` yields unchanged.
 
-        The other entries (capitals, punctuation, phrases) occur in no text, so as outputs they would only mark a
-        rewrite.
+        The other entries (capitals, punctuation, phrases) never occur in a tokenised text. As outputs they would only
+        give away that a text is a rewrite.
         """
         whole = np.array([words_of(word) == [word] for word in self.words])
         if whole.all():
@@ -216,7 +216,7 @@ class WordVectors:
         return head, (np.einsum("ij,ij->i", exact, exact) / 2).astype(np.float32)
 
     def between(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Returns [n]: Euclidean distances between word left[i] and word right[i]."""
+        """Return [n]: Euclidean distances between word left[i] and word right[i]."""
         out = np.empty(len(left))
         for start in range(0, len(left), _PAIRS):
             part = slice(start, start + _PAIRS)
@@ -248,7 +248,7 @@ class WordVectors:
         return out
 
     def near(self, words: NDArray[np.integer], radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return places in `words` [m] and words [m]: all pairs at a distance of at most `radius`, and doubtful ones.
+        """Return places in `words` [m] and words [m]: all pairs at most `radius` apart, and some slightly farther.
 
         Single precision finds them, at a fraction of the work of `distances`; `between` decides the doubtful ones.
         """
@@ -360,8 +360,8 @@ def read_arrays(path: Path, *names: str) -> list[NDArray]:
     """Read these arrays of an npz archive. The error for a damaged or foreign file names it."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            if sum(member.file_size for member in archive.zip.infolist()) > limits.unpacked(path):
-                raise limits.too_large(path)
+            if sum(member.file_size for member in archive.zip.infolist()) > resource_limits.unpacked(path):
+                raise resource_limits.too_large(path)
             return [archive[name] for name in names]
     except KeyError as error:
         raise UserError(

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from epsilometer.accounting.dominating_pairs import Replaced
 from epsilometer.accounting.hidden import by_shown_steps, chances, lower_end, pair_along
 from epsilometer.accounting.loss_distribution import bracket
-from epsilometer.accounting.pairs import Replaced
 from epsilometer.accounting.releases import VonMisesFisher
 from epsilometer.accounting.schedule import Poisson
 from epsilometer.accounting.statement import effective_noise

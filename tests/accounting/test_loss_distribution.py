@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom
 
+from epsilometer.accounting.dominating_pairs import Added, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
 from epsilometer.accounting.loss_distribution import EpsilonBracket, bracket
-from epsilometer.accounting.pairs import Added, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
 from epsilometer.accounting.steps import Step
 from epsilometer.core.von_mises_fisher import quadrature
 from epsilometer.mechanisms.latents.shared.noise import gaussian_log_delta

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from epsilometer.accounting.dominating_pairs import Added, Removed
 from epsilometer.accounting.loss_distribution import bracket
-from epsilometer.accounting.pairs import Added, Removed
 from epsilometer.accounting.renyi import renyi_on
 from epsilometer.accounting.steps import Step
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from epsilometer.accounting.dominating_pairs import Added, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
 from epsilometer.accounting.loss_distribution import bracket
-from epsilometer.accounting.pairs import Added, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
 from epsilometer.accounting.renyi import RELEASED, log_moment_of, renyi, renyi_on
 from epsilometer.accounting.steps import Step
 

@@ -21,7 +21,7 @@ from epsilometer.metrics.jaccard import Jaccard
 from epsilometer.metrics.meteor import Meteor
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
-from epsilometer.text.canonical import survives
+from epsilometer.text.identifier_matching import survives
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words, write
 from tests.support.languages import PARAPHRASES, TEXTS

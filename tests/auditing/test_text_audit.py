@@ -233,7 +233,7 @@ class ClaimsNothing:
         ({"attacks": ["embeding"]}, "unknown attack 'embeding'; did you mean 'embedding'"),
         ({"attacks": ["lexical", "lexical"]}, "two attacks are named 'lexical'; leave one out"),
         ({"attacks": [LexicalAttack(), LexicalAttack()]}, "two attacks are named 'LexicalAttack'"),
-        ({"texts": []}, "there are no texts"),
+        ({"texts": []}, "no texts are left to audit"),
         ({"texts": "one string"}, "list of strings"),
         ({"texts": 5}, "texts must be a list of strings, got 5"),
         ({"texts": (text for text in ("a", 5))}, "text 2 of 2 is int, where a string is due"),

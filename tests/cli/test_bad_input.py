@@ -142,7 +142,7 @@ def test_what_is_read_is_not_written_over(tmp_path: Path, capsys: pytest.Capture
     ):
         code, _, err = call(capsys, *words)
         assert code == 2
-        assert "must be another file than those that are read, got 'texts.txt'" in err
+        assert "would overwrite the input 'texts.txt'" in err
         assert table.read_bytes() == before
 
 

@@ -220,7 +220,7 @@ def test_calibrate_takes_public_texts(
     code, _, err = call(capsys, *command, "--public", "public.txt")
     assert (code, "2 of the 8 texts are also among the mechanism's public texts" in err) == (2, True)
     code, _, err = call(capsys, "calibrate", "--target", 1, "--public", "public.txt")
-    assert (code, "--public are for a FILE of texts" in err) == (2, True)
+    assert (code, "--public need a FILE of texts" in err) == (2, True)
 
 
 def test_rewrite_releases_public_texts_like_others(
@@ -277,7 +277,7 @@ MISTAKES = {
     "texts.csv --rewrites texts.csv --attribute gender --keep rating --kinds deep": "unknown kind of classifier 'deep'",
     "texts.csv --rewrites texts.csv --keep rating": "the setting 'attribute' is missing",
     "--epsilon 1": "No such option: --epsilon",
-    "texts.csv --text query --mechanism identity --among 5": "give facts or author",
+    "texts.csv --text query --mechanism identity --among 5": "give linking.facts or linking.author",
     "texts.txt --mechanism identity --layout separator=;": "--layout separator is for .csv and .tsv files; leave it",
     "texts.txt --mechanism identity --layout header=false --layout quotes=false": "header, --layout quotes are for",
     "--rewrites rewrites.jsonl --layout header=false": "--layout header is for .csv and .tsv files",
@@ -286,7 +286,7 @@ MISTAKES = {
     "texts.csv --text query --mechanism silent.py --epsilons 1": "silent.py has no method guarantee; add guarantee",
     "texts.csv --text query --mechanism number.py --epsilons 1": "guarantee returns 1.0 at epsilon 1; return a Guar",
     "texts.csv --text query --mechanism syntax.py --epsilons 1": "syntax.py, line 2: expected ':'; correct the code",
-    "--candidates two": "--candidates must be a whole number, or all, got 'two'",
+    "--candidates two": "--candidates must be a whole number or `all`, got 'two'",
 }
 
 
@@ -497,7 +497,7 @@ def test_a_seeded_rewrite_is_reproducible_and_says_that_it_is_not_for_release(
             main(["rewrite", str(source), "--mechanism", str(shout), "--epsilon", "2", "--seed", "7"])
         out, err = capfdbinary.readouterr()
         assert not exit.value.code
-        assert b"not for publication" in err
+        assert b"do not publish it" in err
         return out.splitlines()
 
     whole = seeded(file)
@@ -527,7 +527,7 @@ def test_rewrite_knows_columns_and_formats(
     code, said, err = call(capfd, *arguments)
     if suffix == ".parquet":
         assert code == 2
-        assert "Parquet is no format for standard output" in err
+        assert "Parquet cannot be written to standard output" in err
     else:
         assert code == 0
         assert len(said.splitlines()) == 2 + (not suffix.startswith(".jsonl"))
@@ -580,7 +580,7 @@ def test_rewrite_streams_and_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     [
         ("--mechanism identity --epsilon 0", "epsilon must be a finite number > 0"),
         ("--mechanism idenity", "did you mean 'identity'?"),
-        ("--mechanism identity nothing.txt", "there is no file 'nothing.txt'"),
+        ("--mechanism identity nothing.txt", "'nothing.txt' does not exist"),
         ("--mechanism identity .", "'.' is a folder, and rewrite reads one file"),
         ("--mechanism coin --epsilon 1 latin.txt", "coin needs the list of public texts that it chooses among"),
         ("--mechanism identity latin.txt", "latin.txt, line 2: not UTF-8 (byte 3 of the line)"),
@@ -631,7 +631,7 @@ def test_a_missing_file_stops_the_stages_that_need_it_alone(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def absent() -> None:
-        raise AbsentError(["datasets.songs.source: there is no 'songs.csv'"], [])
+        raise AbsentError(["datasets.songs.source: 'songs.csv' does not exist"], [])
 
     steps: list[object] = []
     monkeypatch.setattr(check, "params", absent)
@@ -639,7 +639,7 @@ def test_a_missing_file_stops_the_stages_that_need_it_alone(
     assert call(capsys, "pipeline", "repro")[0] == 2
     code, _, err = call(capsys, "pipeline", "repro", "prepare@queries")
     assert (code, steps) == (0, [["prepare@queries"]])
-    assert "note: what needs a missing file cannot run: datasets.songs.source: there is no 'songs.csv'" in err
+    assert "note: stages that need a missing file cannot run: datasets.songs.source: 'songs.csv' does not exist" in err
 
 
 def test_a_stage_is_not_begun_with_invalid_parameters(
@@ -725,7 +725,7 @@ def test_a_black_box_goes_through_every_kind_of_audit(
     [
         ("--units --worst", "No such option: --worst"),
         ("--worst --prior .5,.5", "No such option: --prior"),
-        ("--identifiers name --author a", "linking.author is a setting of no question that is asked (identifiers)"),
+        ("--identifiers name --author a", "linking.author is not a setting of the questions asked (identifiers)"),
         ("--candidates 3 --prior .5,.5", "prior must be 3 positive numbers"),
         ("--fpr 2", "fpr must be in [0, 1), got 2.0"),
     ],

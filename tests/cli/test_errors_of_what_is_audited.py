@@ -260,5 +260,5 @@ def test_a_mechanism_that_leaves_the_process_is_an_error() -> None:
         timeout=LAST_RESORT,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert "before there was a result" in done.stderr
+    assert "without a result" in done.stderr
     assert Result.model_validate_json(Path("g.json").read_text()).error is not None

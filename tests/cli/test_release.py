@@ -85,7 +85,7 @@ def test_without_people_each_text_is_one_and_that_is_said(folder: Path, capsys: 
 
 BAD = {
     "must be given together": ["--label", "topic"],
-    "needs public texts": ["--mechanism", "vote_histogram"],
+    "its release from public texts": ["--mechanism", "vote_histogram"],
     "must end with .csv": ["--out", "out.docx"],
     "unknown mechanism 'nothing'": ["--mechanism", "nothing"],
     "unknown label column 'nobody'": ["--label", "nobody", "--labels", "a,b"],

@@ -83,7 +83,7 @@ def test_one_that_does_not_say_how_is_an_error(tmp_path: Path, body: str) -> Non
     process = started(tmp_path, body)
     line = process.stderr.readline() if process.stderr else ""
     assert process.wait(LAST_RESORT) == 2
-    assert "before there was a result" in line
+    assert "without a result" in line
     (tmp_path / "seen").touch()
 
 

@@ -300,9 +300,9 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     (row,) = json.loads(out)
     assert (code, row["status"], row["epsilon"]) == (3, "outside", None)
     for wrong, said in (
-        ((*search, "--target", 1, "--with", "linking.facts=facts"), "a setting of no question that is asked"),
+        ((*search, "--target", 1, "--with", "linking.facts=facts"), "not a setting of the questions asked"),
         ((*search, "--target", 1, "--question", "linkng"), "did you mean 'linking'"),
-        ((*search, "--target", 1, "--question", "linking"), "give facts or author"),
+        ((*search, "--target", 1, "--question", "linking"), "give linking.facts or linking.author"),
         ((*search, *links, "--measure", "worst"), "measure is of which_text"),
         (("calibrate", *links), "params.yaml does not exist"),
         (("calibrate", "--training", "a", *links), "No such option: --question"),

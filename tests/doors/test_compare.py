@@ -259,7 +259,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert (code, row["figure"], row["trials"]) == (0, "linking: bm25", 30)
     for wrong, said in (
         ((*sides, "--question", "tail"), "no outcome for each trial"),
-        ((*sides, "--with", "linking.facts=facts"), "a setting of no question that is asked"),
+        ((*sides, "--with", "linking.facts=facts"), "not a setting of the questions asked"),
         ((*sides, "--question", "linkng"), "did you mean 'linking'"),
         (("compare", "keeps.py=0.1", "keeps.py=1", *kinds), "params.yaml does not exist"),
         (("compare", "keeps.py", "keeps.py=1", "people.csv", *kinds), "keeps.py needs an epsilon"),

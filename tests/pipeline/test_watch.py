@@ -628,7 +628,7 @@ def test_a_failed_run_in_the_browser(watched: Watched, browser: Any) -> None:
     run = watched.start("audit/audit")
     assert watched.wait(run)["state_type"] == "FAILED"
     shown = _reads(browser, f"{watched.url}/runs/flow-run/{run}", "Failed", "failed: last", "no x, please")
-    assert "not run for that: none" in shown
+    assert "not run because of that: none" in shown
     assert not watched.artifacts(run), "what is shown as a result is one"
     (watched.folder / "short_source.txt").write_text("short")
 

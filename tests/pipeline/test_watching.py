@@ -174,7 +174,6 @@ def test_what_the_index_refuses_is_said(watched: Watched, monkeypatch: pytest.Mo
     monkeypatch.setattr(watching, "latest_version", refuse)
     watched.looks.ask()
     (said,) = watched.said
-    assert said.startswith("no answer, asked again in a day: ")
     assert "package numpy (UserError)" in said
 
 
@@ -195,7 +194,7 @@ def test_without_a_baseline_there_is_nothing_to_watch(
     monkeypatch.chdir(tmp_path)
     code, _, said = call(capsys, "watch")
     assert code == 2
-    assert "there is no baseline" in said
+    assert "has no baseline yet" in said
     assert not [*tmp_path.iterdir()]
 
 

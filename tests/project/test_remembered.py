@@ -82,7 +82,7 @@ def test_a_damaged_file_is_named_and_written_anew(
     with remembered():
         assert reached(mine)[1] == {"one"}
     assert file.read_text() == whole
-    assert f"{file}, what was remembered of code, is damaged" in capsys.readouterr().err
+    assert f"{file}, the cache of parsed code, is damaged" in capsys.readouterr().err
 
 
 def test_another_version_of_the_reader_reads_anew_and_says_nothing(

@@ -96,7 +96,9 @@ def test_a_law_shows_it_kept_by_whoever_infers() -> None:
     assert (row.attack, row.trials) == ("gender: by its stated law", 200)
     assert row.point < 1
     _, seen, errors = lines(Decision.of(of, Errors(), verdict))
-    assert seen.startswith("gender: by its stated law, which 1,000 rewrites did not refute, whoever infers gains ")
+    assert seen.startswith(
+        "gender: by its stated law, which 1,000 rewrites did not refute, any attacker is right in at most "
+    )
     assert errors.startswith("a mechanism within its limits is called beyond with probability 0.001 at most; ")
     assert "exclusive or of 2 attributes" in errors
     (data,) = result(Decision.of(of, Errors(), verdict)).attacks

@@ -785,7 +785,7 @@ def test_history_without_an_audit_and_of_an_unknown_mechanism(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "profiles/generated.yaml", "params.yaml")
-    assert "`epsilometer results accept` and re-audits write it" in call(capsys, "results", "history")[2]
+    assert "run `epsilometer results accept` or a re-audit first" in call(capsys, "results", "history")[2]
     Path("baseline").mkdir()
     history.FILE.write_text(
         "\n".join([",".join(history.HISTORY), line(), line(upper="inf", date="2027-01-05T03:00:00Z")])
@@ -830,7 +830,7 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
         send_to(f"http://127.0.0.1:{receiver.server_port}/")  # instead of the other
         toy.environment["PREFECT_API_URL"] = str(PREFECT_API_URL.value())
         toy.environment["PREFECT_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"]  # of this process's server
-        assert "there is no baseline" in toy.run(sys.executable, "-m", "flows.reaudit", code=2)
+        assert "has no baseline yet" in toy.run(sys.executable, "-m", "flows.reaudit", code=2)
         toy.run(sys.executable, "-m", "flows.audit")
         toy.run(sys.executable, "-m", "epsilometer.cli", "results", "accept")
         good, modified = mine.read_text(), other.stat().st_mtime_ns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,9 +15,9 @@ from epsilometer.auditing.question import Question, question
 from epsilometer.auditing.subject import Subject, subject
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import FunctionMechanism
-from epsilometer.doors.gate import Rules, gate
+from epsilometer.doors.gate import Rules, exit_code, gate
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
-from epsilometer.report.gate import Decision, Result, as_json, html, junit, lines, markdown, sarif
+from epsilometer.report.gate import Decision, Failure, Result, as_json, html, junit, lines, markdown, sarif
 
 TEXTS = [f"{who} wants {what} today" for who in ("anna", "boris", "clara") for what in ("tea", "milk", "rum")]
 
@@ -77,10 +78,10 @@ def read(decision: Decision) -> Result:
 def test_a_word(of: Subject, code: int) -> None:
     decision = decided(of, {"which_unit": 1.0})
     (row,) = read(decision).attacks
-    assert (decision.exit_code, row.measure, row.trials, row.successes) == (code, "unit", 100, None)
+    assert (exit_code(decision.verdict), row.measure, row.trials, row.successes) == (code, "unit", 100, None)
     assert (row.limit, row.at_least, row.least_found) == (1.0, False, None)
     _, seen, errors = lines(decision)[:3]
-    assert "at most 1.00 nats are allowed" in seen
+    assert "at most 73.1 of 100 are allowed, and 50 are chance (1.00 nats: " in seen
     assert ("100.0%" in seen) == (code == 1)
     assert ("whatever exceeds the limit passes with probability 0.05" in errors) == (code == 0)
 
@@ -88,26 +89,26 @@ def test_a_word(of: Subject, code: int) -> None:
 def test_a_worst_pair_by_attacks() -> None:
     decision = decided(SHOWN, {"worst_pair": 2.0})
     (row,) = read(decision).attacks
-    assert (decision.exit_code, row.measure, row.attack) == (1, "worst_pair", "worst pair")
+    assert (exit_code(decision.verdict), row.measure, row.attack) == (1, "worst_pair", "worst pair")
     assert row.successes == row.trials >= 2000
     assert row.least_found is not None
     assert row.least_found > 2
     assert f"{row.trials:,} of {row.trials:,} fresh trials" in lines(decision)[1]
     hidden = decided(HIDDEN, {"worst_pair": 2.0})
-    assert hidden.exit_code == 3
+    assert exit_code(hidden.verdict) == 3
     assert "no upper bound" in lines(hidden)[2]
 
 
 def test_a_worst_pair_by_law() -> None:
     decision = decided(LAWFUL, {"worst_pair": 1.5})
     (row,) = read(decision).attacks
-    assert (decision.exit_code, row.status, row.trials, row.successes) == (0, "within", 1, None)
+    assert (exit_code(decision.verdict), row.status, row.trials, row.successes) == (0, "within", 1, None)
     assert row.point == pytest.approx(1, abs=0.03)
     assert row.source.endswith(", kept by its stated law, which 1,000 rewrites did not refute")
     beyond = decided(LAWFUL, {"worst_pair": 0.5})
     rows = {row.attack: row for row in read(beyond).attacks}
     assert "kept by" not in rows["worst pair: by its stated law"].source
-    assert "worst pair" in lines(beyond)[1].split("beyond, too: ")[1]
+    assert "worst pair" in lines(beyond)[1].split("also beyond: ")[1]
 
 
 def test_a_claim() -> None:
@@ -119,13 +120,13 @@ def test_a_claim() -> None:
     assert (violated[0].attack, violated[0].status) == ("claim: by its stated law", "beyond")
     assert violated[0].trials == math.comb(len(TEXTS), 2)
     within = decided(LAWFUL, {"claim": 0})
-    assert (within.exit_code, read(within).attacks[0].point) == (0, 0)
+    assert (exit_code(within.verdict), read(within).attacks[0].point) == (0, 0)
     assert "2,000 rewrites did not refute" in lines(within)[1]
 
 
 def test_a_claim_that_no_guess_refutes_is_not_testable() -> None:
     huge = decided(subject(TEXTS, Huge(identity), 1.0, ["lexical"]), {"claim": 0})
-    assert huge.exit_code == 3
+    assert exit_code(huge.verdict) == 3
     assert lines(huge)[2].startswith("not testable")
     assert not lines(decided(HIDDEN, {"claim": 0}))[2].startswith("not testable")
 
@@ -134,7 +135,7 @@ def test_similarity() -> None:
     passed, beyond = decided(SHOWN, {"similarity": 0.5}), decided(HIDDEN, {"similarity": 0.5})
     for decision, code, point in ((passed, 0, 1.0), (beyond, 1, 0.0)):
         (row,) = read(decision).attacks
-        assert (decision.exit_code, row.measure, row.trials, row.successes) == (code, "similarity", 200, None)
+        assert (exit_code(decision.verdict), row.measure, row.trials, row.successes) == (code, "similarity", 200, None)
         assert (row.point, row.limit, row.at_least) == (point, 0.5, True)
         assert "at least 0.5 is asked for" in lines(decision)[1]
         assert "right in" not in lines(decision)[1]
@@ -147,7 +148,7 @@ def test_several_questions_share_a_gate() -> None:
     statuses = {row.measure: row.status for row in read(decision).attacks}
     assert statuses == dict.fromkeys(("loss", "unit", "worst_pair", "claim"), "beyond") | {"similarity": "within"}
     said = lines(decision)
-    assert len([line for line in said if "allowed (" in line or "asked for (" in line]) == 5
+    assert len([line for line in said if re.search(r"(allowed|chance|asked for) \(", line)]) == 5
     hidden = {row.measure: row.status for row in read(decided(HIDDEN, {"claim": 0, "worst_pair": 1.0})).attacks}
     assert hidden == {"claim": "open", "worst_pair": "open"}
 
@@ -203,7 +204,7 @@ def test_a_question_of_a_users_file(
         decided(SHOWN, {question(tmp_path / "mine.py", {"data": data, "least": least}): allowed})
         for allowed in (0.1, 0.25, 0.6)
     ]
-    assert tuple(decision.exit_code for decision in decisions) == codes
+    assert tuple(exit_code(decision.verdict) for decision in decisions) == codes
     for decision, allowed in zip(decisions, (0.1, 0.25, 0.6), strict=True):
         (row,) = read(decision).attacks
         assert (row.attack, row.measure, row.source) == ("my figure", "mine", "my limit")
@@ -219,8 +220,16 @@ def test_a_loss_of_a_users_file_is_in_nats(tmp_path: Path) -> None:
     decision = decided(SHOWN, {question(tmp_path / "mine.py", {"options": 10}): 1.0})
     (row,) = read(decision).attacks
     assert row.point == pytest.approx(math.log(9 * 0.3 / 0.7))
-    assert "at most 1.00 nats are allowed" in lines(decision)[1]
-    assert "1.35 nats at that rate" in lines(decision)[1]
+    assert "of 100 guesses between two (1.35 nats); at most 73.1 of 100 are allowed" in lines(decision)[1]
+
+
+def test_junit_has_words_for_what_passed_and_a_duration_where_nothing_was_decided() -> None:
+    """A finite loss has its nats in brackets; 58.7 of 100 guesses are allowed at .35 nats."""
+    decision = decided(HIDDEN, {"which_text": 0.35})
+    (passed,) = ElementTree.fromstring(junit(decision)).iter("system-out")
+    assert re.search(r"as in [\d.]+ of 100 guesses between two \([\d.]+ nats\); at most 58.7 of 100", str(passed.text))
+    failed = ElementTree.fromstring(junit(Failure("mine", 1.0, "no texts"), 2.0))
+    assert [(each.get("name"), each.get("value")) for each in failed.iter("property")] == [("duration", "2.0 s")]
 
 
 def test_the_page_and_junit_say_what_was_judged_and_for_how_long_on_the_reports_scale() -> None:
@@ -230,11 +239,13 @@ def test_the_page_and_junit_say_what_was_judged_and_for_how_long_on_the_reports_
     facts = {each.get("name"): each.get("value") for each in suite.iter("property")}
     assert suite.get("time") == "1.250"
     rewrites = str(decision.verdict.trials)
-    assert facts == {"texts": str(len(TEXTS)), "privacy budget": "1", "seed": "0", "rewrites": rewrites}
+    of_run = {"number of texts": str(len(TEXTS)), "privacy budget (epsilon)": "1", "seed": "0", "rewrites": rewrites}
+    assert facts == of_run | {"duration": "1.2 s"}
     (failure,) = suite.iter("failure")
-    scale = "100 of 100 guesses between two, 73.1 allowed"
-    assert scale in str(failure.get("message"))
+    said = "as in 100 of 100 guesses between two; at most 73.1 of 100 are allowed, and 50 are chance (1.00 nats: "
+    assert said in str(failure.get("message"))
+    assert said in lines(decision)[1], "the console says the same"
     page = html(decision, 61.0)
-    assert scale in page
-    assert f"texts: {len(TEXTS)} · privacy budget: 1 · seed: 0 · rewrites: {rewrites} · duration: 61 s" in page
+    assert "100 of 100 guesses (50 is chance, 73.1 is allowed)" in page
+    assert " · ".join(f"{name}: {value}" for name, value in (of_run | {"duration": "61.0 s"}).items()) in page
     assert page.index("<table") < page.index(lines(decision)[2][:30].replace("&", "&amp;")), "what was seen, then why"

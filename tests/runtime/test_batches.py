@@ -50,7 +50,7 @@ def test_a_stage_on_a_gpu_records_its_rows_and_their_halving(project: Path) -> N
     expected = {"model": "a model", "budget": 1000, "halvings": 1, "batches": [[10, 32], [10, 64], [100, 4], [100, 8]]}
     assert json.loads(RECORD.read_text()) == [expected]
     assert batches.halved(project) == {"rewrite/queries-tem": 1}
-    assert device(project) == "rewrite/queries-tem with rows halved 1x for want of memory"
+    assert device(project) == "rewrite/queries-tem (out of memory, rows halved 1 times)"
     assert not list(project.rglob("*.notes"))
     assert "EPSILOMETER_BATCHES" not in os.environ
 

@@ -1,9 +1,9 @@
 """The Fourier transform of a sum of independent integers: the product of the transforms of their laws.
 
-Few summands are each transformed by FFT. With thousands, most of the product's frequencies are soon too faint to
-decide anything: no transform of a law is larger than 1, so a product is at most as large as that of some of its
-factors. So the widest laws come first, by FFT, and the others are transformed at the remaining frequencies, term by
-term. Likewise only the frequencies that are bright in a power of a transform are raised to it.
+A few summands are each transformed by FFT. With thousands, the product is soon negligible at most frequencies, because
+the transform of a law is at most 1 everywhere. So the widest laws come first, by FFT, and the others are transformed
+only at the remaining frequencies, term by term. Likewise a power of a transform is computed only at frequencies where
+it is not negligible.
 """
 
 from __future__ import annotations

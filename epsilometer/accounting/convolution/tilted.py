@@ -1,13 +1,13 @@
 """The law of a sum of losses under an exponential tilt: means with their error, delta at a level, epsilon at a delta.
 
-Sums of losses are decided where they are rare. mu = sqrt(P P') is a product measure, and so is mu e^(theta L) for any
-theta, which is chosen to put the mass where it decides the figure. So nothing underflows, however small a delta is, and
-the digits that a Fourier transform loses are lost against the tilted law, not against 1. The excess at a level is
+Rare losses decide an epsilon or a delta. mu = sqrt(P P') is a product measure, and so is mu e^(theta L) for any theta;
+theta is chosen so that the deciding losses have most of the mass. So nothing underflows, however small a delta is, and
+the Fourier transform's error is relative to the tilted law, not to 1. The excess at a level is
 
     sum (P - e^level P')_+ = sum over L > level of mu e^(theta L) e^(-theta L) (e^(L/2) - e^(level - L/2)).
 
-The mass beyond a window of the grid is at most e^-36 on each side by Chernoff's bound; it may have come in at the other
-end, so a mean of values of at most v is off by at most 2 e^-36 v beside the transform's rounding.
+By Chernoff's bound the mass beyond a window of the grid is at most e^-36 on each side. The transform wraps this mass
+around to the other end, so a mean of values up to v is off by at most 2 e^-36 v, beside the transform's rounding.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def window(
     span: tuple[float, float],
     scales: Sequence[float] = _SCALES,
 ) -> tuple[float, float]:
-    """Return two losses beyond each of which at most e^-36 of the mass of mu e^(theta L) lies.
+    """Return a low and a high loss; at most e^-36 of the mass of mu e^(theta L) lies beyond either.
 
     log_moment: ln of the mass of mu e^(theta L) by theta. deviation: of L, about. span: the smallest and largest L.
     """
@@ -70,7 +70,7 @@ class TiltedLaw:
         return np.asarray(np.arange(self.first, self.first + len(self.shares)) * self.step, np.float64)
 
     def error(self, values: Array) -> float:
-        """Return the most by which the mean of a function of the losses, given by its values >= 0, may be off."""
+        """Return the largest error of the mean of a function of the losses, given by its values >= 0."""
         if not self.noise:
             return 0.0
         return self.noise * float(np.linalg.norm(values)) + OUTSIDE * float(values.max(initial=0.0))
@@ -81,7 +81,7 @@ class TiltedLaw:
 
     @cached_property
     def _beyond(self) -> tuple[Array, Array]:
-        """The distances of grid points from one below them, and the excess there, until it vanishes."""
+        """The distances of grid points from one below them, and the excess at each, until it vanishes."""
         count = min(len(self.shares), math.ceil(_VANISHED / ((self.theta - 0.5) * self.step)))
         distances = np.asarray(np.arange(1, count + 1) * self.step, np.float64)
         return distances, weights(distances, self.theta)
@@ -89,8 +89,8 @@ class TiltedLaw:
     def epsilon(self, delta: float, sign: int) -> float:
         """Return the least level >= 0 whose excess is at most delta, from above (sign 1) or from below (-1).
 
-        Needs theta > 0.5. Between two grid points the excess is D - (e^u - 1) B at u above the lower one, so that the
-        level follows in closed form from D and B there.
+        Needs theta > 0.5. At a distance u above a grid point, below the next one, the excess is D - (e^u - 1) B, so the
+        level follows in closed form from D and B at that grid point.
         """
         n, tilt = len(self.shares), self.theta - 0.5
         if delta <= 0:

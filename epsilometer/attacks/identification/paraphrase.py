@@ -7,7 +7,7 @@ half of the trials, and by likelihood in nearly all.
 
 A rewrite that is longer than the model's window after a prompt is truncated, under all candidates alike. A prior of the
 rewrite itself cancels, as candidates are compared on one rewrite. The likelihood is that of a paraphraser, not of the
-mechanism, so scores are no posteriors.
+mechanism, so the scores are not posteriors.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ A view of a text (`shared.views`) is a set of features. With n(c, f) of the m sh
 the log-likelihood of independent features, each present with probability (n + a) / (m + 2a), without the absent ones
 and up to a term that is the same for all candidates. The score of a candidate is a weighted sum over views. The weights
 are fitted by logistic regression, non-negative and drawn towards a small constant, on shadows of the first 32 of the
-candidates' texts, spread evenly: each shadow is left out of its own text's shadows, and one shadow is left out of every
-other text's. So the learner never uses a trial, and no guess depends on other trials.
+candidates' texts, spread evenly. Each of these shadows is scored against the other shadows of its text, and against
+equally many shadows of every other text. So the learner never uses a trial, and no guess depends on other trials.
 
 For any learner, guesses beat chance only if the release depends on its source: the lower bound holds for any mechanism
 that draws each rewrite independently. The learner is not an optimal adversary: if it fails, this learner finds no code,

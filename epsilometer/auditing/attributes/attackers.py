@@ -13,9 +13,9 @@ author:      the adaptive attacker on several texts of one author, with their lo
 llm:         a language model that answers a prompt.
 detector:    learned to tell texts from their rewrites.
 
-No attacker learns from a test text, or from a text of one of its groups (`released.check_apart`). Each record has the
-hash of the texts and labels that it learned from. An attacker that should have learned from rewrites is compared with
-the static one: if it was never trained again, it answers as the static one does (`check_retrained`).
+No attacker learns from a test text, or from a text of one of its groups (`released.check_apart`). Each result has the
+hash of the attacker's training texts and labels. An attacker that should have learned from rewrites is compared with
+the static one, to detect that it was never retrained (`check_retrained`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Learned:
         return hashlib.blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
     def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Returns [n, c]: ln P(text | class), up to a constant per text, by Bayes' rule with the training shares."""
+        """Return [n, c]: ln P(text | class), up to a constant per text, by Bayes' rule with the training shares."""
         log_posteriors: NDArray[np.float64] = np.log(np.maximum(self.classifier.probabilities(texts), _TINY))
         return log_posteriors - self.log_shares
 
@@ -101,9 +101,9 @@ class InferringModel(Protocol):
 class Inferred:
     """The inferences of one attacker on n units: test texts, or sets of them by one author.
 
-    units: [n, texts of a unit] numbers of test texts; truth: [n] numbers of classes. guesses: [n], for classes as
-    frequent as in its training; even_guesses: [n], for equally likely classes; both UNUSABLE for an unusable answer.
-    learned: None if it learned nothing. top: [n] the classes that it names first, if it names several.
+    units: [n, texts of a unit] numbers of test texts; truth: [n] numbers of classes. guesses: [n], if classes are as
+    frequent as in its training; even_guesses: [n], if they are equally likely; both are UNUSABLE for an unusable
+    answer. learned: None if it learned nothing. top: [n] the classes that it names first, if it names several.
     """
 
     attacker: str
@@ -127,7 +127,7 @@ def infer(
     request: Learners,
     noise: Noise,
 ) -> Iterator[Inferred]:
-    """The inferences of the attackers of one kind and seed on the test texts, `clean` first.
+    """Yield the inferences of the attackers of one kind and seed on the test texts, `clean` first.
 
     training, test: texts that have the label. static: trained on the original training texts, and possibly on others;
     learn: trains another classifier like it. noise: one stream, which puts texts into sets of one author; a size of set
@@ -164,7 +164,7 @@ def infer(
 
 
 def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise: Noise) -> Inferred:
-    """The guesses of a detector on the test texts; a fair coin shows it either the original or what is released.
+    """Return the guesses of a detector on the test texts; a fair coin shows it either the original or what is released.
 
     noise: one stream, which flips the coins.
     """
@@ -198,7 +198,7 @@ def ask(model: InferringModel, name: str, test: Released, label: str, *, classes
 
 
 def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
-    """Returns [c, c]: ln P(static names class a | class b), estimated on rewrites with their true labels.
+    """Return [c, c]: ln P(static names class a | class b), estimated on rewrites with their true labels.
 
     These are the answers to translate: the most likely class under the shares of its own examples. Every class has one
     extra correct count, so an answer that never occurs keeps its own meaning.
@@ -212,7 +212,7 @@ def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
 
 
 def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> NDArray[np.int64]:
-    """Returns [n, size]: numbers of test texts, of one group and class in each row, no text in two rows.
+    """Return [n, size]: numbers of test texts, of one group and class in each row, no text in two rows.
 
     Without groups, texts of one class count as those of one author. noise: one stream, which shuffles the texts.
     """
@@ -226,7 +226,7 @@ def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> N
 
 
 def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
-    """Raise UserError unless rewrites and clean texts have the same classes: all answers are numbers of the latter.
+    """Raise UserError unless rewrites and clean texts have the same classes: answers are numbers of the clean classes.
 
     learned, clean: the classes, or the label of each text.
     """
@@ -268,7 +268,10 @@ def _learned(static: Learned, learn: Learn, examples: Examples) -> Learned:
 
 
 def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *, label: str) -> Inferred:
-    """The folded attacker's inferences. If folding undoes every edit, it learns the originals twice; not compared."""
+    """Return the folded attacker's inferences, without a check that it was retrained.
+
+    If folding undoes every edit, it learns the originals twice, and answers as the static attacker.
+    """
     folding = Folding(single(static.examples.texts))
     read = replace(rewrites, texts=[folding.fold(text) for text in single(rewrites.texts)])
     examples = _joined(static.examples, read)
@@ -300,7 +303,7 @@ def _joined(first: Examples, second: Examples) -> Examples:
 def _by_scores(
     attacker: str, learned: Learned, scores: NDArray[np.float64], units: NDArray[np.int64], *, truth: NDArray[np.int64]
 ) -> Inferred:
-    """The inferences by scores: [n, c] log-likelihoods of the units; truth: of the test texts."""
+    """Return the inferences by scores: [n, c] log-likelihoods of the units; truth: of the test texts."""
     return Inferred(
         attacker,
         learned.classifier.kind,

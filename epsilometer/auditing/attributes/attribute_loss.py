@@ -64,7 +64,7 @@ NOTHING_CLAIMED = Claimed()
 
 
 def claimed(mechanism: Mechanism, epsilon: float, texts: Sequence[str]) -> Claimed:
-    """Returns the claim of a mechanism on the rewrites of these texts."""
+    """Return the claim of a mechanism on the rewrites of these texts."""
     if (guarantee := mechanism.guarantee(epsilon)) is None:
         return NOTHING_CLAIMED
     return Claimed(describe(guarantee), partial(trial_claims, mechanism, epsilon, texts), guarantee.delta)
@@ -73,7 +73,7 @@ def claimed(mechanism: Mechanism, epsilon: float, texts: Sequence[str]) -> Claim
 def rows(
     inferred: Sequence[Inferred], groups: Sequence[str] | None, claimed: Claimed, *, alpha: float, noise: Noise
 ) -> list[dict[str, Any]]:
-    """Returns the rows of `schemas.ATTACKERS` of one label, from `attacker` on: one per attacker, and `strongest`.
+    """Return the rows of `schemas.ATTACKERS` of one label, from `attacker` on: one per attacker, and `strongest`.
 
     groups: [test texts], None if all are independent. alpha: error of each interval, and of the verdicts of the label
     together (`verdicts.divisor`). noise: one stream, which draws texts in equal number from each class, the same texts
@@ -93,7 +93,7 @@ def rows(
 
 
 def even_trials(truth: NDArray[np.integer], classes: int, noise: Noise) -> NDArray[np.int64]:
-    """Returns [m, k]: numbers of units, one of each class in every row, none twice; m: the size of the rarest class.
+    """Return [m, k]: numbers of units, one of each class in every row, none twice; m: the size of the rarest class.
 
     truth: [n] numbers of classes, each present; noise: one stream.
     """

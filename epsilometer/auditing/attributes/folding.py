@@ -1,4 +1,4 @@
-"""Rewrites read back by an attacker who knows that letters were disguised, words split, and letters lost or swapped.
+"""Reversal of edits by an attacker who knows that letters were disguised, words split, and letters lost or swapped.
 
 The edits are undone in this order, by the words of texts that the attacker has:
 
@@ -7,7 +7,7 @@ The edits are undone in this order, by the words of texts that the attacker has:
 3. in a word that those texts lack, a swap of two neighbouring letters or a missing letter, neither at the first or last
 place, if this gives one of their words: the most frequent of these.
 
-Of TextBugger's edits, replacements by another word remain. A rare word may be read as a more frequent one.
+Of TextBugger's edits only replacements by another word remain. A rare word may be changed to a more frequent one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LATIN = {disguise: letter for letter, disguise in HOMOGLYPHS.items() if disguis
 
 
 class Folding:
-    """texts: the texts whose words count as words."""
+    """texts: the texts that define the known words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._counts = Counter(word for text in texts for word in words(text))
 
     def fold(self, text: str) -> str:
-        """Returns the text with such edits undone and everything between words unchanged."""
+        """Return the text with such edits undone; everything between words stays."""
         text = text.translate(_LATIN)
         gaps: list[str] = []
         read: list[str] = []
@@ -58,7 +58,7 @@ class Folding:
 
 
 def _counted_as(word: str) -> str:
-    """Returns a word in the form that `text.words` has."""
+    """Return a word in the form that `text.words` has."""
     return word.lower().replace("’", "'")
 
 

@@ -1,8 +1,8 @@
-"""One call that takes texts and their rewrites, from any source, and returns what attackers infer.
+"""One call that takes texts and their rewrites, from any source, and returns the inferences of attackers.
 
-A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from:
-those of `training`, or otherwise those of half of the texts, which then leave the test. Classifiers that learn from
-clean texts learn from all of `training`, with or without a rewrite.
+A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from.
+These are the rewrites of `training`, or else of half of the texts, which are then not tested. Classifiers that learn
+from clean texts use all of `training`, with or without a rewrite.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _checked(
     *,
     group: str | None,
 ) -> Released:
-    """The texts with the requested labels as strings. Raises UserError for anything missing."""
+    """Return the texts with the requested labels as strings. Raises UserError for anything missing."""
     wanted = [*names] if group is None else [*names, group]
     if len(set(names)) < len(names):
         raise UserError(
@@ -138,19 +138,19 @@ def _checked(
 def _parts(
     texts: Released, training: pl.DataFrame | None, names: Sequence[str], design: AnonymityDesign
 ) -> tuple[dict[str, Examples], Released, Released]:
-    """By label the clean examples, then the part whose rewrites attackers learn from, and the part for their tests."""
+    """Return the clean examples by label, the part whose rewrites attackers learn from, and the part to test on."""
     supplied: Released | None = None
     learned_from, test = None, texts
     if training is not None:
         supplied, rewritten = _training(training, names, design.group)
         check_apart(supplied, texts)
-        for name in names:  # of all test texts: one half of them may be taken if rewrites are few
+        for name in names:  # check all test texts first: with few rewrites, attackers learn from one half of them
             check_classes(texts, name, sorted({*supplied.with_labels(name).classes_of(name)}))
         learned_from = _taught_by(supplied, rewritten, names[0])
     if learned_from is None:
         half, other = halves(texts, design.attacking.noise("halves"))
         learned_from, test = texts.take(half), texts.take(other)
-        note(f"attackers learn from {len(learned_from)} of the rewrites, and the other {len(test)} are tested on")
+        note(f"attackers learn from {len(learned_from)} of the rewrites, and are tested on the other {len(test)}")
     source = learned_from if supplied is None else supplied
     clean = {name: source.with_labels(name).clean(name) for name in names}
     attribute, *_ = names
@@ -160,7 +160,7 @@ def _parts(
 
 
 def _taught_by(supplied: Released, rewritten: NDArray[np.int64], attribute: str) -> Released | None:
-    """The training texts whose rewrites attackers learn from; None, with a note, if too few have one.
+    """Return the training texts whose rewrites attackers learn from; None, with a note, if too few have one.
 
     rewritten: [m], the rows that have a rewrite.
     """
@@ -178,7 +178,7 @@ def _taught_by(supplied: Released, rewritten: NDArray[np.int64], attribute: str)
 
 
 def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> tuple[Released, NDArray[np.int64]]:
-    """The training texts, and [m] the rows that have a rewrite; the releases of other rows are not used."""
+    """Return the training texts, and [m] the rows that have a rewrite; the releases of other rows are not used."""
     for column in ("text", *names, *([group] if group else [])):
         if column not in table.columns:
             raise no_column("the table of training texts", "column", column, table.columns)

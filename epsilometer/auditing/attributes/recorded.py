@@ -64,7 +64,7 @@ def recorded_anonymity(
     keep: str | None = None,
     design: AnonymityDesign = STANDARD,
 ) -> pl.DataFrame:
-    """The rows of `anonymity` at each recorded epsilon, with a column `epsilon` before them.
+    """Return the rows of `anonymity` at each recorded epsilon, with a column `epsilon` before them.
 
     texts: the test texts, columns `text` and the labels. rewrites: as `pairs` returns them, of every test text.
     training: as for `anonymity`; attackers learn from those of its texts that are in `rewrites`.

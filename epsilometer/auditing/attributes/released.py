@@ -37,7 +37,7 @@ class Released:
         return len(self.originals)
 
     def take(self, rows: NDArray[np.integer]) -> Released:
-        """Returns the texts of these rows [m], in their order."""
+        """Return the texts of these rows [m], in their order."""
         return Released(
             [self.originals[i] for i in rows],
             [self.rewrites[i] for i in rows],
@@ -47,24 +47,24 @@ class Released:
         )
 
     def rows_with(self, *names: str) -> NDArray[np.int64]:
-        """Returns [m]: the rows that have all of these labels."""
+        """Return [m]: the rows that have all of these labels."""
         missing = np.array([[value is None for value in self.labels[name]] for name in names], bool).any(axis=0)
         return np.flatnonzero(~missing)
 
     def with_labels(self, *names: str) -> Released:
-        """Returns the texts that have all of these labels."""
+        """Return the texts that have all of these labels."""
         return self.take(self.rows_with(*names))
 
     def clean(self, label: str) -> Examples:
-        """The original texts, with a label that all of them have."""
+        """Return the original texts, with a label that all of them have."""
         return Examples(self.originals, self.classes_of(label))
 
     def rewritten(self, label: str) -> Examples:
-        """The releases of the texts, with a label that all of them have."""
+        """Return the releases of the texts, with a label that all of them have."""
         return Examples(self.rewrites, self.classes_of(label))
 
     def classes_of(self, label: str) -> list[str]:
-        """The label of each text, which all of them have."""
+        """Return the label of each text, which all of them have."""
         return [value for value in self.labels[label] if value is not None]
 
     @property
@@ -74,7 +74,7 @@ class Released:
 
 
 def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]:
-    """Returns [n]: the labels as numbers of classes. Raises UserError for a label that is not among the classes."""
+    """Return [n]: the labels as numbers of classes. Raises UserError for a label that is not among the classes."""
     number_of = {name: number for number, name in enumerate(classes)}
     if missing := sorted({*labels} - {*number_of}):
         raise UserError(
@@ -128,7 +128,7 @@ def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None
 
 
 def layout_free(text: str) -> str:
-    """Returns the text without layout, as `corpora.reading.prepare` compares texts."""
+    """Return the text without layout, as `corpora.reading.prepare` compares texts."""
     return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
@@ -138,7 +138,7 @@ def _compared(text: str) -> str:
 
 
 def lone_apart(groups: Sequence[str | None], part: str) -> list[str]:
-    """Returns [n]: the groups; a row without a name is a group of its own, in this part alone."""
+    """Return [n]: the groups; a row without a name is a group of its own, in this part alone."""
     return [f"\0{part} {i}" if name is None else name for i, name in enumerate(groups)]  # no name begins like this
 
 

@@ -93,7 +93,7 @@ class Read:
 
 
 def read(test: Released, attributes: Sequence[str], task: str | None, victims: Mapping[str, Classifier]) -> Read:
-    """Returns the readings of victims, by label, on the test texts that have all of these labels.
+    """Return the readings of victims, by label, on the test texts that have all of these labels.
 
     Raises UserError for a label that is both attribute and task, for classes that not all parts have, and if the
     victims read no text right in all labels.
@@ -124,7 +124,7 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
 
 
 def rewritten(test: Released) -> NDArray[np.bool_]:
-    """Returns [n]: True for a changed rewrite; for an anonymiser that asks classifiers, one with the status "found".
+    """Return [n]: True for a changed rewrite; for an anonymiser that asks classifiers, one with the status "found".
 
     Raises UserError for a text with the status "found" that is released unchanged.
     """
@@ -142,7 +142,7 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
 
 
 def shares(read: Read, alpha: float) -> dict[str, Any]:
-    """The columns of `schemas.ANONYMITY` from `texts` to the shares; alpha: error of each interval.
+    """Return the columns of `schemas.ANONYMITY` from `texts` to the shares; alpha: error of each interval.
 
     A share of no texts is null, and so are its ends; without a task, so are all columns about the task.
     """
@@ -220,7 +220,7 @@ class Edits:
     same_tags: NDArray[np.bool_] | None
 
     def take(self, rows: NDArray[np.integer]) -> Edits:
-        """Returns the edits of these rows [m], in their order."""
+        """Return the edits of these rows [m], in their order."""
         return Edits(self.words[rows], None if self.same_tags is None else self.same_tags[rows])
 
 
@@ -244,7 +244,7 @@ def edits(test: Released, tagger: Tagger | None = None) -> Edits:
 
 
 def changes(test: Released, read: Read, edits: Edits) -> dict[str, Any]:
-    """The columns of `schemas.ANONYMITY` from `unchanged` on, for n texts that have both labels."""
+    """Return the columns of `schemas.ANONYMITY` from `unchanged` on, for n texts that have both labels."""
     outcomes, differs, among = test.outcomes, ~test.unchanged, read.both_right & read.rewritten
     same = None if edits.same_tags is None else edits.same_tags[differs]
     return {
@@ -266,7 +266,7 @@ def statuses(test: Released) -> Iterator[dict[str, Any]]:
 
 
 def _split(text: str) -> list[tuple[str, ...]]:
-    """The words and marks of each sentence, as anonymisers tag them."""
+    """Return the words and marks of each sentence, as anonymisers tag them."""
     return [tuple(words_and_marks(sentence)) for sentence in sentences(text)]
 
 

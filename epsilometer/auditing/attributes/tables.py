@@ -1,4 +1,4 @@
-"""The tables of what attackers infer from rewrites, and of what rewrites do to classifiers."""
+"""The schemas of attackers' inferences from rewrites, and of the effects of rewrites on classifiers."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ ANONYMITY: Schema = {  # effects of rewrites on a victim; a row per budget, attr
     "seed": pl.Int64,
     "texts": pl.Int64,  # test texts
     "groups": pl.Int64,  # of dependent texts; without groups, the number of texts
-    "attribute_accuracy": pl.Float64,  # of the victim on clean test texts, as is the next
-    "task_accuracy": pl.Float64,
-    "task_f1_clean": pl.Float64,  # macro F1 of the victim of the task, on originals and on all texts as released
-    "task_f1": pl.Float64,
-    "task_f1_low": pl.Float64,  # of the F1 as released, over texts
+    "attribute_accuracy": pl.Float64,  # of the victim on clean test texts
+    "task_accuracy": pl.Float64,  # likewise
+    "task_f1_clean": pl.Float64,  # macro F1 of the victim of the task, on the original test texts
+    "task_f1": pl.Float64,  # the same on the released texts, rewritten or not
+    "task_f1_low": pl.Float64,  # interval of `task_f1`, over texts
     "task_f1_high": pl.Float64,
-    "both_right": pl.Int64,  # C: the texts whose attribute and task the victim reads right
+    "both_right": pl.Int64,  # C: the texts whose attribute and task the victim predicts right
     "rewritten": pl.Int64,  # A: those of C with a changed rewrite (if there are outcomes: with the status "found")
-    "fooled": pl.Int64,  # those of A whose attribute it then reads wrong and whose task it reads right: RS, RS_all
-    "same_task": pl.Int64,  # those of A whose task it reads as before: UR
-    "exposed": pl.Int64,  # those of A whose attribute it still reads right: PA
+    "fooled": pl.Int64,  # texts of A whose rewrite has a wrong attribute and the right task for it: RS, RS_all
+    "same_task": pl.Int64,  # texts of A whose rewrite has the same task for it: UR
+    "exposed": pl.Int64,  # texts of A whose rewrite has the right attribute for it: PA
     **{
         f"{share}{end}": pl.Float64
         for share in ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")
         for end in ("", "_low", "_high")
-    },  # rs_all of C; rs, ur, pa of A, null where A is empty; coverage = A / C; the last two of all texts, as released
+    },  # rs_all: share of C; rs, ur, pa: of A, null if A is empty; coverage = A / C; *_released: of all released texts
     "unchanged": pl.Int64,  # texts that are released as they were
     "words_changed": pl.Float64,  # mean share of all test texts, and of A (null where it is empty)
     "words_changed_rewritten": pl.Float64,

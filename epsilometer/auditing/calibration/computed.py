@@ -2,9 +2,9 @@
 
 The figure (a loss in nats, or a delta) is computed at any epsilon as a bracket that contains it. If the figure rises
 with epsilon, it is less than the target below the answer's `low` and more than the target above `high`, in both cases
-by more than its error. Both ends of the range are computed first. Where the figure falls through the target between
-them, the same search runs over 1 / epsilon, and the figure is above the target at `low` and below it at `high`. Points
-are chosen on the power law through the ends of the interval; every third point halves it, whatever the curve.
+by more than its error. Both ends of the range are computed first. If the figure falls through the target between them,
+the same search runs over 1 / epsilon, and the figure is above the target at `low` and below it at `high`. Points are
+chosen on the power law through the ends of the interval; every third point halves the interval.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def further(met: Met) -> float | None:
 
 
 def advice(met: Met, what: str, *ends: str, still: str | None = None) -> str:
-    """Return why a search ended as OUTSIDE or FALLING, and what to do; ends: the figure at both ends, in words.
+    """Return the reason why a search ended as OUTSIDE or FALLING, and a remedy; ends: the figures at both, in words.
 
     still: the figure at `further`, in words, if it does not meet the target there either.
     """

@@ -19,8 +19,8 @@ Key = tuple[str, float, int, int]
 class Journal(UserDict[Key, Batch]):
     """Guesses by their trials; each new batch is a line at the end of the file: a hash, a space and JSON.
 
-    Lines that do not match their hash are counted in a note, and their trials are measured again: damaged lines, a line
-    truncated when the process was killed, and lines of a version that wrote no hashes.
+    A note counts lines that do not match their hash, and their trials are measured again. Such lines are damaged, were
+    truncated when the process was killed, or come from a version that wrote no hashes.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Looks at a figure by fresh rewrites, for the search of an epsilon at which it meets a target (`computed.meet`).
+"""Repeated bounds of a figure from fresh rewrites, to search the epsilon at which it meets a target (`computed.meet`).
 
 The j-th look has the level 6 alpha / (pi j)^2. These sum to alpha, so the bounds of all looks hold together with
 probability at least 1 - alpha, whichever epsilons are tried.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Turn(NamedTuple):
-    """A turn to look. level: the error allowed; left: the rewrites left; again: the number of earlier looks there."""
+    """One look's terms. level: its allowed error; left: the rewrites left; again: earlier looks at this epsilon."""
 
     level: float
     left: int
@@ -35,13 +35,13 @@ def level(alpha: float, number: int) -> float:
 
 @dataclass
 class Looks:
-    """The bounds of a figure at any epsilon (`computed.Figure`), each look at a level of its own.
+    """The bounds of a figure at any epsilon (`computed.Figure`); each look has its own level.
 
-    A look may be repeated at the same epsilon until the bounds of all looks there show on which side of the target the
-    figure lies. Where too few rewrites are left for one, the target itself is returned, which decides nothing.
+    Looks at one epsilon repeat until their bounds together show on which side of the target the figure lies. If too few
+    rewrites are left for a look, the target itself is returned, which decides nothing.
 
-    look: (epsilon, turn) -> bounds that are wrong with probability at most the turn's level, by at most as many
-    rewrites as are left; None for no look. spent: the number of all rewrites so far. number: that of looks.
+    look: (epsilon, turn) -> bounds that are wrong with probability at most the turn's level, from at most `turn.left`
+    rewrites; None if these are too few. spent: the number of all rewrites so far. number: the number of looks.
     """
 
     look: Callable[[float, Turn], Look | None]

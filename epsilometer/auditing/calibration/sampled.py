@@ -327,7 +327,7 @@ class _Rounds:
         return evidence
 
     def places(self) -> list[int]:
-        """The places with at least one batch."""
+        """Return the places with at least one batch."""
         return [int(place) for place in np.flatnonzero(self.trials.any(axis=0))]
 
     def point(self, place: int, epsilon: float, candidates: int) -> Point:
@@ -428,7 +428,7 @@ class _Evidence:
         return ~self._refuted
 
     def ends(self) -> tuple[int, int]:
-        """The places around the cells that are not refuted, -1 and last + 1 beyond the grid."""
+        """Return the places around the cells that are not refuted, -1 and last + 1 beyond the grid."""
         cells = np.flatnonzero(self.open())
         return (int(cells[0]) - 1, int(cells[-1])) if len(cells) else (-1, self._last + 1)
 
@@ -443,7 +443,7 @@ class _Evidence:
         return [int(i) for i in np.flatnonzero(~settled)] or list(range(len(settled)))
 
     def expected(self) -> float:
-        """The place where the strongest attack is expected to meet p*."""
+        """Return the place where the strongest attack is expected to meet p*."""
         return min(max(min(self._mean(i) for i in range(len(self._crossing))), 0.0), float(self._last))
 
     def contradiction(self) -> tuple[int, int] | None:

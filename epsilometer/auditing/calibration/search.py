@@ -105,9 +105,9 @@ def search(
     """Return the nominal epsilon at which the strongest of these attacks meets the goal's loss.
 
     The search uses posteriors where the mechanism's law is known, as long as the hits do not refute it (`sampled`).
-    The loss is that of guessing, whatever the mechanism claims. Every batch has fresh candidate sets, targets and
-    noise. attacks: those that apply to the mechanism, by name. journal: read before any text is rewritten; the search
-    adds its counts to it. watch: as in `sampled.calibrate`.
+    The loss is the guessing loss, even if the mechanism claims another kind. Every batch has fresh candidate sets,
+    targets and noise. attacks: those that apply to the mechanism, by name. journal: read before any text is rewritten;
+    the search adds its counts to it. watch: as in `sampled.calibrate`.
     """
     design = as_installed(design)
     tally = Tally()

@@ -70,9 +70,9 @@ def ceiling_of_pairs(
 ) -> pl.DataFrame:
     """Return the ceiling over pairs that an audit has compared, by their numbers in `texts`; columns as in `ceiling`.
 
-    Sets of at most `size` texts are grown along the pairs. The ceiling is tight where the pairs share many texts: at
-    `texts` near 2 each pair could have a mechanism of its own, and the ceiling is far too high. Raises UserError for
-    losses below 0 and for invalid pairs.
+    Sets of at most `size` texts are grown along the pairs. The ceiling is tight if the pairs share many texts. If
+    `texts` is near 2, each pair could have a mechanism of its own, and the ceiling is far too high. Raises UserError
+    for losses below 0 and for invalid pairs.
     """
     _check(losses)
     distinct = list(dict.fromkeys(texts))

@@ -203,7 +203,7 @@ def under_pure_epsilon(served: Sequence[TextSet], epsilon: float) -> Array:
 
 
 def mean(frontiers: Sequence[Frontier], weights: Array | None = None) -> Frontier:
-    """Return F of several sets, each of which may have a mechanism and a success of its own.
+    """Return F of several sets, which may differ in mechanism and success.
 
     weights: of the sets; None: all are audited equally often. Success is spent first where worth rises most: the pieces
     of all sets are taken in the order of their slopes.

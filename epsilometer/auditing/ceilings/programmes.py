@@ -7,8 +7,8 @@ a solver takes milliseconds. The ones are perturbed by about 1e-9, by a differen
 degenerate and every step gains (Charnes 1952).
 
 The last dual y alone proves a bound: raised by t until y.a_A + t sum_i a_A(i) >= c_A for every A, it gives
-F(c) <= sum_i (y_i + t). Perturbation and rounding make that about 1e-9 larger than F(c). Where it would be more, and
-where the columns are too similar for the products, SciPy's HiGHS solves the programme.
+F(c) <= sum_i (y_i + t). Perturbation and rounding make that about 1e-9 larger than F(c). If the excess would be larger,
+or if the columns are too similar for the products, SciPy's HiGHS solves the programme.
 """
 
 from __future__ import annotations

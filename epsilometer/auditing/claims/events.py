@@ -1,9 +1,9 @@
 """Events that tell the outputs of one input from those of another, learnt from draws. Losses are in nats.
 
-Where outputs hardly ever repeat, no single output can prove a loss, and an output that shows its input beside a random
-number looks private. So events are tested as well: traits that outputs share (the output itself, an input in it, a
-word, its beginning, three characters in a row, its length), and the outputs that a naive Bayes classifier over these
-traits assigns to one input rather than to another, at any odds. A claim with a delta concerns events alone.
+If outputs hardly ever repeat, no single output can prove a loss: an output that shows its input beside a random number
+would look private. So events are tested as well. An event is a trait that outputs share (the output itself, an input in
+it, a word, its beginning, three characters in a row, its length), or the outputs that a naive Bayes classifier over
+these traits assigns to one input rather than to another, at any odds. A claim with a delta is only about events.
 
 One part of the draws trains the classifier, another chooses an event for each pair of inputs: the one that would prove
 the largest loss. Further draws test the chosen events, one test per pair, however many events were considered.

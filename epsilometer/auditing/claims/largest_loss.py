@@ -1,12 +1,12 @@
 """The largest loss of one unit of a mechanism as it is used, over its whole vocabulary, in nats.
 
-A claim that grows with a distance says little where words lie far apart: the pair with the least slack may lose 1 nat
-and another pair, within its claim, 800. The largest loss over all pairs of inputs x, x' and outputs y is
+A claim that grows with a distance says little about words that lie far apart: the pair with the least slack may lose
+1 nat, and another pair 800 nats within its claim. The largest loss over all pairs of inputs x, x' and outputs y is
 
     max over y of (max over x of ln P(y | x) - min over x of ln P(y | x)),
 
-one pass over the laws. Where there are too many laws, a sample of the inputs gives a lower bound; where there are none,
-the draws of a check do. The claim itself cannot answer this, because it is in doubt.
+computed in one pass over the laws. With too many laws, a sample of the inputs gives a lower bound; without laws, the
+draws of a check do. The claim itself cannot give this loss, because it is in doubt.
 """
 
 from __future__ import annotations

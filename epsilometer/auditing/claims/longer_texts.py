@@ -1,9 +1,9 @@
 """A check that a claim for texts of one unit also holds for longer texts. Losses are in nats.
 
 Units are drawn independently of each other (`Laws`), so their losses add up, while a claim for whole texts stays the
-same. Anyone who sees the units also sees their number: between texts of different numbers of units the loss is
-infinite, unless some output is the empty text. The draw for a unit may depend on the units beside it, and then a
-claim that counts the units in which texts differ counts too little.
+same. Anyone who sees the units also sees their number, so between texts with different numbers of units the loss is
+infinite, unless some output is the empty text. The draw for a unit may depend on the units beside it; then a claim that
+counts only the units in which texts differ is too small.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
 def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta: float) -> Finding:
     """Return the finding, or a violated one if two longer texts that differ in one of the witness's inputs lose more.
 
-    They do where the draw for a unit depends on its place, or on the units beside it.
+    They lose more if the draw for a unit depends on its place, or on the units beside it.
     """
     assert isinstance(mechanism, HasLaws)
     assert finding.witness is not None

@@ -269,11 +269,10 @@ def describe(guarantee: Guarantee | None) -> str:
 def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     """Return one verdict per claim, from the audit, the check of units and the exact loss of texts together.
 
-    estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. A claim that any of them violates is violated;
-    else, one that any tested is not refuted; else not testable, not checked or no claim, in this order.
-    Returns a row per mechanism and epsilon: mechanism, epsilon, claim, verdict, by (the source of the verdict: "audit",
-    "exact check by its stated law", "check of some inputs by its stated law", "draws", "exact loss by its stated law",
-    "exact loss of its latents by its stated law", or several, joined by "and"; null where nothing could be tested),
+    estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. A claim is violated if one of these violates
+    it, else not refuted if one tested it; else not testable, not checked or no claim, in this order.
+    Returns a row per mechanism and epsilon: mechanism, epsilon, claim, verdict, by (the source of the verdict: audit,
+    a check or an exact loss with `BY_LAW`, draws, or several, joined by "and"; null if nothing could be tested),
     reason (why a claim is not testable or not checked, what draws could not see, and evidence against the noise; else
     null).
     """

@@ -1,12 +1,15 @@
 """The exact check of a claim: a search for inputs and an output whose loss exceeds the claim. Losses are in nats.
 
-For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x'). A mechanism
-with laws is enumerated, each input being a text of one unit, or of a fixed number of units with one law where a
-mechanism always releases that many (units are drawn independently, so their losses add up): the least slack c - L over
-all pairs of inputs and all outputs decides, to 1e-9, and with a delta the largest sum of P(y | x) - e^c P(y | x') over
-the outputs for which that is positive. A mechanism without laws is sampled (`monte_carlo`): the loss is then a lower
-bound at confidence 1 - alpha over all tests, and can refute the claim but never confirm it; where the mechanism adds
-continuous noise to a vector, the noise itself is compared with the density that the proof needs (`noise_fit`).
+For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x').
+
+A mechanism with laws is enumerated. Each input is a text of one unit; or, if a mechanism always releases the same
+number of units, a text of that many units with one law (units are drawn independently, so their losses add up). The
+least slack c - L over all pairs of inputs and all outputs decides, to 1e-9. With a delta, the largest sum of
+P(y | x) - e^c P(y | x') over the outputs with a positive difference decides.
+
+A mechanism without laws is sampled (`monte_carlo`). The loss is then a lower bound at confidence 1 - alpha over all
+tests, which can refute the claim but never confirm it. If the mechanism adds continuous noise to a vector, the noise
+itself is compared with the density that the proof needs (`noise_fit`).
 
 The law describes the units: if the released text may show more of its source, a law within the claim confirms nothing.
 
@@ -66,7 +69,7 @@ _SHOWS_MORE = (
 )
 _NOT_LONGER = "texts longer than the inputs, which the claim covers, were not drawn from; an audit sees some"
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
-_ALIKE = -1e300  # excess of two inputs that are one to the mechanism: no witness while there is another pair
+_ALIKE = -1e300  # excess of two inputs that the mechanism treats alike: a witness only if all pairs are
 
 
 def check_claim(
@@ -78,7 +81,7 @@ def check_claim(
     entries: float = ENTRIES,
     bounded: bool = True,
 ) -> Finding:
-    """Run the strongest check that the mechanism allows; inputs: most to enumerate, beyond that a sample of them.
+    """Run the strongest check that the mechanism allows; inputs: the most to enumerate; beyond that, a sample.
 
     entries: about the most losses of two inputs and an output to compute.
     bounded: whether a mechanism's own bound is computed (`HasBound`), which compares all of its inputs: minutes for a
@@ -178,7 +181,7 @@ def _by_law(
 
 
 def _sample(mechanism: Mechanism, epsilon: float, texts: Sequence[str], some: int, *, seed: int) -> list[str]:
-    """Return this number of inputs: half at random, and the nearest neighbour of each among some of the others.
+    """Return a sample of this many inputs: half drawn at random, and for each its nearest among a pool of the others.
 
     A claim that grows with the distance is tightest between near inputs.
     """

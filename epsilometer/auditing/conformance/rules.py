@@ -18,7 +18,7 @@ TEXTS = (
 
 
 class Holds(str):
-    """A remark on a rule that holds, such as the smallest departure that its test would have found."""
+    """A remark on a rule that holds, such as the smallest departure that its test would find."""
 
 
 Rule = tuple[str, Callable[[], str | None]]

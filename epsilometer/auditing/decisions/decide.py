@@ -7,16 +7,16 @@
 
 Labels that exist but are not among the attributes to hide are open, have no limit and decide nothing.
 
-**How often within is wrong.** Let each upper bound fail with probability at most alpha / 2; those by laws over every
-pair never do. Budgets are taken from the smallest up, and the first that is not within ends the sequence: no larger
-budget is called within, whatever its figures. Then, among all budgets of a mechanism on a data set, any that is beyond
-a limit is called within with probability at most alpha / 2: let b be the first that is beyond, and l a limit that it
-exceeds. To err at any budget, b must be called within, for which the upper bound of l at b must fail (a fixed sequence
-of tests; Maurer, Hothorn and Lehmacher 1995). Several limits that must all be kept cost nothing, and neither does the
-number of budgets. Several mechanisms or data sets each have this probability. Laws are assumed as stated: a test of
+**The error of *within*.** Let each upper bound fail with probability at most alpha / 2; those by laws over every pair
+never do. Budgets are judged from the smallest up, and the first that is not within ends the sequence: no larger budget
+is called within, whatever its figures. Then the probability that any budget beyond a limit is called within is at most
+alpha / 2, among all budgets of a mechanism on a data set. Proof: let b be the first budget that is beyond, and l a
+limit that it exceeds. An error at any budget requires that b is called within, so the upper bound of l at b must fail
+(a fixed sequence of tests; Maurer, Hothorn and Lehmacher 1995). So neither the number of limits nor that of budgets
+increases the error. Several mechanisms or data sets each have this probability. Laws are assumed as stated: a test of
 fit can refute a law, which then gives no bound, but cannot prove one. For identifiers it holds unless texts that were
-not audited have many more of them than those that were. *Beyond* errs with alpha / 2 for each lower bound. A
-limit has at most two at each budget: by attacks, and by a law at half of its alpha.
+not audited have many more of them than the audited texts. *Beyond* errs with alpha / 2 for each lower bound. A limit
+has at most two lower bounds at each budget: by attacks, and by a law at half of its alpha.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def decision(
 
 
 def worst(law: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the columns of the row `all` that an average hides: the worst pair, and texts that are given away."""
+    """Return columns of the row `all` on risks behind an average: the worst pair, and texts above 4 nats."""
     if law is None:
         return {}
     return {

@@ -2,14 +2,14 @@
 
 An upper bound holds for every adversary. Its source is the law of the released view, or of the latents behind it, over
 all pairs of texts that trials can draw; or a count of recorded identifiers, in the rewrites or in everything that
-the mechanism can release (`worth.releases`). A law that the rewrites depart from gives none. A mechanism without a law
-is a black box and has none.
+the mechanism can release (`worth.releases`). A law that the rewrites depart from gives no upper bound. A mechanism
+without a law is a black box and has no upper bound.
 
 A claim gives no upper bound: "not refuted" covers the compared pairs alone, and a mean over all pairs may exceed the
 claim by the share of the others. Where the law's pure loss was computed for every pair, its maximum bounds every
-average, with certainty and whatever the claim (`exact_loss.rows.enumerated`). Elsewhere the law's 99 % interval over
-drawn pairs decides: its upper bound fails with probability at most .005. Each limit has one upper bound from a sample,
-so no alpha is divided.
+average with certainty, whatever the claim (`exact_loss.rows.enumerated`). Elsewhere the law's 99 % interval over drawn
+pairs decides: its upper bound fails with probability at most .005. Each limit has only one sampled upper bound, so
+alpha is not divided.
 
 Two bounds of one law never cross; if they do, the law is wrong, and an error is raised. A lower bound of an attack
 above an upper bound of a law is a contradiction: it is reported, and the upper bound is dropped.
@@ -127,7 +127,7 @@ class AuditedCell:
 
     @property
     def no_law(self) -> dict[str, Any]:
-        """Return why there is no upper bound, and what would give one."""
+        """Return the reason for a missing upper bound, and the remedy."""
         if self.law is not None and not self.departs:
             return {"why": NARROW, "settles": f"an audit.alpha of at least {ALPHA:g}"}
         if self.law is not None:
@@ -275,7 +275,7 @@ _PAIRS, _TRIALS = "pairs of texts by the law", "trials"
 
 
 def _pairs(law: Mapping[str, Any], allowed: float) -> dict[str, Any]:
-    """Return what settles a loss that a law leaves open: more pairs, where the average so far is within the limit."""
+    """Return the pairs that would settle a loss that a law leaves open, if the average so far is within the limit."""
     end = math.inf if law["all_high"] is None else law["all_high"]
     needed = _more_pairs(law, *(_overlap(loss) for loss in (law["average_high"], end, allowed)))
     return {"why": _OPEN, "needed": needed, "settles": _PAIRS}
@@ -293,7 +293,7 @@ def _more_pairs(law: Mapping[str, Any], mean: float, end: float, limit: float) -
 
 
 def _of_law(limit: str, law: Mapping[str, Any] | None, low: str, high: str) -> list[Evidence]:
-    """Return the bounds in two columns of a law. A law of latents bounds the text from above alone."""
+    """Return the bounds in two columns of a law. A law of latents gives only an upper bound for the text."""
     if law is None:
         return []
     least = law[low] if law["released"] else None
@@ -301,7 +301,7 @@ def _of_law(limit: str, law: Mapping[str, Any] | None, low: str, high: str) -> l
 
 
 def _piece(limit: str, by: By, *, low: float | None = None, high: float | None = None) -> Evidence:
-    """Return evidence whose bounds were computed at the audit's alpha; None for a bound that it does not give."""
+    """Return evidence whose bounds were computed at the audit's alpha; None for a missing bound."""
     data = Computed(-math.inf if low is None else low, math.inf if high is None else high, 0.0)
     return Evidence(limit, by, Scale(limit), data, covers=Covers.EVERYONE)
 
@@ -316,7 +316,7 @@ def _overlap(loss: float) -> float:
 
 
 def _trials(best: Mapping[str, Any], allowed: float, rate: float) -> dict[str, Any]:
-    """Return what settles a loss that attacks leave open: the number of trials, if the rate of right guesses stays."""
+    """Return the trials that would settle a loss that attacks leave open, if the rate of right guesses stays."""
     k, bound = best["candidates"], success_bound(allowed, best["candidates"])
     alpha = 2 * success_bound(best["ceiling"], k) ** best["trials"]  # of the strongest attack, as in its ceiling
 

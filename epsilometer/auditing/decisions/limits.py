@@ -1,11 +1,11 @@
-"""Stated limits: the most that a mechanism may lose to be used. Losses are in nats.
+"""Stated limits: the most that a mechanism in use may lose. Losses are in nats.
 
 All limits concern one text. For n texts of a person the loss is at most n times as large, so divide its limit by n: let
 a be the mean over pairs of texts of 1 - TV, the chance that two texts cannot be told apart. For two rewrites with
 independent noise it is at least a_1 a_2, since min(p p', q q') >= min(p, q) min(p', q'); the loss is ln((2 - a) / a),
-and (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so the loss of both is at most the sum. The other limits do not divide. Levels of
-delta add as well, so it is delta at 4 n of n texts that is at most n times as large; and several texts together may
-reveal an attribute that none of them reveals.
+and (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so the loss of both is at most the sum. The other limits do not divide. The
+levels of delta add as well: only delta at 4 n of n texts is at most n times as large. And several texts together may
+reveal an attribute that no single text reveals.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOSS, DELTA, IDENTIFIERS, ATTRIBUTE = "loss", "delta_at_4", "identifiers", "attr
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest allowed figures; the settings of `decide` in params.yaml describe each and give its reason.
+    """The largest allowed figures; the settings of `decide` in params.yaml describe them, with reasons.
 
     Raises UserError for values that nothing could show to be kept, or that allow everything.
     """

@@ -40,7 +40,7 @@ _FAR = 12.0  # deviations below the mean down to which probabilities are compute
 
 
 class Proved(NamedTuple):
-    """The epsilon of one coin, in nats, that this number of right guesses proves; 0 is no evidence."""
+    """The epsilon of one coin, in nats, that this number of right guesses proves; 0 without evidence."""
 
     loss: float
     guesses: int
@@ -52,8 +52,7 @@ def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: flo
 
     right:  [coins], whether each was guessed right.
     scores: [coins], larger where the adversary is more confident, computed from the output alone. Only the most
-    confident
-            guesses count, as many as prove the most (Bonferroni over the numbers tried).
+    confident guesses count, as many as prove the most (Bonferroni over the numbers tried).
     """
     order, count = np.argsort(-scores, kind="stable"), len(right)
     successes = np.cumsum(right[order])

@@ -1,4 +1,4 @@
-"""Trials counted by the score of their guess: a mechanism of few outputs has few scores, however many the trials."""
+"""Trials counted by the score of their guess: a mechanism with few outputs has few scores, for any number of trials."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def outputs_fit(
     """Return for each epsilon the p-value of the units of trials under the laws of their texts.
 
     source: [trials], each trial's text; units: for each epsilon those of all trials. 0 where the number of a text's
-    units differs from its law's rows, or an output is impossible; 1 where there are no units.
+    units differs from its law's rows, or an output is impossible; 1 without units.
     """
     rows, most = np.unique(laws.rows.values), max(1, _ENTRIES // laws.outputs)
     if len(rows) > most:

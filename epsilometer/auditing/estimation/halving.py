@@ -1,11 +1,11 @@
-"""Search by successive halving for the arm that pays most, and a bound on what it pays.
+"""Search by successive halving for the arm with the largest payoff, and a bound on that payoff.
 
 An arm is anything that can be tried repeatedly, here a pair of texts; a trial of it is right or wrong under each
 of some attacks. On one half of the budget all arms are tried equally often, the better half of them goes on to the next
 round, and so on until one is left (Karnin, Koren and Somekh 2013, "Almost optimal exploration in multi-armed bandits").
-The best of many arms looks better than it is, by more than any interval of its own trials allows: so its payoff is
-bounded by the other half of the budget, fresh trials of the survivor alone, under the attack that did best on it until
-then. These trials chose neither the arm nor the attack, so the interval needs no correction.
+The best of many arms looks better than it is, by more than an interval of its own trials allows. So the other half of
+the budget bounds its payoff, with fresh trials of the survivor alone, under the attack that did best on it so far.
+These trials chose neither the arm nor the attack, so the interval needs no correction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Pull = Callable[[NDArray[np.int64], int, int], NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class Survivor:
-    """The arm and the attack that were best in the search; right: [trials], the hits in fresh trials of that arm.
+    """The best arm and attack of the search; right: [trials], the hits in fresh trials of that arm.
 
     searched: number of trials of the search, over all arms.
     """
@@ -45,7 +45,7 @@ def affordable(budget: int) -> int:
 
 
 def search(pull: Pull, arms: int, budget: int) -> Survivor:
-    """Find the arm that pays most on one half of the budget, and try it afresh with the other half."""
+    """Find the best arm with one half of the budget, and run fresh trials of it with the other half."""
     left, done = np.arange(arms), 0
     right: NDArray[np.int64] | None = None  # [arms left, attacks]
     rounds, searched = max(1, math.ceil(math.log2(arms))), 0

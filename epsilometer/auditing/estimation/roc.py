@@ -1,11 +1,10 @@
-"""The rate at which an attack affirms the source at a low false positive rate, as in membership inference.
+"""The true positive rate of an attack at a low false positive rate, as in membership inference.
 
-An average hides an attack that is confident about a few texts and blind for the rest, so attacks are compared by their
-true positive rate (TPR) at a small false positive rate (FPR) as well (Carlini, Chien, Nasr, Song, Terzis and Tramer,
-S&P 2022). Here every trial asks one question, "was it the candidate in slot 0?", whose answer is yes in one of k
-trials. If slot 0 is the guess, the score is the margin of that candidate over every other one; otherwise it is minus
-the margin of the guess over every other one. With k = 2 that is the score of the true pair of texts against the
-other's.
+An average hides an attack that is confident about a few texts and blind for the rest. So attacks are also compared by
+their true positive rate (TPR) at a small false positive rate (FPR) (Carlini, Chien, Nasr, Song, Terzis and Tramer,
+S&P 2022). Here every trial asks one question, "was the candidate in slot 0 the source?"; the answer is yes in one of k
+trials. If the attack guesses slot 0, the score is the margin of that candidate over the next best; otherwise it is
+minus the margin of its guess. With k = 2 that is the difference of the scores of slot 0 and slot 1.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from epsilometer.core.attack import Guesses
 
 @dataclass(frozen=True)
 class Rate:
-    """The TPR at the threshold that this share of the negatives reaches, and an interval of the TPR at that FPR."""
+    """The TPR at the threshold that has this FPR in the trials, and an interval of the TPR at this FPR."""
 
     tpr: float
     low: float
@@ -31,19 +30,19 @@ class Rate:
 
 
 def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float) -> Rate | None:
-    """Return the TPR at this FPR; None for an attack without scores, or where an answer never occurs.
+    """Return the TPR at this FPR; None for an attack without scores, or if no trial is positive, or none negative.
 
-    The true threshold at this FPR is unknown: it lies between two thresholds that as many negatives reach as chance
-    allows, each beyond it with probability at most alpha / 4. They depend on negatives alone, so the positives beyond
-    each are binomial (Clopper-Pearson, alpha / 4). alpha: error of the interval. Its lower bound is 0 where negatives
-    are too few to show that a threshold is as rare: fewer than 597 for an FPR of 1 % and an alpha of .01.
+    The true threshold at this FPR is unknown. Two order statistics of the negatives bound it, each wrong with
+    probability at most alpha / 4. They depend on negatives alone, so the number of positives beyond each is binomial
+    (Clopper-Pearson, alpha / 4). alpha: error of the interval. Its lower bound is 0 if the negatives are too few to
+    bound the threshold: fewer than 597 for an FPR of 1 % and an alpha of .01.
     """
     positive, named = target == 0, guesses.slots == 0
     if guesses.scores is None or positive.all() or not positive.any():
         return None
     flags = (named & positive, named & ~positive, ~named & positive)
     scores, counts, (right, false, missed) = counted(guesses.scores, *flags)
-    # Slot 0 has the score of its guess if it is named, and minus that of another slot's guess otherwise.
+    # The score is that of the guess if it is slot 0, and minus that of the guess otherwise.
     _, place = np.unique(np.concatenate([-scores, scores]), return_inverse=True)
     positives = np.bincount(place, np.concatenate([missed, right]))[::-1].cumsum()
     negatives = np.bincount(place, np.concatenate([counts - right - false - missed, false]))[::-1].cumsum()

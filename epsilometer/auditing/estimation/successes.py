@@ -196,7 +196,7 @@ def loss_by_rates(
     positives: number of trials whose source is the candidate in question, true_positives: those in which it was named;
     negatives, false_positives: the same for trials of another source. ln((TPR - delta) / FPR) at the ends of
     Clopper-Pearson intervals, each of level alpha/4 as in the published code, so both hold together with the
-    confidence 1 - alpha/2 of `estimate`; 0 where there is no evidence.
+    confidence 1 - alpha/2 of `estimate`; 0 without evidence.
     """
     low, _ = clopper_pearson(true_positives, positives, alpha / 2)
     _, high = clopper_pearson(false_positives, negatives, alpha / 2)

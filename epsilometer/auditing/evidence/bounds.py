@@ -18,9 +18,9 @@ from epsilometer.auditing.evidence.status import Status
 def bounds(data: Data, scale: Scale, below: float, above: float) -> tuple[float, float]:
     """Return a lower and an upper bound of the figure, in the scale's unit.
 
-    below, above: the probabilities with which they may be wrong. The number of trials was fixed beforehand. A
-    computation that is wrong more often gives no bound: 0, or infinity. Trials of one case among several give no upper
-    bound: infinity.
+    below, above: the error probabilities allowed for each. The number of trials was fixed beforehand. The bounds are 0
+    and infinity if the evidence is a computation with a larger error. Trials of one case among several have the upper
+    bound infinity.
     """
     if isinstance(data, Computed):
         return data.low if data.error <= below else 0.0, data.high if data.error <= above else math.inf
@@ -38,7 +38,7 @@ def bounds(data: Data, scale: Scale, below: float, above: float) -> tuple[float,
 def status(evidence: Evidence, limit: Limit, below: float, above: float) -> Status:
     """Return the status of a limit by evidence of a number of trials that was fixed beforehand.
 
-    below, above: the probabilities with which BEYOND and a pass may be wrong.
+    below, above: the error probabilities allowed for BEYOND and for a pass.
     """
     if limit.at_least:
         low, high = bounds(evidence.data, evidence.scale, above, below)
@@ -62,8 +62,8 @@ def _tail_bounds(data: Confident, candidates: int, below: float, above: float) -
 def decisive(pieces: Sequence[Evidence], limit: Limit, below: float, above: float) -> tuple[Status, Evidence]:
     """Return the status of a limit by several pieces of evidence about one figure, and the piece that decides.
 
-    Each piece has these errors. BEYOND stands whatever the others say: a lower bound was shown, and an upper bound that
-    contradicts it rests on a law or a claim. Otherwise a piece that covers every adversary decides before the others.
+    below and above hold for each piece. A piece that says BEYOND always decides: its lower bound was observed, while a
+    contradicting upper bound assumes a law or a claim. Next in order are pieces that cover every adversary.
     """
     statuses = [(status(piece, limit, below, above), piece) for piece in pieces]
     order = (Status.BEYOND, Status.WITHIN, Status.NOT_EXCEEDED, Status.OPEN)
@@ -71,5 +71,5 @@ def decisive(pieces: Sequence[Evidence], limit: Limit, below: float, above: floa
 
 
 def passed(evidence: Evidence) -> Status:
-    """Return the status of a limit that an upper bound shows kept."""
+    """Return the status of a limit that an upper bound proves to be kept."""
     return Status.WITHIN if evidence.covers is Covers.EVERYONE else Status.NOT_EXCEEDED

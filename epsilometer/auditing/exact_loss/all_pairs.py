@@ -46,7 +46,7 @@ ALL_PAIRS, LOWER_BOUND = "all pairs", "lower bound"
 class Relative:
     """The largest pure loss between two texts, in nats.
 
-    pair:    numbers of the two texts, first the one under which the output is likelier; None if there is no pair.
+    pair:    numbers of the two texts, first the one under which the output is likelier; None without a pair.
     witness: that output, its units in words; None where outputs have no names, or the texts differ in length.
     method:  ALL_PAIRS or LOWER_BOUND.
     """

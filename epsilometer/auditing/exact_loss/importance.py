@@ -124,9 +124,10 @@ def sampled_mean(
 ) -> Sampled:
     """Return the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is between one pair.
 
-    A pair is chosen in proportion to the most that it can contribute to the mean: e^log_bound times its weight. But
-    if the pairs come from trials, draw i is between the pair of trial i, for at most `trials` [m] of them: draws are
-    then independent of each other over all pairs that trials can draw, and so the loss is that over all these pairs.
+    The probability of a pair is proportional to its largest possible contribution to the mean, e^log_bound times its
+    weight. But if the pairs come from trials, draw i is between the pair of trial i, for at most `trials` [m] of them:
+    draws are then independent of each other over all pairs that trials can draw, and so the loss is that over all these
+    pairs.
     """
     if trials is not None:
         return _of_trials(draw, trials, stream, sampling)

@@ -5,7 +5,7 @@ on r = d / sigma: the error of guessing between them is Phi(-r / 2), and delta(l
 Wang 2018, theorem 8 (`mechanisms/latents/shared/noise.py`); the loss of an output has no upper bound. With Laplace
 noise of scale b the pure loss is |f - f'|_1 / b; the other figures are in `laplace.py`.
 
-The text is decoded from the noisy latent alone, so none of its losses is larger.
+The text is decoded from the noisy latent alone, so its losses are at most as large.
 """
 
 from __future__ import annotations

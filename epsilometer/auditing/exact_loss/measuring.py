@@ -111,7 +111,7 @@ def measure(
 
 
 def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as lower bounds for a text that reveals its units and more, so loses at least as much."""
+    """Return a row of exact losses of units as lower bounds for the text, which reveals at least as much."""
     changed: dict[str, Any] = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
     changed |= dict.fromkeys(("median", "q95", "worst", "worst_x", "worst_other", "above_4", "error"))
     changed |= {"relative_method": LOWER_BOUND} if row.get("relative_method") else {}

@@ -239,7 +239,7 @@ def over_all(
     Twice the error of a trial's pair lies in [0, 1], and trials are independent, so betting bounds the mean,
     whenever the trials end. Beyond about ln of their number nothing is proved: one pair in that many that is hard to
     tell apart would decide the average. log_error: ln e of the distinct pairs [n]; trials: the pair of each trial;
-    average: that of these pairs; complete: whether there are no others, so that the mean lies between the least and the
+    average: that of these pairs; complete: whether these are all pairs, so that the mean lies between the least and the
     largest. Then, if all lose the same, the result is the average.
     """
     least, most = (np.minimum(2 * np.exp(end[trials]), 1.0) for end in (log_error.low, log_error.high))

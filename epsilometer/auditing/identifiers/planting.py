@@ -1,10 +1,10 @@
 """Planted identifiers: an invented value in an invented sentence, put between two sentences of a text.
 
-So the place of each identifier is known without a detector; a detector that a mechanism also masks by would prove
-nothing about the mechanism. Identifiers of a kind are planted by shape, because a masker that finds plain names may
-miss all in lower case. A shape changes one property of a plain identifier in the middle of a sentence: its place in the
-sentence or in a long text, its case, its surroundings or, for names, its form. Long texts are planted with all kinds
-in turn, and counted together: a place that a mechanism does not read is released whatever its content.
+So the place of each identifier is known without a detector. A detector that the mechanism itself uses would prove
+nothing about the mechanism. Identifiers of a kind are planted in several shapes, because a masker that finds plain
+names may miss all those in lower case. A shape changes one property of a plain identifier in the middle of a sentence:
+its place in the sentence or in a long text, its case, its surroundings or, for names, its form. Long texts get all
+kinds in turn, and are counted together: if a mechanism does not read a place, it releases any content there.
 
 Values are drawn with Faker (en_US) and from short lists. No value is already in its text, and values are distinct where
 there are enough. Texts are drawn uniformly, as is the place among the sentences. The measured share is that of such
@@ -22,7 +22,7 @@ import numpy as np
 from epsilometer.auditing.identifiers.carriers import CARRIERS, END, MIDDLE, START
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
-from epsilometer.text.canonical import survives
+from epsilometer.text.identifier_matching import survives
 from epsilometer.text.sentences import sentences
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = M
 def plant_long(texts: Sequence[str], kinds: Sequence[str], count: int, seed: int) -> dict[str, list[PlantedText]]:
     """Return this number of long texts for each shape of `LONG`; each has one identifier of that shape.
 
-    Kinds take turns, so each has its share of every shape. A text serves two shapes where their places are far apart,
-    since mechanisms take long over long texts. Raises UserError as `plant`.
+    Kinds take turns, so each has its share of every shape. A text is used for two shapes if their places are far apart,
+    since long texts take mechanisms long. Raises UserError as `plant` does.
     """
     rows: dict[str, list[PlantedText]] = {shape: [] for shape in LONG}
     for together in _TOGETHER:

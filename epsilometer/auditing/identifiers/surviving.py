@@ -1,13 +1,14 @@
 """Counts of identifiers at known places in texts that survive in the rewrites, by kind, and of other masked words.
 
 The identifiers are those that the texts' file records or, if it records none, planted ones (`planting`). They
-never come from a detector, since one that a mechanism also masks by would find nothing that the mechanism missed.
+never come from a detector: the detector that a mechanism itself uses would find nothing that the mechanism missed.
 Planted identifiers are counted by kind and shape, in long texts by shape alone. One identifier is drawn from each text,
 so texts of a kind and shape, and with them outcomes, are independent: their number is binomial and the interval is
 Clopper and Pearson's. It covers texts like these with identifiers like these, no others.
 
-An identifier survives by the rule of `text.canonical`; an entity of several mentions survives where one of them does.
-Partial survival, such as a surname, is counted apart. Spellings beyond that rule go uncounted.
+`text.identifier_matching` has the rule by which an identifier survives (case, accents, possessives and the like). An
+entity of several mentions survives if one of them does. Partial survival, such as a surname, is counted separately.
+Other spellings are not counted.
 
 **Precision.** Words of the text that the rewrite does not have in their place (`difflib`) are masked; a run of them
 that touches an identifier was masked rightly. Where identifiers were planted, masked words that identify somebody in
@@ -40,7 +41,7 @@ from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.mechanism import Mechanism, budgets
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import warn
-from epsilometer.text import canonical
+from epsilometer.text import identifier_matching
 from epsilometer.text.language import LEAST, function_words
 from epsilometer.text.words import places, words, write
 
@@ -250,9 +251,9 @@ class Outcomes(NamedTuple):
 
 def outcomes(some: Sequence[tuple[Occurrence, str]]) -> Outcomes:
     """Return the outcomes for the identifiers of these trials, by the module's rule."""
-    whole = [any(canonical.stands(each, trial.text, new) for each in trial.mentions) for trial, new in some]
+    whole = [any(identifier_matching.stands(each, trial.text, new) for each in trial.mentions) for trial, new in some]
     part = [
-        not survived and any(canonical.survives_in_part(each, trial.text, new) for each in trial.mentions)
+        not survived and any(identifier_matching.survives_in_part(each, trial.text, new) for each in trial.mentions)
         for (trial, new), survived in zip(some, whole, strict=True)
     ]
     return Outcomes(whole, part)

@@ -120,15 +120,13 @@ def read(path: Path) -> Accepted:
 
 
 def read_as(model: type[_Stored], path: Path) -> _Stored:
-    """Return what --accept wrote to a file. Raises UserError where there is none, and for other content."""
+    """Return the content that --accept wrote to a file. Raises UserError for a missing file, and for other content."""
     try:
         return model.model_validate(json_text.load(path.read_bytes()))
     except FileNotFoundError:
-        raise UserError(
-            f"{path} does not exist; accept what is measured now (--accept), then compare", "EPS-A124"
-        ) from None
+        raise UserError(f"{path} does not exist; accept a baseline first (--accept)", "EPS-A124") from None
     except ValidationError as error:
-        raise UserError(f"{path}: {describe(error, '')}; accept what is measured now (--accept)", "EPS-A125") from error
+        raise UserError(f"{path}: {describe(error, '')}; accept a new baseline (--accept)", "EPS-A125") from error
     except (OSError, ValueError) as error:
         wrong = error.strerror if isinstance(error, OSError) else error
         raise UserError(

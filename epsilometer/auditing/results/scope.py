@@ -41,7 +41,7 @@ class Scope:
             said.append(self.memory.said())
         if passed and self.query_access is not None:
             said.append(
-                "no code that our learner finds (shadow) exceeds the limit; there may be others"
+                "the attack shadow finds no code beyond the limit; other codes may exist"
                 if self.query_access
                 else "no adversary with query access (shadow) guessed: a code that repeated rewriting reveals may pass"
             )

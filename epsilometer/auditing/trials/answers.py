@@ -135,7 +135,7 @@ NONE = Answers()
 
 
 class Tally:
-    """Counts of rewrites by epsilon, as they are made."""
+    """Running counts of rewrites by epsilon."""
 
     def __init__(self) -> None:
         self._by_epsilon: dict[float | None, Answers] = {}

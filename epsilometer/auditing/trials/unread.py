@@ -1,4 +1,4 @@
-"""Reports on text that mechanisms, attacks and metrics do not read: a loss of 0 on texts hardly read means little."""
+"""Reports on text that mechanisms, attacks and metrics do not read: a low loss on hardly read texts means little."""
 
 from __future__ import annotations
 

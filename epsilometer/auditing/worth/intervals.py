@@ -78,9 +78,9 @@ def f1_interval(
 
     truth: [n] numbers of classes, at least one; guesses: [classifiers, n]; sources: [n], the property shared by texts
     that are not independent observations, such as their author. The interval covers the score of these classifiers on
-    other texts, not that of other classifiers: the scores of each show how far those lie apart. If none ever errs,
-    texts come from few sources, or all resamples have the same errors, the ends are no nearer than those of the shares
-    of texts that all, and that any, get right.
+    other texts, not that of other classifiers: the scores of each show how far those lie apart. If no
+    classifier errs, texts come from few sources, or all resamples have the same errors, the interval contains those of
+    two shares: of the texts that all classifiers get right, and of those that any gets right.
     """
     source = _in_order(sources)
     every, clusters = np.arange(classes), int(source.max()) + 1

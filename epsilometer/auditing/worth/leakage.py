@@ -4,11 +4,11 @@ Identifiers are those that the corpus records as planted (columns `identifiers` 
 that match a pattern (`text.identifiers`). Names have no pattern, so they are known from the record alone. A match that
 overlaps a recorded identifier is counted as that one.
 
-An identifier has survived where the canonical form of the rewrite holds its own (`text.canonical`). Partial survival
-is counted in a column of its own, `partly`, and never in both. Spellings beyond that form go uncounted, so the
-share is a lower bound on the leak. A word that a mechanism draws by chance (for a person called May) counts. Where a
+An identifier survives if the canonical form of the rewrite holds its own (`text.identifier_matching`). Partial survival
+is counted in a column of its own, `partly`, and never in both. Other spellings are not counted, so the share is a lower
+bound on the leak. A word that a mechanism draws by chance (for a person called May) counts. Where a
 corpus records which mentions are of one entity (column `identifier_entities`), these are one identifier, which is
-masked only if none of its mentions has survived (Pilan et al. 2022).
+masked only if all its mentions are (Pilan et al. 2022).
 
 A share's interval is clustered by source (`auditing.worth.intervals`): several identifiers of one text, and
 several rewrites of it, do not survive independently.
@@ -27,7 +27,7 @@ from epsilometer.auditing.schemas import LEAKAGE
 from epsilometer.auditing.worth.intervals import share_interval
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
-from epsilometer.text import canonical
+from epsilometer.text import identifier_matching
 from epsilometer.text.identifiers import matches
 
 COUNTS: Schema = {name: LEAKAGE[name] for name in list(LEAKAGE)[3:]}  # without the cell
@@ -51,11 +51,11 @@ class Identifier:
 
     def survives(self, rewrite: str) -> bool:
         """Return whether the rewrite holds it as a whole."""
-        return canonical.stands(self.text, self.source, rewrite)
+        return identifier_matching.stands(self.text, self.source, rewrite)
 
     def survives_in_part(self, rewrite: str) -> bool:
         """Return whether the rewrite holds a part of it that is nowhere else in its source."""
-        return canonical.survives_in_part(self.text, self.source, rewrite)
+        return identifier_matching.survives_in_part(self.text, self.source, rewrite)
 
 
 def identifiers(table: pl.DataFrame) -> list[list[Identifier]]:
@@ -105,8 +105,8 @@ def by_entity(some: Sequence[Identifier]) -> list[list[Identifier]]:
 
 
 def _among(new: Identifier, others: Sequence[Identifier]) -> bool:
-    key = canonical.squeezed(new.text)
-    return any(key in other or other in key for other in (canonical.squeezed(each.text) for each in others))
+    key = identifier_matching.squeezed(new.text)
+    return any(key in other or other in key for other in (identifier_matching.squeezed(each.text) for each in others))
 
 
 def recorded(table: pl.DataFrame) -> list[list[Identifier]]:
@@ -127,7 +127,7 @@ def recorded(table: pl.DataFrame) -> list[list[Identifier]]:
             )
         record = zip(kinds, texts, entities, strict=True)
         some = [Identifier(kind, text, True, entity=entity, source=source) for kind, text, entity in record]
-        rows.append([each for each in some if canonical.squeezed(each.text)])
+        rows.append([each for each in some if identifier_matching.squeezed(each.text)])
     return rows
 
 

@@ -1,8 +1,8 @@
 """The identifiers of the audited texts that occur in any text that a mechanism can release.
 
-A mechanism that chooses among texts which are fixed before it sees a private one lets an identifier survive only if it
-occurs in one of them, whatever its noise. So the share of the audited texts' identifiers that occur in one of them is
-the largest share that can survive on average: a count, without draws and without an interval.
+Some mechanisms choose their output among texts that are fixed before they see a private one. Then an identifier can
+survive only if it occurs in one of these texts, whatever the noise. So the share of the audited texts' identifiers that
+occur there is the largest share that can survive on average: a count, without draws and without an interval.
 """
 
 from __future__ import annotations

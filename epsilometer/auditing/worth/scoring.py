@@ -32,7 +32,7 @@ class ClassScores:
     guessed: int
 
     def row(self) -> dict[str, float | None]:
-        """The scores as columns of a table."""
+        """Return the scores as columns of a table."""
         return asdict(self)
 
 
@@ -48,7 +48,7 @@ class NumberScores:
     guessed: int
 
     def row(self) -> dict[str, float | None]:
-        """The scores as columns of a table."""
+        """Return the scores as columns of a table."""
         return asdict(self)
 
 

@@ -1,7 +1,7 @@
 """The epsilon at which a loss proved by a mechanism's law meets a target: in a project's cells, or on texts.
 
-Nothing is rewritten: `auditing.exact_loss` computes the loss at any epsilon, between the same pairs of texts as the
-exact losses of an audit. By default these are only pairs with equally many words.
+No text is rewritten: `auditing.exact_loss` computes the loss at any epsilon, between the same pairs of texts as the
+exact losses of an audit. By default these are only pairs with equal numbers of words.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ComparedByLaw:
 
 
 def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal], match: str | None) -> ComparedByLaw:
-    """The comparison of a cell, between the pairs of its exact stage. match: "none" for pairs of any length."""
+    """Return the comparison of a cell, between the pairs of its exact stage. match: "none" for pairs of any length."""
     if cell.epsilons is None:
         raise UserError(
             f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S058"
@@ -97,8 +97,8 @@ def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal
 def _refuse_more(built: Mechanism) -> None:
     if shows_more(built):
         raise UserError(
-            "the text shows more of its source than the words that the law describes, so that the law says nothing of "
-            "what the text loses at most; leave out `layout: kept` and `as_published`, or calibrate by attacks",
+            "the released text may show more of its source than the words that the law describes, so the law does not "
+            "bound its loss; leave out `layout: kept` and `as_published`, or calibrate by attacks",
             "EPS-S059",
         )
 
@@ -106,7 +106,7 @@ def _refuse_more(built: Mechanism) -> None:
 def of_texts(
     built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, *, design: Design, measure: str
 ) -> ComparedByLaw:
-    """The comparison of `epsilometer.exact_loss`; for a worst pair, between all pairs if they are few."""
+    """Return the comparison of `epsilometer.exact_loss`; for a worst pair, between all pairs if they are few."""
     if not has_budget(built):
         raise UserError(
             "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S060"
@@ -121,7 +121,7 @@ def of_texts(
 def row(
     of: Mapping[str, Any], aim: LossTarget, compare: Callable[[], ComparedByLaw], label: str, width: float | None
 ) -> dict[str, Any]:
-    """Return a row as `calibrating.calibrate` does, with the columns of `of`; compare: called first.
+    """Return a row as `calibrating.calibrate` does, with the columns of `of`. compare: is called first.
 
     width: ratio of the interval's ends to stop at; None for WIDTH.
     """
@@ -136,7 +136,7 @@ def row(
         compared = compare()
         at = figure(compared, aim)
         met = meet(at, aim.target, *compared.ends, width=width or WIDTH, watch=watch)
-    except LawError:  # not a reason for a missing search, but a fault of the mechanism
+    except LawError:  # a fault of the mechanism, which must not look like a missing search
         raise
     except UserError as error:
         return {**of, "status": "not searched", **nothing, "reason": str(error)}
@@ -172,7 +172,7 @@ def figure(compared: ComparedByLaw, aim: LossTarget) -> Figure:
 
 
 def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str | None:
-    """The uncertainty of the figure at an epsilon from pairs that were not compared; None if all were compared."""
+    """Return in words the uncertainty of the figure from pairs that were not compared; None if all were compared."""
     pairs = compared.pairs
     there = count_pairs(compared.texts)[bool(pairs.equal.all())]
     some = f"of {len(pairs):,} of {there:,} pairs of texts"
@@ -191,9 +191,9 @@ def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str
 
 
 def _still(met: Met, target: float, figure: Figure) -> str | None:
-    """The figure far beyond the range, in words, if it misses the target on the same side there; else None.
+    """Return the figure far beyond the range, in words, if it misses the target on the same side there; else None.
 
-    A law that cannot be computed there decides nothing.
+    Returns None, too, if the law cannot be computed there.
     """
     if (far := further(met)) is None:
         return None
@@ -222,12 +222,12 @@ def _figure(value: tuple[float, float], epsilon: float) -> str:
 
 
 def reason(met: Met, aim: LossTarget, still: str | None = None) -> str | None:
-    """The reason for a missing epsilon, or a remark on it; None if there is neither. still: as in `advice`."""
+    """Return the reason for a missing epsilon, or a remark on it; else None. still: as in `advice`."""
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
     if met.status in (OUTSIDE, FALLING):
         ends = (min(met.figures), max(met.figures))
         return advice(met, what, *(_figure(met.figures[at], at) for at in ends), still=still)
-    return None if met.status == FOUND else "the rounding of the loss leaves so wide an interval"
+    return None if met.status == FOUND else "the interval cannot be narrower, because of the rounding of the loss"
 
 
 def _matched(pairs: Pairs, match: str | None) -> Pairs:
@@ -235,7 +235,8 @@ def _matched(pairs: Pairs, match: str | None) -> Pairs:
         return pairs
     if not pairs.equal.any():
         raise UserError(
-            "no two texts of a pair have equally many words; `match: none` (--match none) compares those of any length",
+            "no pair has two texts with equal numbers of words; `match: none` (--match none) compares texts of any "
+            "length",
             "EPS-S061",
         )
     return pairs.of_equal_length()

@@ -87,16 +87,16 @@ _LOWER, _RAISE = "lower `low` (--low)", "raise `high` (--high)"
 class Search:
     """The settings of a search for epsilon; the defaults are those of `epsilometer calibrate`.
 
-    attack: the attack whose loss counts, STRONGEST for the best of all. sees: what that attack may see, "text",
-    "released" (for a word mechanism also its units) or "inside". match: "words" if the candidates of a trial have
-    equally many words, "none" if they may differ; None: as in the parameter file. low, high: ends of the range; None:
+    attack: the attack whose loss counts, STRONGEST for the best of all. sees: the view of that attack, "text",
+    "released" (for a word mechanism also its units) or "inside". match: "words" if the candidates of a trial have equal
+    numbers of words, "none" if these may differ; None: as in the parameter file. low, high: ends of the range; None:
     those of the parameter file, or RANGE. width: ratio of the interval's ends at which to stop; None: 1.25, for an
-    exact loss 1.01. budget: most rewrites. measure: the loss that attacks show (SAMPLED); that of the attribute that
-    loses most (ATTRIBUTE, for a project's cells under `anonymity`); or a figure that the mechanism's law proves without
+    exact loss 1.01. budget: most rewrites. measure: the loss that attacks show (SAMPLED); the largest loss of an
+    attribute (ATTRIBUTE, for a project's cells under `anonymity`); or a figure that the mechanism's law proves without
     rewriting: the "average" loss over pairs of texts, that of the "worst" pair, or the worst pair's "delta" at the
-    level `at` (nats), for texts of equally many words unless match is "none". question: on texts, the question whose
-    figure counts, by name, path of a file or as an object (`doors/calibrate.py`); all else that is of attacks or of
-    laws is for which_text.
+    level `at` (nats), for texts with equal numbers of words unless match is "none". question: on texts, the question
+    whose figure counts, by name, path of a file or as an object (`doors/calibrate.py`); attack, sees, measure and at
+    are only for which_text.
     Raises UserError for values outside their range.
     """
 
@@ -109,7 +109,7 @@ class Search:
     budget: int = 20_000
     measure: str = SAMPLED
     at: float | None = None
-    question: Any = "which_text"  # str | Path | Question, a protocol that no flow could read as a parameter
+    question: Any = "which_text"  # str | Path | Question; flows cannot read this protocol as a parameter
 
     def __post_init__(self) -> None:
         for option, value, allowed in (
@@ -128,13 +128,13 @@ class Search:
         self.aim(0.5)
 
     def goal(self, target: float, low: float | None = None, high: float | None = None) -> Goal:
-        """Returns the goal of this loss (nats) in the range of this search, else in the one given, else in RANGE."""
+        """Return the goal of this loss (nats) in the range of this search, else in the one given, else in RANGE."""
         low, high = self.low or low, self.high or high
         least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
         return Goal(target, low or least, high or most, self.width or WIDTH, budget=self.budget)
 
     def aim(self, target: float) -> LossTarget | None:
-        """Returns the target of an exact figure; None for the loss that attacks show."""
+        """Return the target of an exact figure; None for the loss that attacks show."""
         if self.measure in (SAMPLED, ATTRIBUTE) and self.at is None:
             return None
         return LossTarget(self.measure, target, self.at)
@@ -144,7 +144,7 @@ STANDARD_SEARCH = Search()
 
 
 def check_names(params: TextsParams, mechanisms: Sequence[str], datasets: Sequence[str], attack: str) -> None:
-    """Raises UserError for a mechanism, a data set or an attack that params.yaml does not have."""
+    """Raise UserError for a mechanism, a data set or an attack that params.yaml does not have."""
     for kind, names, entries in (
         ("mechanism", mechanisms, params.mechanisms),
         ("data set", datasets, params.datasets),
@@ -158,7 +158,7 @@ def check_names(params: TextsParams, mechanisms: Sequence[str], datasets: Sequen
 def calibrate_cell(
     params: TextsParams, cell: Cell, target: float, search: Search, watch: Callable[[str], Watch]
 ) -> dict[str, Any]:
-    """The row of one cell of the parameter file; counts are kept in data/calibrating."""
+    """Return the row of one cell of the parameter file; counts are kept in data/calibrating."""
     of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
     if (aim := search.aim(target)) is None:
         matched = (search.match or params.match(cell.dataset)) == "words"
@@ -169,7 +169,7 @@ def calibrate_cell(
 
 
 def progress(label: str, search: Search = STANDARD_SEARCH) -> Watch:
-    """Returns a watch that reports the progress of a search now and then, with its longest time at the last speed."""
+    """Return a watch that reports the progress of a search now and then, with its longest time at the last speed."""
     say, before, begun = now_and_then(), 0, time.monotonic()
 
     def watch(spent: int, low: float, high: float) -> None:
@@ -191,10 +191,10 @@ def calibrate_texts(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> dict[str, Any]:
-    """The row of one mechanism on texts outside a parameter file; `name`: of the texts."""
+    """Return the row of one mechanism on texts outside a parameter file; `name`: of the texts."""
     if search.measure == ATTRIBUTE:
         raise UserError(
-            "the attribute loss is of a project's labelled data sets; leave out the texts, or the measure", "EPS-S063"
+            "the attribute loss needs a project's labelled data sets; leave out the texts, or the measure", "EPS-S063"
         )
     check_design(design)
     goal, texts = search.goal(target), api.distinct(texts)
@@ -264,7 +264,7 @@ def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> s
 
 
 def _said(point: Point, attack: int | None = None) -> str:
-    """The loss of an attack, by its number, or of the strongest, in words; unlimited if every guess is right."""
+    """Return the loss of an attack, by its number, or of the strongest, in words; unlimited if every guess is right."""
     loss = point.loss if attack is None else point.losses[attack]
     if loss == math.inf:
         return f"more than {max(point.trials)} trials can show at epsilon {point.epsilon:g}"
@@ -291,7 +291,7 @@ def _row(
     """
     try:
         calibrated, matched = run()
-    except LawError:  # not a reason for a missing search, but a fault of the mechanism
+    except LawError:  # a fault of the mechanism, which must not look like a missing search
         raise
     except UserError as error:
         nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None, "attacks": None}
@@ -314,7 +314,7 @@ def _search_cell(
         )
     if len(cell.epsilons) < 2 and None in (search.low, search.high):
         raise UserError(
-            "params.yaml gives it one epsilon, so there is no range to search; give low and high", "EPS-S066"
+            "params.yaml gives it one epsilon, which is not a range to search; give low and high", "EPS-S066"
         )
     goal = search.goal(target, min(cell.epsilons), max(cell.epsilons))
     named = params.attacks if search.attack == STRONGEST else {search.attack: params.attacks[search.attack]}
@@ -352,7 +352,7 @@ def _search_cell(
 
 
 def _length(calibrated: Calibrated) -> int | None:
-    """The number of the attack by length, if its loss exceeds the target at both ends and is the same there."""
+    """Return the number of the attack by length, if its loss exceeds the target at both ends and is the same there."""
     if LENGTH not in calibrated.attacks:
         return None
     i, ends = calibrated.attacks.index(LENGTH), (calibrated.points[0], calibrated.points[-1])
@@ -362,7 +362,7 @@ def _length(calibrated: Calibrated) -> int | None:
 
 
 def named_files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """The files and folders that settings name, by key (an attack of the user's own) or by value."""
+    """Return the files and folders that settings name, by key (an attack of the user's own) or by value."""
     names = [
         name
         for by_setting in settings

@@ -36,5 +36,5 @@ class Constant:
         return Rewrites([self.text] * len(texts))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """None: there is no budget that a claim could name."""
+        """Return None: a claim needs a budget, and this mechanism has none."""
         return None

@@ -124,7 +124,7 @@ class ADePT(LatentMechanism):
         return laplace(epsilon, 2 * self.norm * (1 if self.as_published else math.sqrt(self._model.width)))
 
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns latents [n, 2 hidden] of L2 norm at most C."""
+        """Return latents [n, 2 hidden] of L2 norm at most C."""
         encoded = self._model.encode(texts).astype(np.float64)
         lengths = np.linalg.norm(encoded, axis=1, keepdims=True)
         if not np.isfinite(lengths).all():

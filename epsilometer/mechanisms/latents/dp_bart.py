@@ -149,7 +149,7 @@ class DPBART(LatentMechanism):
         return Gaussian(self.sensitivity * (scale or gaussian_scale(epsilon, self.delta)))
 
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns latents [n, length * used dimensions], each number in [-c, c]."""
+        """Return latents [n, length * used dimensions], each number in [-c, c]."""
         used = self.dimensions
         states = self._model.states(*self._model.padded(texts, self.length)).numpy()
         if not np.isfinite(states).all():

@@ -38,7 +38,7 @@ The paper compares two more variants (section 5.1), which are other mechanisms, 
 at the whole epsilon without a provider, is `exponential`; `wp` is `mvc`, whose claim, epsilon times a distance, is not
 comparable with any other variant's.
 
-Departures. The printed formulas of u and Delta were reconstructed from the lemma's proof, every line of which fits.
+Departures. The printed formulas of u and Delta were reconstructed from the lemma's proof; its every line fits.
 The text around them calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If averages
 are scaled to length 1 the lemma is false, since one word can turn a short average round: `as_published: true` does so,
 keeps Delta, and its claim must fail. With plain averages beta cancels if nothing is clipped and Delta < 1, since

@@ -77,7 +77,7 @@ class Geometric(NamedTuple):
     size: int
 
     def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Returns [n] noisy places, by the inverse of P(K <= -k) = P(K >= k) = a^k / (1 + a), k > 0."""
+        """Return [n] noisy places, by the inverse of P(K <= -k) = P(K >= k) = a^k / (1 + a), k > 0."""
         a = np.exp(-epsilon)
         down = uniforms * (1 + a) < a
         steps = -np.log(np.where(down, uniforms, 1 - uniforms) * (1 + a)) / epsilon
@@ -85,7 +85,7 @@ class Geometric(NamedTuple):
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
     def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: ExactDraws) -> NDArray[np.int64]:
-        """Returns [n] noisy places, exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
+        """Return [n] noisy places, exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
         rate = np.floor(np.broadcast_to(epsilon, places.shape) * _UNIT)
         if len(rate) and not 1 <= rate.min() <= rate.max() < 2.0**63:
             raise UserError(
@@ -97,7 +97,7 @@ class Geometric(NamedTuple):
         return np.clip(moved, 0, self.size - 1)
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Returns log P(moved | places), broadcast."""
+        """Return log P(moved | places), broadcast."""
         inner = math.log(math.tanh(epsilon / 2))  # tanh: (1 - a) / (1 + a)
         end = -math.log1p(math.exp(-epsilon))
         ends = (moved == 0) | (moved == self.size - 1)
@@ -124,7 +124,7 @@ class Truncated(NamedTuple):
         return min(2 / epsilon * math.log((1 - _BETA) * (self.size - 1) / _BETA), self.size)
 
     def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Returns [n] noisy places; the unit interval holds the place itself, those below, above, and beyond gamma."""
+        """Return [n] noisy places; the unit interval holds the place itself, those below, above, and beyond gamma."""
         half = epsilon / 2
         below, above, beyond, down, up, rest = self._weights(places, epsilon)
         at = uniforms * (1 + down + up + rest) - 1
@@ -166,7 +166,7 @@ class Truncated(NamedTuple):
         return moved
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Returns log P(moved | places), broadcast."""
+        """Return log P(moved | places), broadcast."""
         *_, down, up, rest = self._weights(places, epsilon)
         distance = np.abs(moved - places.astype(np.float64))
         return -epsilon / 2 * np.minimum(distance, self.cut(epsilon)) - np.log(1 + down + up + rest)

@@ -54,12 +54,12 @@ class Mahalanobis(MovedWords):
         return self.vectors.exact @ (axes / np.sqrt(values))
 
     def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns M^(-1/2) x of points [n, d]."""
+        """Return M^(-1/2) x of points [n, d]."""
         values, axes = self._axes
         return points @ (axes / np.sqrt(values) @ axes.T)
 
     def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns M^(1/2) z of spherical noise [n, d]."""
+        """Return M^(1/2) z of spherical noise [n, d]."""
         values, axes = self._axes
         return noise @ (axes * np.sqrt(values) @ axes.T)
 

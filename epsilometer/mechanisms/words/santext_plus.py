@@ -81,7 +81,7 @@ class SanTextPlus(KernelMechanism):
         return None
 
     def draw(self, words: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Returns [n] words drawn for words [n]: the first piece of the unit interval keeps the word."""
+        """Return [n] words drawn for words [n]: the first piece of the unit interval keeps the word."""
         stays = self._stays[words]
         replaced = uniforms >= stays
         out = words.astype(np.int32)

@@ -92,7 +92,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return reached[: int(np.searchsorted(reached, 1 - 2.0**-53)) + 1]
 
     def _nearest(self, words: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """The K words nearest to words [n] and their distances, [n, K] each."""
+        """Return the K words nearest to words [n] and their distances, [n, K] each."""
         near, far, *_ = self._survey
         return near[words, : len(self._competitors)], far[words, : len(self._competitors)]
 
@@ -105,7 +105,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return np.clip(-b * np.log(-np.log(low + uniforms * (top - low))), -high, high)
 
     def _survival(self, noise: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Returns P(g > noise)."""
+        """Return P(g > noise)."""
         high, b = self._range[1], self.scale(epsilon)
         noise = np.clip(noise, -high, high)
         if math.isinf(b):

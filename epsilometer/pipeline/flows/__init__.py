@@ -1,6 +1,6 @@
 """Prefect flows: order, schedule, alerts; nothing else.
 
-Defaults of the environment, set before Prefect reads it; existing values stay.
+This module sets defaults in the environment before Prefect reads it; existing values stay.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 
 def _project() -> Path:
-    """The nearest folder around the current one that has deployments, else the folder of this package."""
+    """Return the nearest folder around the current one that has deployments, else the folder of this package."""
     here = Path.cwd()
     package = Path(__file__).resolve().parents[3]
     return next((folder for folder in (here, *here.parents) if (folder / "prefect.yaml").is_file()), package)
@@ -39,7 +39,7 @@ for _name, _value in _DEFAULTS.items():
 
 
 def _secret(file: Path) -> str:
-    """The secret of server and clients: random, per project, in a file that only its user can read."""
+    """Return the secret of server and clients: random, per project, in a file that only its user can read."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.parent.chmod(0o700)  # it also contains Prefect's database, logs and profile
     if not file.exists():

@@ -28,7 +28,7 @@ from pydantic import SecretStr
 from epsilometer.reaudit import drift
 from epsilometer.reaudit.drift import Drift, numbers
 
-WORSE, UNKNOWN = "epsilometer.privacy.worse", "epsilometer.privacy.unknown"  # where no loss is known to have grown
+WORSE, UNKNOWN = "epsilometer.privacy.worse", "epsilometer.privacy.unknown"  # if no loss is known to have grown
 NAME = "epsilometer: privacy got worse"
 _SENT = 50  # rows of a verdict in one event: the most serious
 

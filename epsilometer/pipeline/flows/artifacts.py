@@ -62,7 +62,7 @@ def publish(folder: Path) -> None:
         create_table_artifact(
             key=prefixed(folder, "calibration"),
             table=[{name: _shown(row[name]) for name in _COLUMNS} for row in rows],
-            description="Empirical privacy loss in nats, beside the claim. A loss of 0 is no evidence, not privacy.",
+            description="Empirical privacy loss in nats, beside the claim. A loss of 0 is a lack of evidence.",
         )
         create_markdown_artifact(
             key=prefixed(folder, "verdicts"),
@@ -117,7 +117,7 @@ def publish_drift(folder: Path, drifts: Sequence[Drift], said: str) -> None:
 
 
 def prefixed(folder: Path, key: str) -> str:
-    """An artifact's key that other folders' audits do not use."""
+    """Return an artifact's key that other folders' audits do not use."""
     return re.sub("[^a-z0-9]+", "-", f"{folder.as_posix().lower()}-{key}").lstrip("-")
 
 
@@ -133,9 +133,9 @@ def verdicts(judged: pl.DataFrame) -> str:
 
 
 def _figures(pictures: Sequence[Path]) -> Iterator[str]:
-    """Figures inline, because the server cannot access the project's files; both of Prefect's UIs render them.
+    """Return figures as inline Markdown, because the server cannot access the project's files.
 
-    As many as an artifact may hold; the others as paths.
+    Figures beyond the size limit of an artifact are paths. Both of Prefect's UIs render inline figures.
     """
     room = _LARGEST
     for picture in pictures:
@@ -146,7 +146,7 @@ def _figures(pictures: Sequence[Path]) -> Iterator[str]:
 
 
 def _address(page: Path) -> str:
-    """The address of a page for a browser: at the server of `make ui` if that is up, else its file."""
+    """Return the address of a page for a browser: at the server of `make ui` if that is up, else its file."""
     recorded, path = Path(PREFECT_HOME.value(), "ui.json"), page.resolve()
     if recorded.is_file() and path.is_relative_to(ROOT):
         return f"{json.loads(recorded.read_text())['reports']}/{path.relative_to(ROOT).as_posix()}"
@@ -154,7 +154,7 @@ def _address(page: Path) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """A value rounded for display; infinity, which JSON lacks, as text."""
+    """Return a value rounded for display; infinity, which JSON lacks, as text."""
     if not isinstance(value, float):
         return value
     return float(f"{value:.4g}") if math.isfinite(value) else str(value)

@@ -32,7 +32,7 @@ _ENDS: list[Any] = [has_reported]  # Prefect asks for a list of another type of 
 
 
 def _side_by_side(stages: int) -> Any:
-    """A runner of this many stages at a time; typed Any, as the type that Prefect asks for excludes its own runner."""
+    """Return a runner of this many stages at a time; typed Any, since Prefect's annotation excludes its own runner."""
     return ThreadPoolTaskRunner(max_workers=stages)
 
 
@@ -45,10 +45,10 @@ def _side_by_side(stages: int) -> Any:
     on_cancellation=_ENDS,
 )
 def audit(folder: str = ".", target: str | None = None) -> State[Any]:
-    """Bring the audit in a folder up to date, or one stage of it and what that depends on.
+    """Bring the audit in a folder up to date, or one stage of it and its dependencies.
 
-    A stage is submitted as soon as its dependencies are done, so that no waiting stage takes another's place. If one
-    fails, the stages that depend on it do not run, all others do, and the flow fails at the end.
+    A stage is submitted as soon as its dependencies are done, so that waiting stages occupy no worker. If one fails,
+    the stages that depend on it do not run, all others do, and the flow fails at the end.
     """
     end_soon_after_sigterm()
     with held(Path(folder), get_run_logger().warning), stopped_with_this():
@@ -79,7 +79,7 @@ def audit(folder: str = ".", target: str | None = None) -> State[Any]:
 
 
 def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
-    """The stages to bring up to date, by address, with the dependencies of each, from DVC's graph."""
+    """Return the stages to bring up to date, by address, with the dependencies of each, from DVC's graph."""
     allow_ignored(Path(folder))
     file = str(Path(folder, "dvc.yaml"))
     with opened() as repo, locked(repo):

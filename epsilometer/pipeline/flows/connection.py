@@ -55,7 +55,7 @@ class Server:
 
 
 def server_or_exit() -> subprocess.Popen[bytes] | None:
-    """As `server`; without one, prints the reason and ends this process with exit code 2."""
+    """Return the `server`; without one, print the reason and end this process with exit code 2."""
     try:
         return server()
     except UserError as error:
@@ -78,7 +78,7 @@ def server() -> subprocess.Popen[bytes] | None:
                 return None
     raise UserError(
         f"Prefect's server at {url.geturl()} does not answer, or is another user's. `make ui` starts this project's; "
-        "`make ui-stop` forgets it, and the flow then brings one of its own (as it does without PREFECT_API_URL "
+        "`make ui-stop` forgets it, and the flow then starts one of its own (as it does without PREFECT_API_URL "
         "in the environment); `make audit` needs none",
         "EPS-P025",
     )
@@ -92,9 +92,9 @@ def has_reported(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
 def watch_server() -> Callable[[int], None]:
     """Watch the server from now on until this run's end is reported.
 
-    Call the returned function once the stages have ended, with the exit code: this process then also ends as soon as
-    the server has been gone for _GONE, including the time before that call. Prefect would try for minutes to reach it.
-    A server that is only slow is waited for.
+    Call the returned function with the exit code once the stages have ended. This process then ends as soon as the
+    server has been gone for _GONE in all, including the time before that call; Prefect would try for minutes to reach
+    it. A slow server is waited for.
     """
     global _reported
     _reported.set()  # ends an earlier run's watch

@@ -1,4 +1,4 @@
-"""Ports of 127.0.0.1, which any user of the machine may take: hold them before sending anything, or distrust them."""
+"""Ports of 127.0.0.1. Any user of the machine may take one, so hold a port before sending anything, or distrust it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LISTENS = "0A"  # a state in the kernel's tables
 
 
 def held(port: int) -> socket.socket:
-    """Returns a socket that listens at a port from now on, for the process that will serve it.
+    """Return a socket that listens at a port from now on, for the process that will serve it.
 
     Nobody else can take the port while a process has the socket. Connections wait until they are served. Raises
     UserError if the port is taken.
@@ -36,7 +36,7 @@ def held(port: int) -> socket.socket:
 
 
 def is_own(port: int) -> bool:
-    """Return True if a process of this user or of root listens at a port of this machine, and no other user's does."""
+    """Return True if processes of this user or of root listen at a port of this machine, and none of other users."""
     tables = [file for file in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if file.is_file()]
     if not tables:  # not Linux: psutil shows a user only the sockets of their own processes
         own = (process for process in psutil.process_iter() if process.username() == getpass.getuser())

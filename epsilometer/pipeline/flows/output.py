@@ -94,7 +94,7 @@ def environment() -> dict[str, str]:
 
 
 def run() -> dict[str, str | None]:
-    """The flow run that contains this process: name, id, and URL."""
+    """Return the flow run that contains this process: name, id, and URL."""
     return {"name": flow_run.name, "id": flow_run.id, "url": flow_run.id and url_for("flow-run", flow_run.id)}
 
 

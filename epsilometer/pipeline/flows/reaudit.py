@@ -2,8 +2,8 @@
 
 usage: python -m flows.reaudit [--folder runs/atis] [--fresh]
 
-Ends failed, with the event `epsilometer.privacy.worse`, if a loss has grown; with `epsilometer.privacy.unknown` if only
-a row of the baseline is gone or none could be tested. `alert.py` sends either.
+The flow fails with the event `epsilometer.privacy.worse` if a loss has grown, and with `epsilometer.privacy.unknown` if
+a row of the baseline is gone or no row could be tested. `alert.py` sends either event.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from epsilometer.report import page
 
 @flow(persist_result=False)
 def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
-    """Look for updates, audit again, compare with the accepted baseline. Fails if a loss has grown, or if nothing shows
-    that it has not: a row of the baseline is gone, or none could be tested.
+    """Look for updates, audit again, compare with the accepted baseline. Fails if a loss has grown, if a row of the
+    baseline is gone, or if no row could be tested.
 
-    fresh: draw fresh noise (`audit.round` goes up by one, unless no audit of this round was compared yet: a re-audit
-    that was killed continues with its own). Without fresh noise, results differ only if something was changed. A source
-    that cannot be reached counts as unknown, and the flow continues.
+    fresh: draw fresh noise: `audit.round` goes up by one, except after a re-audit that was killed before its
+    comparison, which continues with its own round. Without fresh noise, results differ only if something was changed. A
+    source that cannot be reached counts as unknown, and the flow continues.
     """
     try:
         with held(Path(folder), get_run_logger().warning):
@@ -63,7 +63,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     for target in stages_measured(params):
         done: State[Any] = audit(str(folder), target, return_state=True)
         if not done.is_completed():
-            return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
+            return Failed(message=f"nothing was compared, because the audit failed: {done.message}")
     date = history.next_date(past)
     level = drift.level(params.audit.alpha, history.audits_in(past, int(date[:4])))
     measured = measure(params, folder)
@@ -85,7 +85,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
 
 
 def _checked(folder: Path) -> tuple[baseline.Baseline, Params]:
-    """The baseline and the parameters, if they can be compared."""
+    """Return the baseline and the parameters, if they can be compared."""
     params, accepted = read_params(folder / "params.yaml"), baseline.read(folder)
     accepted.check(settings(params))
     return accepted, params

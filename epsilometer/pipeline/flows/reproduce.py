@@ -1,4 +1,4 @@
-"""The one Prefect task: bring a stage of DVC's up to date. DVC alone decides what is stale."""
+"""The only Prefect task: bring a DVC stage up to date. DVC alone decides what is stale."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ def reproduce(stage: str) -> State[Any]:
 
 
 def stale(stage: str) -> bool:
-    """Return True if DVC would run the stage now; its dependencies may have just been made with the same bytes.
+    """Return True if DVC would run the stage now. It need not if its dependencies were just made with the same bytes.
 
-    Within this process that takes a quarter of a second, most of it to read dvc.lock; starting `dvc` takes more than a
-    second, which an audit of unchanged inputs would pay for each of its stages. Everything that changes files is still
-    left to the command line.
+    In this process the check takes a quarter of a second, mainly to read dvc.lock. A new process `dvc` would take more
+    than a second for each stage, even in an audit of unchanged inputs. Only the command line changes files.
     """
     # Another stage's `dvc repro` holds the project's lock while it hashes: wait, as `--wait-for-lock` does.
     with _ONE_READER, opened() as repo:

@@ -3,9 +3,9 @@
 usage: python -m epsilometer.pipeline.flows.server PORT SOCKET
 
 SOCKET: the number of the inherited socket that listens at the port. Prefect asks for the secret (flows/__init__.py),
-except on pages that describe its API, where this module asks for it. It refuses, before Prefect sees them: requests
-that a browser sends for another site's page, which name that page as their origin; and requests for another host,
-because a site whose name resolves to 127.0.0.1 would otherwise count as the server's own.
+except on pages that describe its API, where this module asks for it. Two kinds of requests are refused before Prefect
+sees them. Requests that a browser sends for another site's page name that page as their origin. Requests for another
+host are refused because a site whose name resolves to 127.0.0.1 would otherwise count as the server's own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.pipeline.flows.pages import HOSTS
 
 
 class OwnOrigin:
-    """Refuses requests and sockets that a page of another origin opens; programs send no origin."""
+    """Middleware that refuses requests and sockets opened by a page of another origin; programs send no origin."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self.app = app
@@ -47,7 +47,7 @@ class OwnOrigin:
 
 
 class Described:
-    """Asks for the secret on pages that describe Prefect's API, as the API itself does."""
+    """Middleware that asks for the secret on pages that describe Prefect's API, as the API itself does."""
 
     pages = ("docs", "redoc", "openapi.json")
 
@@ -65,7 +65,7 @@ class Described:
             await self.app(scope, receive, send)
         else:
             ask = {"WWW-Authenticate": "Basic"}
-            await PlainTextResponse("the project's secret is asked for", 401, ask)(scope, receive, send)
+            await PlainTextResponse("the project's secret is required", 401, ask)(scope, receive, send)
 
 
 def app(port: int) -> ASGIApp:

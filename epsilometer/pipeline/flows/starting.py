@@ -25,7 +25,7 @@ def answers(url: str) -> bool:
 
 
 def wait(process: psutil.Process, part: str, is_up: Callable[[], bool], log: Path | None = None) -> None:
-    """Return once a part is up. Raises UserError if its process ends before, or at Prefect's limit for a start."""
+    """Return once a part is up. Raises UserError if its process ends before, or at Prefect's time limit."""
     seconds = PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.value()
     until = time.monotonic() + seconds
     while not is_up():

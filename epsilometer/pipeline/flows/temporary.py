@@ -21,8 +21,8 @@ from epsilometer.pipeline.flows.starting import answers, wait
 def start() -> subprocess.Popen[bytes]:
     """Start the server, and make flows of this process report to it.
 
-    Keep the returned process: it ends the server once this process has ended. Raises UserError if the server does not
-    start.
+    Hold a reference to the returned process: it ends the server once this process has ended. Raises UserError if the
+    server does not start.
     """
     from prefect.server.api.server import SubprocessASGIServer  # takes seconds
 
@@ -54,7 +54,10 @@ def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
     try:
         wait(psutil.Process(server.pid), "server of this run", lambda: answers(f"http://{HOST}:{port}"))
     except UserError:
-        for process in (ending, server):  # first the process that would kill whatever has the server's number by then
+        for process in (
+            ending,
+            server,
+        ):  # first this one: it would later kill any process that has reused the server's number
             process.kill()
             process.wait()
         raise
@@ -62,7 +65,7 @@ def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment of the server: this project, no pages, and only the services that a single run needs."""
+    """Return the environment of the server: this project, no pages, and only the services that a single run needs."""
     paths = [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH", "")]
     own = {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),

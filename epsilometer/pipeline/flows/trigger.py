@@ -1,4 +1,4 @@
-"""A re-audit that begins because a source changed: at Prefect's server if there is one, else in a process here."""
+"""A re-audit that begins because a source changed: at Prefect's server if one is up, else in a process here."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ CHANGED = "epsilometer.source.changed"  # as in prefect.yaml, whose deployment `
 def start(changed: Sequence[str]) -> str:
     """Begin a re-audit of the audit in the current folder. Returns what was done.
 
-    With a server (`make ui`) it is told, and its worker runs the deployment; without one the re-audit runs here, and is
-    waited for. Raises UserError if the server does not answer.
+    With a server (`make ui`) an event starts the deployment on its worker. Without one the re-audit runs here, and this
+    call waits for it. Raises UserError if the server does not answer.
     """
     if PREFECT_API_URL.value():
         server()
@@ -31,7 +31,7 @@ def start(changed: Sequence[str]) -> str:
         resource = {"prefect.resource.id": f"epsilometer.audit.{folder}"}
         sent = emit_event(CHANGED, resource=resource, payload={"message": message, "folder": folder})
         if sent is None:
-            raise UserError("Prefect took no event; check PREFECT_API_URL", "EPS-P072")
+            raise UserError("Prefect did not accept the event; check PREFECT_API_URL", "EPS-P072")
         return f"the server at {PREFECT_API_URL.value()} starts the deployment reaudit"
     command = [sys.executable, "-m", "epsilometer.pipeline.flows.reaudit"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -4,8 +4,8 @@ usage: python -m flows.ui start [--port 4200] | stop
 
 They listen only on 127.0.0.1 and keep data and logs in PREFECT_HOME (.prefect in the project). While they are up,
 Prefect's profile there holds the server's address and secret, so that `make flow` and `prefect` find it. Any user of
-the machine may take a free port: so the sockets listen before anything else begins, and are passed on, also to the
-worker, which ends with the server. Each start makes a new secret.
+the machine may take a free port. So the sockets listen before anything else begins, and are passed to all parts, the
+worker included, which ends with the server. Each start makes a new secret.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def start(port: int, say: Callable[[str], None]) -> None:
     running = _running()
     if "server" in running and "worker" in running:
         port = _recorded()["port"]
-    else:  # one part without the other is useless, and has the earlier secret
+    else:  # a remaining part has the earlier secret, and is useless alone
         for part in running.values():
             end([part, *part.children(recursive=True)])
         running = {}
@@ -74,9 +74,7 @@ def start(port: int, say: Callable[[str], None]) -> None:
             running[part] = _spawn(part, command, environment, number)
         settings: dict[Any, Any] = {PREFECT_API_URL: f"{url}/api", PREFECT_API_AUTH_STRING: secret}
         with temporary_settings(settings), get_client(sync_client=True) as client:
-            say(
-                "waiting for the server, half a minute where the machine is idle" if "server" in sockets else "it is up"
-            )
+            say("waiting for the server, about half a minute on an idle machine" if "server" in sockets else "it is up")
             wait(running["server"], "server", lambda: answers(url), _log("server"))
             update_current_profile(settings)
             _set_up_pool(client)
@@ -104,7 +102,7 @@ def stop() -> bool:
 
 
 def _environment(url: str) -> dict[str, str]:
-    """The environment of the parts and of the worker's flow runs: this Python, this project."""
+    """Return the environment of the parts and of the worker's flow runs: this Python, this project."""
     return os.environ | {
         "PATH": os.pathsep.join(filter(None, [str(Path(sys.executable).parent), os.environ.get("PATH")])),
         "PWD": str(ROOT),  # the deployments' working directory, in prefect.yaml
@@ -160,7 +158,7 @@ def _recorded() -> dict[str, Any]:
         return dict(json.loads(_file().read_text())) if _file().is_file() else {}
     except ValueError:
         raise UserError(
-            f"{_file()} is damaged; delete it, and end what `make ui` had started yourself", "EPS-P030"
+            f"{_file()} is damaged; delete it, and end the processes of `make ui` yourself", "EPS-P030"
         ) from None
 
 
@@ -170,7 +168,7 @@ def _record(changes: dict[str, Any]) -> None:
 
 
 def _running() -> dict[str, psutil.Process]:
-    """The recorded processes that still run, by part."""
+    """Return the recorded processes that still run, by part."""
     running = {}
     for part in PARTS:
         number, created = _recorded().get(part, (0, None))

@@ -1,9 +1,9 @@
-"""Prefect's worker for this project: it runs any command from the server, so it ends with the server, before anybody
-else can take the server's port.
+"""Prefect's worker for this project. It runs any command from the server, so it must end before another process can
+take the server's port.
 
 usage: python -m epsilometer.pipeline.flows.worker NUMBER-OF-THE-SERVER'S-PROCESS
 
-It has inherited the server's socket, so the port stays taken until the worker and its runs have ended.
+The worker inherits the server's socket, so the port stays taken until the worker and its runs have ended.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def stage(name: str, *arguments: str) -> None:
 
 
 def body(name: str, *arguments: str) -> None:
-    """Run the file of a stage, or of `calibrate`, which a flow runs and dvc.yaml does not have."""
+    """Run the file of a stage, or of `calibrate`, which only a flow runs."""
     file = bodies()[name]
 
     def main(*arguments: str) -> None:
@@ -49,7 +49,7 @@ def _check_entry(name: str, arguments: Sequence[str]) -> None:
     if not Path("dvc.yaml").is_file():
         from epsilometer.project.params import NO_PROJECT
 
-        raise UserError(f"there is no dvc.yaml here; {NO_PROJECT}", "EPS-P031")
+        raise UserError(f"this folder has no dvc.yaml; {NO_PROJECT}", "EPS-P031")
     if name not in (here := stages()):
         raise unknown("stage in dvc.yaml", name, here)
     if (keys := entries(here[name], settings())) is None:
@@ -64,8 +64,8 @@ def _check_entry(name: str, arguments: Sequence[str]) -> None:
 def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     """Run a stage's work; its inputs are checked, and it ends with its parent process.
 
-    A user's error or a disk's gives one message and exit code 2, Ctrl-C one message and 130. For any other error, only
-    its place is shown, because its message may quote a private text and would reach logs; output of mechanisms, attacks
+    An error of the user or the disk gives one message and exit code 2, Ctrl-C one message and 130. Of other errors only
+    the place is shown, because messages may quote a private text and would reach logs. Output of mechanisms, attacks
     and libraries is hidden, too. EPSILOMETER_SHOW_ERRORS=1 shows everything.
     """
     end_with_parent()
@@ -76,7 +76,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     data.chmod(0o700)  # it contains private texts
     withhold()
     try:
-        if "DVC_ROOT" in os.environ:  # DVC runs it, not always below `repro`
+        if "DVC_ROOT" in os.environ:  # DVC runs it, though not always as `repro`
             keep_private(Path(os.environ["DVC_ROOT"]))
         _say_why()
         with names_shown(False), guarded(), recorded("/".join(label.split())):
@@ -90,7 +90,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         code = 130
     except BaseException as error:  # SystemExit too: Python would print a text in place of its code
         if (trouble := disk_trouble(error)) is not None:
-            say(f"error: {label}: {trouble}, then run again; what other stages made is kept")
+            say(f"error: {label}: {trouble}, then run again; results of other stages are kept")
             code = 2
         elif shows():
             raise
@@ -116,7 +116,7 @@ def _say_why() -> None:
     for line in reasons[:_SHOWN]:
         say(f"why: {line}")
     if len(reasons) > _SHOWN:
-        say(f"why: and {len(reasons) - _SHOWN} more; `epsilometer pipeline why {stage}` before a run says all")
+        say(f"why: and {len(reasons) - _SHOWN} more; `epsilometer pipeline why {stage}` before a run lists all")
 
 
 if __name__ == "__main__":

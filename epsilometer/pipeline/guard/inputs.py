@@ -1,9 +1,9 @@
 """Guard a stage's inputs, as dvc.yaml lists them: they must be intact at its start, and unchanged at its end.
 
-DVC detects changes of a file by its inode, size and time of change, links files from its cache without reading them,
-and records a stage's inputs as they are *after* the stage has ended (treeverse/dvc#11058). So a flipped bit on the disk
-would be read, and an input or parameter that is edited while the stage runs would be recorded as the stage's input.
-Both raise an error here, and nothing is recorded.
+DVC detects changes of a file by its inode, size and time of change. It links files from its cache without reading them,
+and records a stage's inputs as they are *after* the stage has ended (treeverse/dvc#11058). So a stage would read a
+flipped bit on the disk, and an edit made while the stage runs would be recorded as the stage's input. Both raise an
+error here, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Trace = tuple[int, int, int]
 def guarded() -> Iterator[None]:
     """Guard the work of the stage that DVC is running; a stage that is run by hand is not checked.
 
-    It notes the stage's processor time, and the origin of outs that git keeps.
+    It also records the stage's processor time, and the origin of outs that git keeps.
 
     Raises UserError at the start for an input whose bytes differ from its record, and at the end for an input or a
     parameter of the stage that was edited meanwhile.
@@ -62,7 +62,7 @@ def guarded() -> Iterator[None]:
         if any(_overlap(path, dep) for dep in deps) and Path(path).exists() and digest(path) != md5:
             raise UserError(
                 f"{path} is damaged: its bytes are not those that dvc.lock records for it; `make audit` (or "
-                "`epsilometer pipeline repro`) finds all such files and makes them anew",
+                "`epsilometer pipeline repro`) restores all such files",
                 "EPS-P034",
             )
     for dep in deps:
@@ -86,8 +86,8 @@ def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]
     changed += [f"params.yaml: {key}" for key, value in params.items() if lookup(after, key) != value]
     if changed:
         raise UserError(
-            f"edited while this stage was running: {', '.join(changed[:_NAMED])}; what it made may be of the old or of "
-            "the new, so it is not kept: run again",
+            f"edited while this stage was running: {', '.join(changed[:_NAMED])}; its results may mix old and new "
+            "inputs, and are discarded; run it again",
             "EPS-P035",
         )
 
@@ -95,7 +95,7 @@ def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]
 def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str, Any]) -> str:
     """Return a digest of everything that DVC compares: the bytes of the deps, and the settings of params.yaml.
 
-    Their order counts, although not for DVC: attacks run in that order, and parts are numbered by it.
+    The order of settings counts, unlike in DVC: attacks run in that order, and parts are numbered by it.
     """
     compared = {dep: digest(dep) for dep in deps}, {key: lookup(settings, key) for key in params}
     return hashlib.blake2b(json.dumps(compared).encode(), digest_size=16).hexdigest()

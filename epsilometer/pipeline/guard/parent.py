@@ -1,4 +1,4 @@
-"""Leave nothing running: the processes of a killed run end with it."""
+"""End the processes of a killed run with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psutil
 
 from epsilometer.pipeline import RUNNER
 
-_SHELLS = {"sh", "dash", "bash", "zsh", "ksh", "fish"}  # which DVC puts between itself and a stage
+_SHELLS = {"sh", "dash", "bash", "zsh", "ksh", "fish"}  # that DVC may start between itself and a stage
 _PAUSE = 0.5  # seconds between checks
 _GRACE = 5.0  # seconds between asking this process to end and ending it
 

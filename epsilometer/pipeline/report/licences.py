@@ -34,7 +34,7 @@ def section(params: Params) -> Section:
         id="licences",
         link="Licences",
         heading="Licences of data and models",
-        words=["As their packages, cards or files state them. Whoever passes on texts or models keeps to these terms."],
+        words=["As their packages, cards or files state them. These terms apply when you pass on texts or models."],
         blocks=[Table("", "", rows, page_only=True)],
         folded=True,
     )

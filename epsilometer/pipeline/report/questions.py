@@ -21,14 +21,14 @@ Row = Mapping[str, Any]
 
 
 def section(results: Results[QuestionParams]) -> Section | None:
-    """A table of the deciding figures, and one of all figures of each question; None where there is no question."""
+    """Return tables of the deciding figures, and of all figures of each question; None without questions."""
     names = [*results.params.questions]
     if not names:
         return None
     every = {name: results.table(recorded_path(name), ASKED).to_dicts() for name in names}
     short = [_shown(name, row) for name, rows in every.items() for row in deciding(rows)]
     caption = (
-        f"The figure of each question that decides, with bounds at {confidence(results.params.audit.alpha, 2)}. "
+        f"The deciding figure of each question, with bounds at {confidence(results.params.audit.alpha, 2)}. "
         "Figures of one question share the error of a status."
     )
     limited = {name: rows for name, rows in every.items() if results.params.questions[name].limit is not None}
@@ -51,7 +51,7 @@ def sentence(every: Mapping[str, Sequence[Row]]) -> str:
 
 
 def deciding(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the row of each budget that decides its limit, with the status of all; without a limit the largest."""
+    """Yield the deciding row of each budget, with the status of all; without a limit that of the largest figure."""
     by_budget: dict[float | None, list[Row]] = {}
     for row in rows:
         by_budget.setdefault(row["epsilon"], []).append(row)
@@ -81,7 +81,7 @@ def _whole(params: QuestionParams, every: Mapping[str, Sequence[Row]]) -> Iterat
             if row["figure"] != ALL
         ]
         about = f"{entry.question} of {entry.mechanism} on {entry.dataset}"
-        caption = f"All figures of {about}. An upper bound covers everyone, or these attacks alone."
+        caption = f"All figures of {about}. An upper bound covers every adversary, or only these attacks."
         yield Table(f"Figures of {name}", caption, shown, folded=True)
 
 

@@ -44,7 +44,7 @@ def main(name: str) -> None:
 
 
 def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | float]]:
-    """The rows of a cell at all of its epsilons, only for a public text."""
+    """Yield the rows of a cell at all of its epsilons, only for a public text."""
     cell, built = params.cells[name], mechanism(params, name)
     if not (isinstance(built, HasFirstTokens) and params.datasets[cell.dataset].public):
         return
@@ -56,7 +56,7 @@ def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | fl
 
 
 def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
-    """A function that runs one variation of a cell; variations of different factors may be the same audit, run once."""
+    """Return a function that runs one variation of a cell; an audit that several factors share runs once."""
     params = read_params()
     audited = cache(partial(_audited, params, name, mechanism(params, name)))
 
@@ -82,7 +82,7 @@ def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
 def _audited(
     params: TextsParams, name: str, built: Mechanism, candidates: int, temperature: float, seed: int, match: Match
 ) -> pl.DataFrame:
-    """The rows of one variation of a cell without its factor and value, one per attack, with more columns."""
+    """Return the rows of one variation of a cell without its factor and value, one per attack, with more columns."""
     cell = params.ablations[name]
     epsilon, count = cell.epsilon, cell.trials
     among, vectors = pool(params, cell.dataset, match)

@@ -20,7 +20,7 @@ _DIGITS = 12  # of a figure: the last bits of sums differ between processors
 
 
 def main(name: str) -> None:
-    """Write data/attribute_losses/<cell>.parquet; without rows if there is no law."""
+    """Write data/attribute_losses/<cell>.parquet; without rows for a mechanism without a law."""
     params = read()
     cell, built = params.cells[name], mechanism(params, name)
     rows = []

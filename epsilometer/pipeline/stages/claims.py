@@ -27,7 +27,7 @@ WORDS, DRAWS = 100, 100  # for plausible deniability, as in the paper
 def main() -> None:
     """Write data/claims.parquet and data/deniability.parquet: a row per epsilon of each mechanism on words."""
     params = read()
-    cells: dict[str, Cell] = {}  # the data sets do not matter here: one cell represents all cells of a mechanism
+    cells: dict[str, Cell] = {}  # claims do not depend on the data set, so one cell represents all cells of a mechanism
     for cell in params.cells.values():
         cells.setdefault(cell.mechanism, cell)
     with (

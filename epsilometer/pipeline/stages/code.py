@@ -1,7 +1,7 @@
 """Stage code: record the code behind the results of every stage, and of every entry with its own components.
 
-DVC cannot know beforehand what a user's own mechanism, attack, metric or generator imports, so this stage always runs,
-and the others depend on its records, which have the same bytes until a file or a package in them changes.
+DVC cannot know beforehand what a user's own mechanism, attack, metric or generator imports. So this stage always runs,
+and the others depend on its records. A record has the same bytes until a file or a package in it changes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Stage embed@dataset: sentence embeddings of the audited texts.
 
-In float32, another processor's kernels change most numbers in their last bits, and no rounding hides that (on a grid of
-1/1024, 6 of 384,000 numbers fall into another cell). So if params.yaml asks for float32, the embeddings are computed in
-float64 and rounded to multiples of 2^-18: kernels then differ by some 1e-15, and one number in 10^9 is near enough to
-the edge of a cell for that to matter.
+In float32, another processor's kernels change the last bits of most numbers, and rounding does not hide that (on a grid
+of 1/1024, 6 of 384,000 numbers fall into another cell). So if params.yaml asks for float32, the embeddings are computed
+in float64 and rounded to multiples of 2^-18. Kernels then differ by about 1e-15, which changes the rounding of one
+number in 10^9.
 
-Texts that no cell audits are not encoded but have the vector 0. Their trials, which nothing reads, are uniform.
+Texts that no cell audits are not encoded but have the vector 0. Their trials are uniform, and are not used.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _attacked(params: TextsParams, name: str) -> Iterator[Attacked]:
-    """The guesses of the attacks on a cell, epsilon by epsilon; attacks in the order of params.yaml."""
+    """Yield the guesses of the attacks on a cell, epsilon by epsilon; attacks in the order of params.yaml."""
     cell, chosen = params.cells[name], attacks(params)
     cell_trials, statements = trials(cell.dataset), read_stated(stated_path(name))
     guesses = tables.read(f"data/guesses/{name}.parquet", GUESSES)

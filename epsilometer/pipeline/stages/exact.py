@@ -24,7 +24,7 @@ _DIGITS = 12  # of a figure: the last bits of sums differ between processors
 
 
 def main(name: str) -> None:
-    """Write data/exact/<cell>.parquet and data/exact/<cell>.curves.parquet; without rows if there is no law.
+    """Write data/exact/<cell>.parquet and data/exact/<cell>.curves.parquet; without rows for a mechanism without a law.
 
     The column `seconds` is null and figures have twelve digits, so the bytes do not depend on the machine. Private
     texts have no witness.

@@ -1,9 +1,14 @@
 """Stage model@name: a model for mechanisms, as an ordinary model folder.
 
-The source is the trained part of an embedded model (a folder with delta.safetensors, a masked language model's head
-and upper layers, or decoder.safetensors, both put on all-MiniLM-L6-v2), a whole model's folder, or a small tracked file
-{"model": id, "revision": commit} that pins a model of the Hugging Face hub, or {"package": {...}} that of a package,
-with the bounds that `epsilometer bounds` measured.
+The source is one of four:
+
+- the trained part of an embedded model, which is put on all-MiniLM-L6-v2: a folder with delta.safetensors (a masked
+  language model's head and upper layers) or with decoder.safetensors;
+- the folder of a whole model;
+- a small tracked file {"model": id, "revision": commit} that pins a model of the Hugging Face hub;
+- such a file {"package": {...}} for a model of a package.
+
+A pin also has the bounds that `epsilometer bounds` measured.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Stage resources: record each cell, and the content of its mechanism's resources.
 
-A mechanism may have no resource, and DVC's templates cannot leave a dependency out. So a cell depends on its record,
-which has the same bytes until the cell or its resource changes; stages that look at all cells depend on all records. An
-output of a stage is recorded by DVC's own hash; a user's own file may change at any time, so this stage always runs.
+A mechanism may have no resource, and DVC's templates cannot omit a dependency. So a cell depends on its record, which
+has the same bytes until the cell or its resource changes. Stages that look at all cells depend on all records. An
+output of a stage is recorded with DVC's own hash. A user's own file may change at any time, so this stage always runs.
 """
 
 from __future__ import annotations

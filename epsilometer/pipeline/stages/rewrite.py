@@ -1,6 +1,6 @@
 """Stage rewrite@cell: every trial's source text rewritten at every epsilon, and the claim for that trial.
 
-It also writes what later stages need of the mechanism, so that they need not build it for its claim.
+It also writes the facts on the mechanism that later stages need, so that these need not build it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _pairs(params: TextsParams) -> pl.DataFrame:
-    """A row per cell, epsilon and trial: the text and its rewrite."""
+    """Return a row per cell, epsilon and trial: the text and its rewrite."""
     parts = []
     for name, cell in params.cells.items():
         texts, source = audited_texts(params, cell.dataset), trials(cell.dataset).source
@@ -73,7 +73,7 @@ def _pairs(params: TextsParams) -> pl.DataFrame:
 
 
 def _leaked(params: TextsParams) -> Iterator[pl.DataFrame]:
-    """The rows of LEAKAGE of each cell and epsilon; none if a data set's trials hold no identifier."""
+    """Yield the rows of LEAKAGE of each cell and epsilon; none if a data set's trials hold no identifier."""
     yield pl.DataFrame(schema=dict(LEAKAGE))
     of_data_set: dict[str, list[list[Identifier]]] = {}
     for name, cell in track(params.cells.items(), len(params.cells), "leakage"):
@@ -89,7 +89,7 @@ def _leaked(params: TextsParams) -> Iterator[pl.DataFrame]:
 
 
 def _standing(params: TextsParams) -> Iterator[pl.DataFrame]:
-    """The rows of STANDING of each cell whose mechanism releases certain public texts."""
+    """Yield the rows of STANDING of each cell whose mechanism releases certain public texts."""
     yield pl.DataFrame(schema=dict(STANDING))
     for name, cell in params.cells.items():
         built = mechanism(params, name)

@@ -38,7 +38,7 @@ def main(name: str) -> None:
 
 
 def _rows(params: TextsParams, name: str) -> Iterator[dict[str, Any]]:
-    """A row per setting and value."""
+    """Yield a row per setting and value."""
     cell = params.sweeps[name]
     among, vectors = pool(params, cell.dataset)
     stream = (params.audit.seed, params.audit.round, "sweep", cell.dataset)

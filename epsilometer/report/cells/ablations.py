@@ -1,4 +1,4 @@
-"""The effect of the audit's own settings: one factor varied at a time. Losses are in nats."""
+"""The effect of the audit's own settings: one setting varied at a time. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def section(results: TextResults) -> Section | None:
         "ablations",
         "Loss when one factor of the audit is varied",
         figure(table, results.estimates["mechanism"]),
-        caption="The number of candidates k, the temperature λ of their choice (negative: unlike texts) or the seed is "
+        caption="The number of candidates k, their sampling temperature λ (negative: unlike texts) or the seed is "
         "varied, everything else as in this audit. Dots: plug-in value, hollow beyond the number of candidates that an "
         "attack was validated for; bars: the interval.",
     )
@@ -100,7 +100,7 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
 
 
 def first_tokens(table: pl.DataFrame) -> Iterator[Table]:
-    """For each cell the most likely first tokens of the rewrite of one text: `token 57.4 %`."""
+    """Yield for each cell the most likely first tokens of the rewrite of one text: `token 57.4 %`."""
     for (dataset, mechanism, text), part in table.sort("dataset", "mechanism", "epsilon", "rank").group_by(
         "dataset", "mechanism", "text", maintain_order=True
     ):
@@ -114,11 +114,11 @@ def first_tokens(table: pl.DataFrame) -> Iterator[Table]:
 
 
 def tokens(table: pl.DataFrame) -> Iterator[Table]:
-    """For each text the mechanisms and the parts they split it into, the fewest parts first."""
+    """Yield for each text the mechanisms and the parts they split it into, the fewest parts first."""
     parts = table.with_columns(parts=pl.col("tokens").list.len(), cut=pl.col("tokens").list.join(" · "))
     for (dataset, text), part in parts.sort("dataset", "parts", "mechanism").group_by(
         "dataset", "text", maintain_order=True
     ):
-        caption = f"“{text}” in the parts that each claim counts; mechanisms that rewrite a whole text are left out."
+        caption = f"“{text}” in the units that each claim counts; mechanisms that rewrite a whole text are left out."
         rows = records(part, "mechanism: {mechanism} | parts: {parts} | text: {cut}")
-        yield Table(f"How mechanisms cut a text of {dataset}", caption, rows, texts=True)
+        yield Table(f"How mechanisms split a text of {dataset}", caption, rows, texts=True)

@@ -1,4 +1,4 @@
-"""The answer on each data set, as data: which budgets of which mechanisms have which decision, and what they keep."""
+"""The answer on each data set, as data: the decision on each mechanism and budget, and what the rewrites keep."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Counts = Mapping[tuple[str, str, float | None, str], tuple[int, int]]
 class Answer:
     """The decision on a data set: the budgets of mechanisms other than controls, by their decision.
 
-    hardly: mechanisms that hardly read its texts, which are never recommended. uses: by cell, as `use.uses` returns
-    them. rows: its rows of `DECISIONS`, without controls.
+    hardly: mechanisms that hardly read its texts, which are never recommended. uses: as `use.uses` returns them. rows:
+    the data set's rows of `DECISIONS`, without controls.
     """
 
     dataset: str
@@ -43,11 +43,11 @@ class Answer:
         return [cell for cell in self.by.get(Status.WITHIN, ()) if cell[0] not in self.hardly]
 
     def use(self, cell: tuple[str, float | None]) -> Kept:
-        """What the rewrites of a cell keep."""
+        """Return what the rewrites of a cell keep."""
         return self.uses.get((self.dataset, *cell), UNKNOWN)
 
     def keeping(self, more: bool | None) -> Budgets:
-        """The cells of `usable` that keep more than a fixed sentence (True), no more (False), or were not measured."""
+        """Return the usable cells that keep more than a fixed sentence (True), no more (False), or unknown (None)."""
         return [cell for cell in self.usable if self.use(cell).more is more]
 
     def limit(self, cell: tuple[str, float | None], limit: str) -> Mapping[str, Any] | None:
@@ -61,7 +61,7 @@ class Answer:
         return average.worst([row for row in whole if (row["mechanism"], row["epsilon"]) in cells])
 
     def least(self) -> Mapping[str, Any] | None:
-        """Return the row of a limit that decides, of the cell that is beyond its limits by least."""
+        """Return the deciding row of the cell that exceeds its limits by least."""
         over: dict[tuple[str, float | None], Mapping[str, Any]] = {}
         for row in self.rows:
             if row["limit"] != ALL and row["decision"] == Status.BEYOND:
@@ -71,7 +71,7 @@ class Answer:
 
 
 def _excess(row: Mapping[str, Any]) -> float:
-    """How many times the allowed value was shown."""
+    """Return the lower bound as a multiple of the allowed value."""
     return float(row["low"] / row["allowed"])
 
 

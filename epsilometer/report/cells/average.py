@@ -1,4 +1,4 @@
-"""The worst pair and the texts given away, which an average over pairs hides."""
+"""The worst pair, and texts that are easily recognised: both are hidden by an average over pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report on claims: each claim with its hardest test."""
+"""The report on claims: each claim with its strongest test."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from epsilometer.report.wording import at_budgets, budget, listed
 
 
 def section(results: TextResults) -> Section:
-    """Return each claim with its hardest test, and the mechanisms without a claim."""
+    """Return each claim with its strongest test, and the mechanisms without a claim."""
     explained = (
-        "A claim has one verdict, by attacks and laws together. **Violated**: an attack was right more often than the "
-        "claim allows, by more than chance explains, or a law goes beyond it; the claim is wrong, or the "
-        "implementation is. **Not refuted** is no proof: a better attack or more trials may refute the claim yet. "
+        "A claim has one verdict, from attacks and laws together. **Violated**: an attack was right more often than "
+        "the claim allows, by more than chance explains, or a law goes beyond it; the claim is wrong, or the "
+        "implementation is. **Not refuted** is not a proof: a better attack or more trials may still refute the claim. "
         "**Not testable**: right guesses alone would not refute it, and no law could be computed."
     )
     table = claim_table(results.estimates, results.verdicts)

@@ -20,7 +20,7 @@ def figure(name: str, rows: Iterable[Mapping[str, Any]], mechanisms: Iterable[st
 
     name: of its file. rows: `dataset`, `mechanism`, `by_words` and `composed` in nats (None without such a claim), and
     the loss at `point`. A mechanism without a figure by words, because its claim is for whole texts, is at `composed`
-    in both panels, as in TeDA's figure; infinite losses are at the top.
+    in both panels, as in TeDA's figure. Infinite losses are at the top.
     mechanisms: all of the audit, so that styles agree.
     """
     every = [row for row in rows if row["composed"] and row["point"] is not None]

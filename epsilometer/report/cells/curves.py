@@ -70,8 +70,8 @@ _EXACT_TOOLTIP = [
 
 _BY_LAW = (
     " The first row has losses by the mechanisms' laws, between texts of equal length: its bands are the numerical "
-    "error of the average, and the median to 95 % of pairs; its dots are hollow where the law is of what is not "
-    "released."
+    "error of the average, and the median to 95 % of pairs; its dots are hollow if the law is about something that is "
+    "not released."
 )
 
 
@@ -88,8 +88,8 @@ def section(results: TextResults) -> Section:
         "between mechanisms; horizontal positions cannot**: one mechanism spends its ε on each word, another on a "
         "whole text or per unit of distance, as its claim says.",
         f"Line: the proven loss (a lower bound at confidence {confidence(results.params.audit.alpha)}); dots: plug-in "
-        "value, hollow where the attack sees what is not released or was not validated for so many candidates; band: "
-        "up to the upper end of the interval; dashes: the most that so many trials can show."
+        "value, hollow where the attack sees what is not released or was not validated for this number of candidates; "
+        "band: up to the upper end of the interval; dashes: the most that this number of trials can show."
         + (_BY_LAW if len(exact) else ""),
     )
     cells = [(cell.dataset, cell.mechanism) for cell in results.params.cells.values()]

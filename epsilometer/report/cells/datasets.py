@@ -76,7 +76,7 @@ def sentence(params: TextsParams, names: Iterable[str]) -> str:
 
 
 def audited(results: TextResults) -> str:
-    """Say what was audited: real texts, or generated ones, by which nothing is shown about real texts."""
+    """Return a sentence on the audited texts: real ones, or generated ones, which show nothing about real texts."""
     named: dict[str, list[str]] = {}
     for name in dict.fromkeys(cell.dataset for cell in results.params.cells.values()):
         source = results.params.datasets[name].source

@@ -34,7 +34,7 @@ from epsilometer.report.cells import average
 from epsilometer.report.cells.answers import Counts
 from epsilometer.report.cells.average import SURELY
 from epsilometer.report.cells.datasets import audited
-from epsilometer.report.cells.decision import otherwise
+from epsilometer.report.cells.first_screen import otherwise
 from epsilometer.report.cells.limit_names import limit_name
 from epsilometer.report.cells.possible import pure_claims
 from epsilometer.report.cells.results import TextResults
@@ -51,7 +51,7 @@ _HOLDS: dict[str, str] = {Status.WITHIN: "holds", Status.BEYOND: "exceeded"}  # 
 _HIDDEN = ("worst_pair", "texts_above_4", "texts_compared", "pairs_compared", "pairs_there", "largest")
 NO_WORDS = "a paragraph of its docstring that begins “In plain words it” would be shown here"
 _NO_LABELS = "Not tested: the data set has no labels."
-_UNSEEN = "none is recorded or has a pattern, and names were not looked for"
+_UNSEEN = "none is recorded or matches a pattern; names were not searched"
 
 
 class _Model(BaseModel):
@@ -86,7 +86,7 @@ class Limited(_Model):
     why: str | None
     needed: int | None
     settles: str | None
-    survived: int | None = Field(None, description="of identifiers, those that stand in rewrites")
+    survived: int | None = Field(None, description="of identifiers, those that occur in rewrites")
     cases: int | None = Field(None, description="of identifiers, how many there were")
 
 
@@ -106,7 +106,7 @@ class Named(_Model):
 
 
 class Use(_Model):
-    """What the rewrites keep; null where it was not measured."""
+    """The information that rewrites keep; null where it was not measured."""
 
     cosine: float | None = Field(description="mean cosine of text and rewrite")
     fixed_sentence: float | None = Field(description="the same of the best fixed sentence given to everybody")
@@ -116,14 +116,14 @@ class Use(_Model):
 
 
 class Person(_Model):
-    """How many texts a person has, and what follows. A limit of the audit is of one text."""
+    """The number of texts of a person, and what follows. A limit of the audit is for one text."""
 
     texts: int
     confirmed: bool = Field(description="stated by who writes the dossier; else one text is assumed")
     at_most: float | None = Field(
-        description="right guesses of 100 between two people with so many texts; null without an upper bound"
+        description="right guesses of 100 between two people with this number of texts; null without an upper bound"
     )
-    holds: bool = Field(description="whether the upper bounds of so many texts are within the limits of one")
+    holds: bool = Field(description="whether the upper bounds for these texts are within the limits of one text")
 
 
 class Said(_Model):
@@ -164,7 +164,7 @@ class Dossier(_Model):
     pairs_compared: int | None
     pairs_there: int | None = Field(description="pairs of all audited texts")
     largest: float | None = Field(description="largest loss of any output of all pairs, in nats; null if unknown")
-    otherwise: str = Field(description="the limits of which no text, or no draw, could have shown the opposite")
+    otherwise: str = Field(description="the limits for which no text, or no draw, could have shown the opposite")
     limits: list[Limited]
     budgets: dict[str, str] = Field(description="the decision at every audited budget of the mechanism on these texts")
     kept_at_budgets: dict[str, str] = Field(description="what the rewrites keep at each of them, in words")
@@ -257,7 +257,7 @@ def _release(results: TextResults, of: Cell, best: Mapping[str, Any], tried: pl.
 
 
 def blocks(of: Dossier) -> list[Block]:
-    """Both pages."""
+    """Return both pages."""
     return [*_to_sign(of), Break(), *_evidence(of)]
 
 
@@ -280,8 +280,8 @@ def _to_sign(of: Dossier) -> list[Block]:
         Paragraph(" ".join(f"({number}) {text}" for number, text in enumerate(of.not_tested, 1))),
         Heading("What voids it"),
         Paragraph(
-            "Another model, other data, other settings, other code, or more texts per person than stated: whatever has "
-            "another digest than on the second page."
+            "Another model, other data, other settings, other code, or more texts per person than stated: anything "
+            "with another digest than on the second page."
         ),
         Heading("For the file"),
         Form(
@@ -307,13 +307,16 @@ def _colour(of: Dossier) -> str:
 
 
 def _means(of: Dossier) -> str:
-    """What the audit means for a person, in guesses."""
+    """Return the meaning of the audit for a person, in guesses."""
     loss = next(limited for limited in of.limits if limited.limit == LOSS)
     if loss.high is not None and math.isfinite(loss.high):
-        said = [f"Who has two texts and sees one rewrite names the right text in at most {_guesses(loss, UP)}."]
+        said = [
+            f"An attacker with two texts and a rewrite of one names the right text in at most {_guesses(loss, UP)}."
+        ]
     elif loss.low is not None:
         said = [
-            f"Our attacks name the right one of two texts in at least {_guesses(loss, DOWN)}; more is not ruled out."
+            f"The attacks of the audit name the right one of two texts in at least {_guesses(loss, DOWN)}; more is not "
+            "ruled out."
         ]
     else:
         said = ["What an attacker learns was not measured."]
@@ -324,7 +327,7 @@ def _means(of: Dossier) -> str:
     ]
     if of.person.texts > 1:
         most = "nothing is ruled out" if of.person.at_most is None else f"at most {of.person.at_most:g} of 100 guesses"
-        said.append(f"Of a person with {of.person.texts:,} texts: {most}.")
+        said.append(f"For a person with {of.person.texts:,} texts: {most}.")
     return " ".join(said)
 
 
@@ -379,14 +382,14 @@ def _evidence(of: Dossier) -> list[Block]:
         ),
         Paragraph(
             "Guesses are right ones of 100 between two texts, with the nats in brackets. Rare outputs give a text away "
-            f"in more than {SURELY:g} of 100 guesses (δ at 4 nats). All limits are of one text. Of a person with n "
+            f"in more than {SURELY:g} of 100 guesses (δ at 4 nats). All limits are for one text. For a person with n "
             "texts the nats are at most n times as many; rare outputs and attributes may grow faster, so that their "
             "limits do not divide by n.",
             "note",
         ),
-        Paragraph("Right guesses of 100 at the source of a rewrite, among texts that differ as the audited ones:"),
+        Paragraph("Right guesses of 100 about the source of a rewrite, among texts like the audited ones:"),
         Grid(
-            ["among texts", "by chance", "by our attacks, at least", "at most, pairs compared", "at most, all pairs"],
+            ["among texts", "by chance", "by attacks, at least", "at most, pairs compared", "at most, all pairs"],
             [*map(_row, of.named)],
             small=True,
         ),
@@ -441,11 +444,11 @@ def _use(measured: Kept) -> Use:
 
 
 def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str, Any]) -> Person:
-    """What follows for a person with several texts.
+    """Return the consequences for a person with several texts.
 
     The loss of n rewrites with independent noise is at most n times that of one (`decisions.limits`). Rare outputs and
-    attributes do not divide, but the largest loss of any output of all pairs does: where n times that is at most 4
-    nats, no output of n texts exceeds 4 nats, and an attribute's loss is at most that, too.
+    attributes do not divide, but the largest loss of any output of all pairs does. If n times that is at most 4 nats,
+    no output of n texts exceeds 4 nats, and an attribute loses at most that too.
     """
     if confirmed is not None and confirmed < 1:
         raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
@@ -512,7 +515,7 @@ class _Law:
 
     stated: True if there is one. departs: True if rewrites depart from it, None if that was not tested. row: of
     `EXACT`, over all pairs. curve: level and delta on the pairs compared. interval: True if its 99 % interval over all
-    pairs errs no more often than the audit allows. The last three are set only if the law may be believed.
+    pairs errs no more often than the audit allows. The last three are set only if rewrites do not contradict the law.
     """
 
     stated: bool
@@ -525,7 +528,7 @@ class _Law:
     def fit(self) -> str:
         """Say if the rewrites follow the law."""
         if not self.stated:
-            return "There is no stated law."
+            return "The mechanism states no law."
         if self.departs is None:
             return "Whether the rewrites follow the stated law was not tested."
         return (
@@ -536,7 +539,7 @@ class _Law:
 def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> _Law:
     """Return the law of a cell. tried.
 
-    Its rows of `ESTIMATES`, any of which may refute it; best: the strongest attack's.
+    Its rows of `ESTIMATES` (each can refute it); best: the row of the strongest attack.
     """
     of = (best["dataset"], best["mechanism"], best["epsilon"])
     rows = _rows_of(results.exact.filter(pairs=ALL), *of)
@@ -550,7 +553,7 @@ def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> 
 
 
 def _untested(limited: Limited) -> bool:
-    """Return True for labels that nobody asked to hide."""
+    """Return True for labels that are not under `decide.attributes`."""
     return limited.limit == ATTRIBUTE and limited.decision == Status.OPEN
 
 
@@ -579,8 +582,8 @@ def answer(release: Release, whole: Mapping[str, Any], use: Kept, person: Person
         return f"No: {what} exceeds a limit ({exceeded}). It is not to be released at this budget."
     if whole["decision"] == Status.NOT_EXCEEDED:
         return (
-            f"Not shown: no attack of ours exceeded the limits for {what}, but it is a black box, and another attack "
-            f"may. {use.sentence}"
+            f"Not shown: no attack of the audit exceeded the limits for {what}, but it is a black box, and another "
+            f"attack may. {use.sentence}"
         )
     settles = f" It would be settled by {whole['settles']}." if whole["settles"] else ""
     return f"Not shown: it is open whether {what} keeps the limits ({whole['why']}).{settles}"
@@ -588,7 +591,7 @@ def answer(release: Release, whole: Mapping[str, Any], use: Kept, person: Person
 
 def _claim(claim: str, verdict: Mapping[str, Any]) -> str:
     if claim == NO_CLAIM or not verdict:
-        return "There is no claim to be checked."
+        return "The mechanism makes no claim that could be checked."
     by = f", by {verdict['by']}" if verdict["by"] else ""
     reason = f" ({verdict['reason']})" if verdict["reason"] else ""
     return f"The claim is {verdict['verdict']}{by}{reason}."
@@ -624,7 +627,7 @@ def _questions(limits: Sequence[Limited]) -> list[Said]:
             about="Singling out",
             asks="Can a rewrite be traced to one person's text?",
             here=f"Guesses between two texts: {_range(by[LOSS])}. Rare outputs: {_range(by[DELTA])}. Identifiers that "
-            f"stand in rewrites: {left or _UNSEEN}.",
+            f"occur in rewrites: {left or _UNSEEN}.",
         ),
         Said(
             about="Linkability",
@@ -649,7 +652,7 @@ def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, f
         Said(
             about="Unit of privacy",
             asks="A word, a text or a person?",
-            here="Measured of one text. Several texts of a person, and further rewrites of a text, add up.",
+            here="Measured for one text. Several texts of a person, and further rewrites of a text, add up.",
         ),
         Said(
             about="Delta",
@@ -660,17 +663,18 @@ def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, f
         Said(
             about="Randomness, floating point",
             asks="Is noise secret and exact?",
-            here="Not tested: an audit's noise has a seed, by which anybody inverts it. Publish without --seed.",
+            here="Not tested: an audit's noise has a seed, and anybody who knows it inverts the noise. Publish without "
+            "--seed.",
         ),
         Said(
             about="Trust and access",
             asks="Who sees texts, logs, times?",
-            here="Not tested: who rewrites sees the texts; times, logs and failures of a service are no part of this.",
+            here="Not tested. The mechanism's operator sees the texts; times, logs and failures of a service may leak.",
         ),
         Said(
             about="Public data",
-            asks="What is taken for public?",
-            here="Vocabularies and models are, and whatever the claim above names as public.",
+            asks="What is assumed to be public?",
+            here="Vocabularies and models, and everything that the claim above names as public.",
         ),
     ]
 
@@ -681,7 +685,7 @@ def _not_tested(release: Release, limits: Sequence[Limited], *, lawful: bool) ->
         *([] if lawful else [f"The optimal adversary ({OPTIMAL}): no law is known."]),
         *([f"The attacks {', '.join(left)}."] if left else []),
         "Linking by facts or other texts of a person, and several rewrites of one text read together.",
-        *(f"Labels that nobody asked to hide: {each.why}." for each in limits if _untested(each)),
+        *(f"Labels that need not be hidden: {each.why}." for each in limits if _untested(each)),
         *(
             f"{limit_name(each.limit).capitalize()}: {each.why}."
             for each in limits
@@ -696,7 +700,7 @@ def _would_change(limits: Sequence[Limited]) -> list[str]:
     settled = [f"{limited.limit}: {_settled(limited)}." for limited in limits if limited.settles]
     return [
         *settled,
-        "Other limits: they are stated in params.yaml, and are not the audit's to choose.",
+        "Other limits: people state them in params.yaml; the audit does not choose them.",
         "A proof that a stated law is wrong, or a stronger attack where the decision rests on attacks.",
     ]
 
@@ -737,7 +741,7 @@ def _range(limited: Limited) -> str:
 def _beside(value: float, allowed: float | None, way: str) -> str:
     """Return a bound with three digits of the limit, or as many as keep it on its side of the limit.
 
-    way: DOWN for a lower bound, UP for an upper one, so that neither says more than was shown.
+    way: DOWN for a lower bound, UP for an upper one, so that rounding never overstates what was shown.
     """
     if allowed is None or not math.isfinite(value):
         return f"{value:.3g}"

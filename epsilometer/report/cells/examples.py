@@ -1,4 +1,4 @@
-"""The most recognisable rewrites of data sets whose examples may be shown, at the budget a reader would choose."""
+"""The most recognisable rewrites of public data sets, at the budget a reader would choose."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import polars as pl
 from epsilometer.auditing.schemas import GUESSES
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.auditing.worth.leakage import Identifier, identifiers
-from epsilometer.report.cells.decision import chosen, decisions
+from epsilometer.report.cells.first_screen import chosen, decisions
 from epsilometer.report.cells.results import TextResults
 from epsilometer.report.rows import strongest
-from epsilometer.report.screen import harmless
+from epsilometer.report.screening import harmless
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table
 from epsilometer.report.wording import at_budget, listed

@@ -33,7 +33,7 @@ def section(results: TextResults) -> Section | None:
         return None
     odd = anomalies(results.estimates, outputs)
     none = "No curve falls or stays flat beyond its intervals, no texts are hardly read, and no outputs are odd."
-    some = "Each of these may have an innocent explanation, a large budget say; none proves anything."
+    some = "Each of these may have an innocent explanation, such as a large budget; not one is a proof."
     return Section(
         id="look",
         link="Oddities",
@@ -56,7 +56,7 @@ def _picture() -> str:
 
 
 def _beside_losses(results: TextResults, outputs: pl.DataFrame) -> list[dict[str, Any]]:
-    """Rows of `OUTPUTS` with the loss by which mechanisms are compared, in words and as `point`, and `by_words`."""
+    """Return rows of `OUTPUTS` with the loss that compares mechanisms, in words and as `point`, and `by_words`."""
     compared = comparable(results.estimates, results.exact, results.params.audit.alpha)
     losses = {tuple(row[name] for name in CELL): row for row in compared.to_dicts()}
     rows = []
@@ -123,7 +123,7 @@ def attacks_table(results: TextResults) -> Table:
 
 
 def _by_words(row: dict[str, Any]) -> float | None:
-    """A word's claim times the mean number of words, if the claim for a whole text is the claim times the units."""
+    """Return a word's claim times the mean number of words, if a text's claim is the claim times its units."""
     if row["composed"] is None or not row["units"]:
         return None
     stated, _, rest = row["claim"].partition(" per ")  # as `Guarantee.describe` writes it

@@ -29,7 +29,7 @@ def step(each: Answer, table: pl.DataFrame) -> str:
     if each.usable:
         return "release nothing; try another mechanism."
     if not each.audited:
-        return "audit a mechanism that is no control."
+        return "audit a mechanism other than a control."
     if settled := settling(each, table):
         return f"release nothing yet. {settled}"
     smaller = sorted({name for name, epsilon in each.audited if epsilon is not None})

@@ -29,8 +29,8 @@ def section(results: TextResults) -> Section | None:
     curves = results.table(ceilings_path(), CEILINGS)
     parts = with_tails(results, table).group_by("dataset", maintain_order=True)
     explained = (
-        "Whoever keeps more of a text gives more away. The ceiling holds for every mechanism on these texts; perhaps "
-        "nobody reaches it, and nothing here ranks mechanisms, as an average loss does not show δ."
+        "A mechanism that keeps more of a text gives more away. The ceiling holds for every mechanism on these texts; "
+        "perhaps nobody reaches it, and nothing here ranks mechanisms, as an average loss does not show δ."
     )
     tables = [(str(name), part) for (name,), part in parts]
     said = [sentence(name, curves.filter(dataset=name), part) for name, part in tables]

@@ -15,19 +15,17 @@ def section(results: TextResults) -> Section:
         f"0.1 nats are {guesses(0.1):g}, 1 nat {guesses(1.0):g}, 3 nats {guesses(3.0):g} and 6 nats "
         f"{guesses(6.0):g} of 100 guesses. Among more than two texts a loss of L nats multiplies the odds by exp(L).",
         "**A sampled loss is a lower bound**, right with confidence "
-        f"{confidence(results.params.audit.alpha)} for each number on its own. The upper end bounds what this attack "
-        "could reach, never what a better one could. **A loss of 0 means that there is no evidence**, never that a "
-        "text is private.",
-        "**The ceiling** is what an adversary who is always right would prove with so many trials. A loss near it says "
-        "“at least so much”; more trials can tell how much more, or the exact loss where a mechanism's law is known. "
-        "Where it is 0 so few trials could have proved nothing, and the loss is not testable.",
-        "**Length leaks.** A mechanism that works word by word keeps the number of words, so at any ε, however small, "
-        "an adversary tells texts of different lengths apart. Data sets whose candidates are matched show what leaks "
-        "beyond that.",
+        f"{confidence(results.params.audit.alpha)} for each number on its own. The upper end bounds this attack; a "
+        "better attack may exceed it. **A loss of 0 means that evidence is lacking**, never that a text is private.",
+        "**The ceiling** is the largest loss that this number of trials can prove: every guess is right. If a loss is "
+        "near it, the true loss may be larger; more trials can tell, or the exact loss where a mechanism's law is "
+        "known. At a ceiling of 0 the trials are too few to prove anything, and the loss is not testable.",
+        "**Length leaks.** A mechanism that works word by word keeps the number of words, so an adversary tells texts "
+        "of different lengths apart at any ε, however small. Data sets whose candidates have equal lengths show what "
+        "leaks beyond that.",
         "**An average, not the worst case.** The loss is measured over pairs of texts that were drawn; for the worst "
-        "pair it can be larger, never smaller. At a low temperature λ few texts serve as distractors, which the table "
-        "of data sets counts; at λ = 0 every text serves alike.",
-        "**Numbers for ε are promises of different kinds**: per word, per text, per unit of distance. Compare measured "
-        "losses, not ε.",
+        "pair it can be larger, never smaller. At a low temperature λ few texts are used as distractors; the table of "
+        "data sets counts them. At λ = 0 all texts are used equally often.",
+        "**Values of ε differ in kind**: per word, per text, per unit of distance. Compare measured losses, not ε.",
     ]
     return Section("reading", "Reading", "How to read all this", words, folded=True)

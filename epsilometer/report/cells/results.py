@@ -34,13 +34,13 @@ class TextResults(Results[TextsParams]):
         return self._of_cells(curves_path, EXACT_CURVES)
 
     def _of_cells(self, path: Callable[[str], Path], schema: Schema) -> pl.DataFrame:
-        """Return the tables of all cells in one; an audit from before there were such tables has none."""
+        """Return the tables of all cells in one; older audits may lack them."""
         paths = [path(cell) for cell in self.params.cells]
         return self.tables(filter(self.has, paths), schema)
 
     @property
     def verdicts(self) -> pl.DataFrame:
-        """One verdict per claim, as every section shows it (`verdicts.overall`)."""
+        """Return one verdict per claim, as every section shows it (`verdicts.overall`)."""
         return overall(self.estimates, self.table("data/claims.parquet", CLAIMS), self.exact)
 
     @property
@@ -51,7 +51,7 @@ class TextResults(Results[TextsParams]):
         return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))
 
     def means(self, mechanism: str) -> str:
-        """What a mechanism does, in plain words; empty if its file does not say, or in an audit from before it did."""
+        """Return a mechanism in plain words; empty if its file, or an older audit, does not have them."""
         said = self.record(plain_words.FILE)["cell"] if self.has(plain_words.FILE) else {}
         words: str = said.get(mechanism) or ""
         return words

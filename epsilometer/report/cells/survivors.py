@@ -63,14 +63,14 @@ def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
             rows.append(row | {f"{each['kind']} ({each['identifiers']})": _between(each) for each in cell.to_dicts()})
         yield Table(
             f"Identifiers that survive on {dataset}",
-            "After each kind: how many there were. In part: others of which a surname, initials or last digits remain.",
+            "In parentheses: the number of each kind. In part: others whose surname, initials or last digits remain.",
             rows,
             off_page=True,
         )
 
 
 def _between(row: Mapping[str, Any]) -> str:
-    """A share and its interval, for identifiers found by patterns only the lower bound; then the share left in part."""
+    """Return a share with its interval (only its lower bound if patterns found identifiers), and the share in part."""
     part = f"; in part {row['partly'] / row['identifiers']:.0%}" if row["partly"] else ""
     if row["identifiers"] < FEW:
         high = row["high"] if row["recorded"] == row["identifiers"] else None

@@ -1,10 +1,10 @@
-"""What rewrites keep, beside one fixed sentence given to everybody, and for a learner. Every section reads it here.
+"""The use of rewrites: how much they keep, compared with one fixed sentence for everybody, and for a learner.
 
 The cosine of text and rewrite is measured on data sets with trials of sets (`POSSIBLE`): the fixed sentence is the
 public text with the largest mean cosine with all texts of the sets. Rewrites keep more if the lower end of their mean
-cosine's two-sided interval, of the audit's level, is above that. A mechanism that keeps no more gives nothing that the
-fixed sentence does not. Where labels exist and classifiers were trained on rewrites (`DOWNSTREAM`), their macro F1 on
-clean texts stands beside that of classifiers trained on clean texts, both as means over seeds.
+cosine's two-sided interval, at the audit's level, exceeds that cosine. Otherwise the fixed sentence is as useful as the
+mechanism. Where labels exist and classifiers were trained on rewrites (`DOWNSTREAM`), their macro F1 on
+clean texts is shown beside that of classifiers trained on clean texts, both as means over seeds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the rewrites of a cell keep.
+    """The use of a cell's rewrites.
 
     worth, low: the mean cosine and its lower end; fixed: that of the best fixed sentence. None where not measured.
     labelled: the data set has labels.
@@ -74,7 +74,7 @@ class Kept:
 
     @property
     def sentence(self) -> str:
-        """The same in whole sentences."""
+        """Return the use in whole sentences."""
         if self.worth is None or self.fixed is None:
             said = "What the rewrites keep beside one fixed sentence was not measured."
         else:
@@ -96,7 +96,7 @@ def _of(clean: float | None) -> str:
 
 UNKNOWN = Kept()
 Uses = Mapping[tuple[str, str, float | None], Kept]
-"""What the rewrites of cells keep, by data set, mechanism and epsilon. Cells that were not measured may be missing."""
+"""The use of cells' rewrites, by data set, mechanism and epsilon. Cells that were not measured may be missing."""
 
 
 def uses(results: TextResults) -> Uses:
@@ -122,13 +122,13 @@ def uses(results: TextResults) -> Uses:
 
 
 def trained_on_rewrites(results: TextResults) -> pl.DataFrame:
-    """Schema `DOWNSTREAM`: classifiers' scores after training on rewrites; without rows if there are no such cells."""
+    """Return scores of classifiers after training on rewrites, schema `DOWNSTREAM`; without such cells no rows."""
     names = ("clean", *getattr(results.params, "downstream", ()))  # of another study
     return results.tables(filter(results.has, (f"data/downstream/{name}.parquet" for name in names)), DOWNSTREAM)
 
 
 def learnt(downstream: pl.DataFrame) -> dict[tuple[str, str, float | None], tuple[Score, ...]]:
-    """Return the scores of each cell by label: of several kinds of classifier the one that does best on clean texts."""
+    """Return the scores of each cell by label, from the kind of classifier that does best on clean texts."""
     tasks = downstream.filter(role="task")
     means = tasks.group_by("dataset", "mechanism", "epsilon", "label", "setting", "kind", maintain_order=True).agg(
         pl.mean("macro_f1")

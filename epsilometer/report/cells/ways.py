@@ -16,7 +16,7 @@ from epsilometer.auditing.decisions.limits import LOSS
 from epsilometer.auditing.evidence.status import Status
 from epsilometer.cells.tables import WAYS, ways_path
 from epsilometer.core.rounding import DOWN, UP
-from epsilometer.report.cells.decision import decisions
+from epsilometer.report.cells.first_screen import decisions
 from epsilometer.report.cells.results import TextResults
 from epsilometer.report.section import Section
 from epsilometer.report.table import NONE, Table, records

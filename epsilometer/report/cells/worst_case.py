@@ -31,8 +31,8 @@ def section(results: TextResults) -> Section | None:
                 "Plausible deniability of words",
                 figure(words, results.estimates["mechanism"]),
                 heading="Plausible deniability of single words",
-                caption="How often a word is written as it is, and how many different words are written for it: means "
-                "over words, bands from the 5th to the 95th percentile. Many outputs are no proof of privacy.",
+                caption="How often a word stays as it is, and how many different words replace it: means "
+                "over words, bands from the 5th to the 95th percentile. Many outputs do not prove privacy.",
             ),
             deniable(words),
         ]
@@ -48,8 +48,8 @@ def worst_cases(claims: pl.DataFrame) -> Table:
         "claimed: {claimed:number} | worst: {worst:number} | audited: {yes} | verdict: {overall}"
     )
     caption = (
-        "Over pairs of inputs and all outputs where the law is computed (at most `claims.vocabulary` inputs); by draws "
-        "elsewhere, where `worst` is a lower bound, and a budget that is not audited is one at which draws can refute. "
+        "With a law, over all pairs of inputs and all outputs (at most `claims.vocabulary` inputs). Without, by draws: "
+        "`worst` is then a lower bound, and budgets that are not audited are small enough for draws to refute. "
         "The verdict is of everything that tested the claim, attacks too; `not checked` is of the worst case alone."
     )
     audited = pl.when("audited").then(pl.lit("yes")).otherwise(pl.lit("no"))
@@ -66,9 +66,9 @@ def deniable(words: pl.DataFrame) -> Table:
         "outputs: {support:.1f} | outputs, of most: {support_low:.1f} to {support_high:.1f}"
     )
     caption = (
-        "How often a word of the vocabulary is written as it is, and how many different words are written for it in "
+        "How often a word of the vocabulary stays as it is, and how many different words replace it in "
         "100 draws (1-Diffractor, figure 4): means over 100 words, and `of most` from the 5th to the 95th percentile. "
-        "Many outputs are no proof of privacy."
+        "Many outputs do not prove privacy."
     )
     return Table("Plausible deniability of words", caption, records(words, columns), off_page=True)
 
@@ -81,7 +81,7 @@ def sentence(claims: pl.DataFrame) -> str:
         return f"Beyond its claim: {named}."
     laws = claims.filter(pl.col("method").is_in(["exact", "largest found"]), pl.col("slack").is_not_null())
     if len(laws):
-        return f"In none of the {len(laws)} laws that could be computed does the worst case exceed the claim."
+        return f"The worst case exceeds the claim in none of the {len(laws)} laws that could be computed."
     return "No law of these mechanisms could be computed."
 
 

@@ -14,7 +14,7 @@ from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.schemas import CEILINGS, OUTPUTS
 from epsilometer.cells.tables import SIMILARITY, ceilings_path
 from epsilometer.models.classifier import TRANSFORMER
-from epsilometer.report.cells.decision import decisions
+from epsilometer.report.cells.first_screen import decisions
 from epsilometer.report.cells.results import TextResults
 from epsilometer.report.cells.use import FIXED, MEASURE, UNKNOWN, Uses, trained_on_rewrites, uses
 from epsilometer.report.figures import (
@@ -157,7 +157,7 @@ def _of_each_kind(base: pl.DataFrame) -> pl.DataFrame:
 def tradeoff_sentence(
     points: pl.DataFrame, within: Container[tuple[Any, ...]], keeps: Uses, hardly: Container[str] = ()
 ) -> str:
-    """Return the mechanism that is worth most among the cells within the limits, by data set and measure; no control.
+    """Return the most useful mechanism among the cells within the limits, by data set and measure, without controls.
 
     within: data set, mechanism and epsilon of the cells with the decision within (`DECISIONS`). keeps: if they keep
     more than one fixed sentence (`use.uses`). hardly: mechanisms that hardly take in some texts.
@@ -198,7 +198,7 @@ def _beside_one_text(point: Mapping[str, Any], keeps: Uses) -> str:
 
 
 def judged(points: pl.DataFrame, target: float) -> pl.DataFrame:
-    """Return the points with a usable loss: exact losses, and those whose trials could show a loss of the target."""
+    """Return the points with a usable loss: an exact one, or from enough trials to show a loss of the target."""
     return points.filter(pl.col("exact") | (pl.col("ceiling") > target))
 
 
@@ -317,7 +317,7 @@ def _apart(levels: pl.DataFrame) -> pl.DataFrame:
 
 
 def attribute_sentence(downstream: pl.DataFrame) -> str:
-    """Count the cells where the attacker who learns from rewrites surely infers an attribute better."""
+    """Count the cells where an attacker who learns from rewrites infers an attribute significantly better."""
     mean = downstream.filter(role="attribute").drop_nulls("mechanism")
     means = mean.group_by(*CELL, "label", "kind", "setting").agg(pl.first("low"), pl.first("high"))
     both = means.pivot("setting", index=[*CELL, "label", "kind"], values=["low", "high"]) if len(means) else means
@@ -328,4 +328,6 @@ def attribute_sentence(downstream: pl.DataFrame) -> str:
         "The adaptive attacker, trained on rewritten texts, beats the static one, by intervals that do not overlap, in "
         f"{worse} of {len(both)} cases."
     )
-    return sentence + (" What a classifier of clean texts no longer tells is not gone for that." if worse else "")
+    return sentence + (
+        " An attribute that a classifier of clean texts no longer infers may still be there." if worse else ""
+    )

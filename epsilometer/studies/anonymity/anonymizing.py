@@ -35,7 +35,7 @@ _NAMED = 5  # most words of a label that are listed
 
 
 def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
-    """A mechanism by name or path, with its default resource or else with the auxiliaries in a folder."""
+    """Return a mechanism by name or path, with its default resource or else with the auxiliaries in a folder."""
     if hasattr(find("mechanisms", name, "rewrite"), "default_resource"):
         return text_audit.mechanism(name, settings)
     return build_mechanism(name, settings, str(folder), f"the settings of {name}")
@@ -76,7 +76,7 @@ def auxiliaries(
 
 
 def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: int | None = None) -> pl.DataFrame:
-    """Returns a row per text: text, rewrite and the columns of an outcome, null for a mechanism without outcomes.
+    """Return a row per text: text, rewrite and the columns of an outcome, null for a mechanism without outcomes.
 
     seed: None draws from the operating system.
     """
@@ -92,7 +92,7 @@ def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: 
 
 
 def with_truths(mechanism: Mechanism, texts: Sequence[str], labels: Mapping[str, Sequence[str | None]]) -> Mechanism:
-    """The mechanism with the true classes of texts; labels: by name, a class per text.
+    """Return the mechanism with the true classes of texts; labels: by name, a class per text.
 
     Raises UserError for a mechanism without true labels, a text without a class, and equal texts of different classes.
     """
@@ -138,7 +138,7 @@ def explanations(texts: Sequence[str], rewrites: Sequence[str], folder: Auxiliar
 
 
 def with_explanations(table: pl.DataFrame, reasons: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Returns the table with a column of JSON for each part of the explanations, because words differ between rows."""
+    """Return the table with a column of JSON for each part of the explanations, because words differ between rows."""
     return table.with_columns(
         pl.Series(name, [json.dumps(of_text[name], ensure_ascii=False) for of_text in reasons], pl.String)
         for name in dict.fromkeys(name for of_text in reasons for name in of_text)
@@ -163,7 +163,7 @@ def difference(text: str, rewrite: str) -> list[tuple[str, str]]:
 
 
 def changed_share(text: str, rewrite: str) -> float:
-    """The share of a text's words and marks that a rewrite removes."""
+    """Return the share of a text's words and marks that a rewrite removes."""
     gone = sum(len(of_text) for kind, of_text, _ in _differences(text, rewrite) if kind != "equal")
     return gone / max(sum(1 for _ in places(text)), 1)
 

@@ -40,7 +40,7 @@ def calibrate(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per cell of these mechanisms and data sets whose attackers read test texts; without names, of all.
 
-    Raises UserError if there is no such cell in params.yaml.
+    Raises UserError if params.yaml lacks the cell.
     """
     cells = [cell for cell in params.anonymity.values() if cell.part == "test"]
     if not cells:
@@ -88,7 +88,7 @@ class AttributeLoss:
     """Looks at the attribute loss, as the two ends of its interval."""
 
     def __init__(self, params: AnonymityParams, cell: AnonymityCell, goal: Goal) -> None:
-        """Raises UserError for a budget that does not cover both ends of the range."""
+        """Raise UserError for a budget that does not cover both ends of the range."""
         self._params, self._cell = params, cell
         self._mechanism = build(params, cell)
         self._attributes = params.classification.labels[cell.dataset].attributes
@@ -106,7 +106,7 @@ class AttributeLoss:
             )
 
     def __call__(self, epsilon: float, turn: Turn) -> Look | None:
-        """Returns the ends of the interval, in nats; None for a second look, and where too few rewrites are left."""
+        """Return the ends of the interval, in nats; None for a second look, and where too few rewrites are left."""
         if turn.again or turn.left < len(self._rows):
             return None
         params, cell = self._params, self._cell
@@ -119,7 +119,7 @@ class AttributeLoss:
         return Look(max(row["loss"] for row in rows), max(row["upper"] for row in rows), len(self._rows))
 
     def _strongest(self, label: str, table: pl.DataFrame, level: float) -> dict[str, Any]:
-        """The row of the strongest attacker of an attribute."""
+        """Return the row of the strongest attacker of an attribute."""
         params, dataset = self._params, self._cell.dataset
         training, test = (released(params, dataset, table.filter(split=split)) for split in (TRAIN, TEST))
         attacking = attackers_of(params)
@@ -140,4 +140,4 @@ def reason(met: Met, spent: int) -> str | None:
         ends = (min(met.figures), max(met.figures))
         said = (f"{met.figures[at][0]:.3g} to {met.figures[at][1]:.3g} at epsilon {at:g}" for at in ends)
         return advice(met, "the attribute loss", *said)
-    return None if met.status == FOUND else f"{spent} rewrites of so many texts did not decide; test on more texts"
+    return None if met.status == FOUND else f"{spent} rewrites did not decide; test on more texts"

@@ -30,7 +30,7 @@ Rows = dict[str, list[dict[str, Any]]]
 def measured_rows(
     params: AnonymityParams, name: str, epsilon: float, *, test: pl.DataFrame, training: pl.DataFrame
 ) -> Rows:
-    """The rows of all tables at one epsilon, by table. test, training: texts with their rewrites."""
+    """Return the rows of all tables at one epsilon, by table. test, training: texts with their rewrites."""
     cell = params.anonymity[name]
     labels = params.classification.labels[cell.dataset]
     tested, learned_from = (released(params, cell.dataset, part) for part in (test, training))
@@ -77,7 +77,7 @@ def measured_rows(
 
 
 def _language_models(params: AnonymityParams, dataset: str) -> dict[str, LLMInference]:
-    """The language models that attack; a model behind an endpoint sees only texts of public data sets."""
+    """Return the language models that attack; a model behind an endpoint sees only texts of public data sets."""
     models = {
         name: build_component(LLMInference, settings, f"attackers.llm.{name}")
         for name, settings in params.attackers.llm.items()

@@ -24,7 +24,7 @@ from epsilometer.studies.anonymity.victims import NUMBER, TASK, fine_tuning, see
 
 
 def kinds(params: AnonymityParams, role: str) -> list[str]:
-    """The kinds that are trained for a label; for a number, regressions only."""
+    """Return the kinds that are trained for a label; for a number, regressions only."""
     return [kind for kind in params.classification.kinds if role != NUMBER or kind != TRANSFORMER]
 
 
@@ -32,7 +32,7 @@ Guess = Callable[[Sequence[Text]], NDArray[Any]]
 
 
 def learnt(params: AnonymityParams, named: Mapping[str, Any], examples: Examples, seed: int) -> Guess:
-    """A function trained on examples: of texts it returns [n] numbers of classes, or numbers.
+    """Return a function trained on examples: of texts it returns [n] numbers of classes, or numbers.
 
     named: data set, label, role and kind. All mechanisms share one stream, so classifiers differ only by their texts.
     """
@@ -63,7 +63,7 @@ def train_all(
 
 
 def guesses(classifier: Any, texts: Sequence[Text]) -> NDArray[np.int64]:
-    """Returns [n]: the number of the most likely class of each text."""
+    """Return [n]: the number of the most likely class of each text."""
     if isinstance(classifier, Transformer):
         return classifier.predict(texts)
     likeliest: NDArray[np.int64] = classifier.probabilities(texts).argmax(axis=1)

@@ -39,7 +39,7 @@ _SIGNS = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}  # as in git's word
 
 
 def _table(path: Path | None) -> Path | None:
-    """Returns the path of a table to write; a UserError says, before any work, if it cannot be."""
+    """Return the path of a table to write; a UserError says, before any work, if it cannot be."""
     from epsilometer.corpora.files import TABLES, suffix
 
     if path is not None and suffix(path) not in TABLES:
@@ -108,7 +108,7 @@ def anonymize(
 
 
 def _plan(attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str], seed: int) -> Plan:
-    """What auxiliaries are trained for, where there are none yet."""
+    """Return the plan by which missing auxiliaries are trained."""
     from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan
     from epsilometer.models.classifier import FineTuning
     from epsilometer.models.embedded import weights
@@ -119,7 +119,7 @@ def _plan(attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str],
 def _truths(
     read: pl.DataFrame, attributes: Sequence[str], values: Sequence[str], columns: Sequence[str]
 ) -> dict[str, list[str | None]]:
-    """The true class of each attribute, of every text: of one author, or of each row."""
+    """Return the true class of each attribute, of every text: of one author, or of each row."""
     if values and columns:
         raise UserError(
             "--attribute-value is of one author and --attribute-column of each text; give the column alone where texts "
@@ -138,7 +138,7 @@ def _truths(
 
 
 def _say_unused(built: Mechanism, name: str, folder: Path, keep: Sequence[str], *, explain: bool) -> None:
-    """Which labels the mechanism does not look at. folder: of the auxiliaries; keep: the labels to keep."""
+    """Note the labels that the mechanism ignores. folder: of the auxiliaries; keep: the labels to keep."""
     from epsilometer.studies.anonymity.meaning import keeps_labels, reads
 
     if not reads(built, folder):
@@ -150,13 +150,13 @@ def _say_unused(built: Mechanism, name: str, folder: Path, keep: Sequence[str], 
 
 
 def _say_outcomes(table: pl.DataFrame, meanings: Mapping[str, str]) -> None:
-    """How many texts ended how, and what that means."""
+    """Note the number of texts by status, and the meaning of each status."""
     for status, count in table["status"].drop_nulls().value_counts(sort=True).sort("status").rows():
         note(f"{count:,} of {len(table):,} {status}: {meanings[status]}")
 
 
 def _say_unread(counts: Unread) -> None:
-    """What stays because the mechanism does not read or know it; a warning where over half of the words do."""
+    """Note the counts of truncated texts and out-of-vocabulary words, which stay; warn above half of the words."""
     if counts.cut:
         note(f"{counts.cut:,} of {counts.texts:,} texts are longer than what the classifiers read; their rest stays")
     if counts.unknown:
@@ -169,7 +169,7 @@ def _say_unread(counts: Unread) -> None:
 
 
 def _texts(source: str, reading: TextOptions, columns: Sequence[str]) -> pl.DataFrame:
-    """Every text, repeats included, as each has a rewrite of its own; with these columns, as strings."""
+    """Return every text, repeats included, as each has a rewrite of its own; with these columns, as strings."""
     from epsilometer.corpora.reading import read
 
     reading.files.check(source)
@@ -206,7 +206,7 @@ def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | N
 
 
 def _reasons(row: dict[str, Any]) -> Iterator[str]:
-    """The words that gave an attribute away, the surest first, and what each classifier reads before and after."""
+    """Yield the words that gave an attribute away, strongest first, and each classifier's answers before and after."""
     for label, kinds in row.get("gave_away", {}).items():
         for kind, scores in kinds.items():
             words = ", ".join(f"{word} ({score:+.2f})" for word, score in scores.items()) or "no word"

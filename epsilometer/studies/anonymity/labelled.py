@@ -34,7 +34,7 @@ def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
 
 
 def numbered(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
-    """The rows that a regression of this label is trained and tested on, chosen as by `labelled`.
+    """Return the rows that a regression of this label is trained and tested on, chosen as by `labelled`.
 
     Raises UserError for fewer training texts than a batch, for a label that is not a finite number, and for one that
     is the same for all texts of a split.
@@ -59,12 +59,12 @@ def numbered(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
 
 
 def numbers_of(labels: Sequence[str]) -> NDArray[np.float64]:
-    """Returns [n]: labels as numbers."""
+    """Return [n]: labels as numbers."""
     return np.array(labels, np.float64)
 
 
 def of_splits(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int) -> pl.DataFrame:
-    """The rows that `labelled` chooses, from any splits and without checks."""
+    """Return the rows that `labelled` chooses, from any splits and without checks."""
     if label not in table.columns:
         raise unknown("label", label, table.columns)
     order = Noise.named(len(table), seed, "labelled").uniforms()[:, 0]
@@ -81,7 +81,7 @@ def examples(
     *,
     sides: Sequence[str] = (),
 ) -> Examples:
-    """The examples of a split, with their groups if the data set has any.
+    """Return the examples of a split, with their groups if the data set has any.
 
     texts: rewrites by row number, instead of the originals; sides: columns of pairs.
     """
@@ -92,7 +92,7 @@ def examples(
 
 
 def truths(rows: pl.DataFrame, labels: Sequence[str], dataset: str) -> Truths:
-    """The true classes of the rows' texts, by text and label. Raises UserError for a row that lacks one."""
+    """Return the true classes of the rows' texts, by text and label. Raises UserError for a row that lacks one."""
     for label in labels:
         if missing := (rows[label].is_null().arg_true() + 1).to_list():
             raise UserError(
@@ -122,7 +122,7 @@ def takes_truths(mechanism: Mechanism, wanted: bool | None = None) -> bool:
 
 
 def with_true_labels(mechanism: Mechanism, true_labels: Truths | None) -> Mechanism:
-    """The mechanism, with the true labels if there are any."""
+    """Return the mechanism, with the true labels if there are any."""
     if true_labels is not None and isinstance(mechanism, TakesTruths):
         return mechanism.with_truths(true_labels)
     return mechanism
@@ -131,7 +131,7 @@ def with_true_labels(mechanism: Mechanism, true_labels: Truths | None) -> Mechan
 def to_rewrite(
     table: pl.DataFrame, labels: Sequence[str], numbers: Sequence[str], counts: Mapping[str, int], seed: int, least: int
 ) -> pl.DataFrame:
-    """The rows to rewrite, in the table's order: training and test texts of all labels."""
+    """Return the rows to rewrite, in the table's order: training and test texts of all labels."""
     parts = [labelled(table, label, counts, seed, least=least) for label in labels]
     parts += [numbered(table, label, counts, seed, least=least) for label in numbers]
     return pl.concat(parts).unique("row").sort("row")

@@ -39,7 +39,7 @@ def keeps_labels(mechanism: Mechanism, folder: Path) -> bool:
 
 
 def meanings(mechanism: Mechanism, folder: Path) -> Mapping[str, str]:
-    """The meaning of each status for this mechanism's rewrites; folder: of the auxiliaries."""
+    """Return the meaning of each status for this mechanism's rewrites; folder: of the auxiliaries."""
     own = next((meaning for kind, meaning in _FOUND_BY.items() if isinstance(mechanism, kind)), None)
     if own is None:  # a user's mechanism, which means what it states, or one that knows no classifiers
         own = MEANING[FOUND] if reads(mechanism, folder) else _UNASKED

@@ -22,7 +22,7 @@ from epsilometer.studies.anonymity.tables import anonymity_path, anonymized_path
 
 
 def measure(params: AnonymityParams, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """Every attacker who reads the releases of test texts, without the choice of the strongest."""
+    """Return every attacker who reads the releases of test texts, without the choice of the strongest."""
     audit: dict[Row, Measured] = {}
     for name, cell in params.anonymity.items():
         if cell.part == "test":
@@ -31,7 +31,7 @@ def measure(params: AnonymityParams, folder: Path = Path(".")) -> dict[Row, Meas
 
 
 def attribute_losses(params: AnonymityParams, name: str, folder: Path) -> dict[Row, Measured]:
-    """Every attacker of a cell under `anonymity` who reads the releases, without the choice of the strongest.
+    """Return every attacker of a cell under `anonymity` who reads the releases, without the choice of the strongest.
 
     Trials depend on the prepared texts, the seed and the choice of test texts (`studies.anonymity.attribute_loss`).
     """

@@ -92,7 +92,7 @@ class RewriterEntry(Section):
 
 
 class TextCounts(Section):
-    """How many texts classifiers are trained and tested on, and thresholds chosen on, at most."""
+    """The largest numbers of texts to train and test classifiers on, and to choose thresholds on."""
 
     train: PositiveInt = Field(1000, description="The most texts to train on.")
     test: PositiveInt = Field(1000, description="The most texts to test on.")
@@ -115,7 +115,7 @@ class TextCounts(Section):
 
 
 class Training(FineTuning):
-    """Training with several seeds, of which each gives a classifier of its own."""
+    """Training with several seeds; each gives a classifier of its own."""
 
     seeds: PositiveInt = Field(5, description="How many classifiers are trained, each with a seed of its own.")
 
@@ -156,7 +156,7 @@ class AnonymityCell(Cell):
 
 
 class Attackers(Section):
-    """Who infers attributes from a cell's rewrites (`auditing.attributes.attackers`)."""
+    """Attackers who infer attributes from a cell's rewrites (`auditing.attributes.attackers`)."""
 
     names: tuple[Attacker, ...] = Field(
         ("static", "relabelled", "adaptive", "augmented", "folded", "author", "detector"),
@@ -230,7 +230,7 @@ class AnonymityParams(ProjectParams):
         return texts.anonymized if {*self.attackers.names} - {"static"} else {"test": texts.test}
 
     def fine_tunings(self) -> Iterator[tuple[str, FineTuning]]:
-        """The settings by which transformers are fine-tuned, with their places in params.yaml."""
+        """Yield the settings by which transformers are fine-tuned, with their places in params.yaml."""
         if self.classification.labels and TRANSFORMER in self.classification.kinds:
             yield "classification.training.model", self.classification.training
         for name, entry in self.auxiliaries.items():
@@ -340,5 +340,5 @@ class AnonymityParams(ProjectParams):
 
 
 def read(path: Path | str = "params.yaml") -> AnonymityParams:
-    """The parameters of this study, as `project.params.read` reads them."""
+    """Return the parameters of this study, as `project.params.read` reads them."""
     return params.read(AnonymityParams, path)

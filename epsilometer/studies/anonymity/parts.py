@@ -25,7 +25,7 @@ AUXILIARIES, VICTIMS, VALIDATION, TEST = "auxiliaries", "train", "validation", "
 
 
 def parted(params: AnonymityParams, dataset: str) -> pl.DataFrame:
-    """The prepared texts of a data set; `split` names the part, "train" being that of the victims."""
+    """Return the prepared texts of a data set; `split` names the part, "train" being that of the victims."""
     return with_parts(params, dataset, prepared(dataset))
 
 
@@ -36,13 +36,13 @@ def with_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> pl
 
 
 def marked(params: AnonymityParams, dataset: str, table: pl.DataFrame, share: float) -> pl.DataFrame:
-    """A prepared table in which a share of the train split, by group, is the auxiliaries' part."""
+    """Return a prepared table in which a share of the train split, by group, is the auxiliaries' part."""
     taken = pl.Series(_places(params, dataset, table) < share)
     return table.with_columns(pl.when(taken).then(pl.lit(AUXILIARIES)).otherwise("split").alias("split"))
 
 
 def auxiliary_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows of a prepared table that an entry of `auxiliaries` trains on, and the held-out rows among them.
+    """Return the rows of a prepared table that an entry of `auxiliaries` trains on, and the held-out rows among them.
 
     The loss on the held-out rows, about a tenth of each class, chooses the best of several epochs. Entries of one data
     set with different shares take nested rows. Raises UserError as `check_classes` does.
@@ -57,7 +57,7 @@ def auxiliary_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> 
 
 
 def check_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> None:
-    """Raises UserError for a text, a pair or an author in two parts, and as `check_classes` does.
+    """Raise UserError for a text, a pair or an author in two parts, and as `check_classes` does.
 
     table: as `with_parts` returns it. A data set on which no anonymiser is measured is not checked.
     """
@@ -74,7 +74,7 @@ def check_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> N
 def check_classes(
     table: pl.DataFrame, labels: Iterable[str], dataset: str, others: Collection[str] = (AUXILIARIES,)
 ) -> None:
-    """Raises UserError if a part lacks a class that another has: the victims', the test part or one of `others`.
+    """Raise UserError if a part lacks a class that another has: the victims', the test part or one of `others`.
 
     others: further parts that must have each class, if they have any text.
     """
@@ -98,7 +98,7 @@ def _groups(table: pl.DataFrame) -> NDArray[np.int64]:
 
 
 def _places(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> NDArray[np.float64]:
-    """Returns [n]: the place of each row of the train split (`corpora.parts.places`); 1 for other rows."""
+    """Return [n]: the place of each row of the train split (`corpora.parts.places`); 1 for other rows."""
     of = _groups(table)
     check_apart(table, of, f"datasets.{dataset}")
     train = (table["split"] == VICTIMS).to_numpy()

@@ -39,12 +39,12 @@ class OfOriginals:
     metric: Metric
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] values of the originals."""
+        """Return the [n] values of the originals."""
         return self.metric.measure(rewrites, originals)
 
 
 def metrics(grammar: str | None) -> dict[str, Metric]:
-    """The metrics by the name of their column; grammar: a text classifier by id or folder, None for no judge."""
+    """Return the metrics by the name of their column; grammar: a text classifier by id or folder, None for no judge."""
     if grammar is None:
         return METRICS
     judge = Grammaticality(model=grammar)

@@ -1,4 +1,4 @@
-"""What the core finds of this study (`core.study`)."""
+"""The study of anonymity, as the core loads it (`core.study`)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Anonymity(Study):
         check_auxiliaries(params, cell, mechanism, place)
 
     def models(self, params: AnonymityParams) -> Iterator[str]:
-        """The models that are fine-tuned."""
+        """Yield the models that are fine-tuned."""
         from epsilometer.pipeline.downloads import pinned
 
         for place, training in params.fine_tunings():
@@ -68,17 +68,17 @@ class Anonymity(Study):
             yield params.code(entry.round_trip)
 
     def accepted(self, params: AnonymityParams) -> Iterator[str]:
-        """The cells whose attackers read test texts."""
+        """Return the cells whose attackers read test texts."""
         return (f"anonymity@{name}" for name, cell in params.anonymity.items() if cell.part == "test")
 
     def measure(self, params: AnonymityParams, folder: Path) -> dict[Row, Measured]:
-        """The attackers of these cells."""
+        """Return the attackers of these cells."""
         from epsilometer.studies.anonymity.measured import measure
 
         return measure(params, folder)
 
     def searches(self) -> Mapping[str, Callable[..., Iterable[dict[str, Any]]]]:
-        """The loss of the attribute that loses most."""
+        """Return the loss of the attribute that loses most."""
         from epsilometer.studies.anonymity.calibrating import calibrate
 
         return {"attribute": calibrate}

@@ -52,20 +52,20 @@ OUTCOMES: Schema = {  # numbers of test texts by status (`core.outcomes`); no ro
 
 
 def privatized_path(cell: str, epsilon: float) -> Path:
-    """The table of rewritten texts that classifiers are trained on, at one epsilon."""
+    """Return the path of the table of rewritten texts that classifiers are trained on, at one epsilon."""
     return Path(f"data/privatized/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def classifier_path(dataset: str, label: str, kind: str, seed: int) -> Path:
-    """The folder of a classifier that was trained on the clean texts of the victims' part."""
+    """Return the folder of a classifier that was trained on the clean texts of the victims' part."""
     return Path(f"data/classifiers/{dataset}/{label}-{kind}-{seed}")
 
 
 def anonymized_path(cell: str, epsilon: float | None) -> Path:
-    """The table of a cell's rewrites that classifiers attack (schema `ANONYMIZED`), at one epsilon."""
+    """Return the table of a cell's rewrites that classifiers attack (schema `ANONYMIZED`), at one epsilon."""
     return Path(f"data/anonymized/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def anonymity_path(cell: str, what: str) -> Path:
-    """The tables of a cell's rewrites: `anonymity`, `by_length`, `outcomes` or `attackers`."""
+    """Return the path of the tables of a cell's rewrites: `anonymity`, `by_length`, `outcomes` or `attackers`."""
     return Path(f"data/anonymity/{cell}/{what}.parquet")

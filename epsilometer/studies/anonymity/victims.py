@@ -27,18 +27,18 @@ TASK, ATTRIBUTE, NUMBER = "task", "attribute", "number"
 
 
 def fine_tuning(params: AnonymityParams, training: FineTuningSettings) -> FineTuning:
-    """The settings of training."""
+    """Return the settings of training."""
     return FineTuning(**training.model_dump(exclude={"model", "seeds"}), model=located(params, training.model))
 
 
 def located(params: AnonymityParams, model: str) -> str:
-    """A model by id or folder; a folder in the project is located from the run's folder."""
+    """Return a model by id or folder; a folder in the project is located from the run's folder."""
     inside = Path(params.path(model))
     return str(inside) if inside.exists() else model
 
 
 def roles(params: AnonymityParams, dataset: str) -> Iterator[tuple[str, str]]:
-    """The labels of a data set that are classified, each with its role."""
+    """Yield the labels of a data set that are classified, each with its role."""
     labels = params.classification.labels[dataset]
     yield from ((label, TASK) for label in labels.tasks)
     yield from ((label, ATTRIBUTE) for label in labels.attributes)
@@ -53,17 +53,17 @@ def chosen(params: AnonymityParams, dataset: str, label: str) -> pl.DataFrame:
 
 
 def seeds(params: AnonymityParams, kind: str) -> int:
-    """The number of classifiers of a kind per label: those without randomness are trained once."""
+    """Return the number of classifiers of a kind per label: those without randomness are trained once."""
     return params.classification.training.seeds if kind == TRANSFORMER else 1
 
 
 def stream(params: AnonymityParams, dataset: str, label: str, seed: int) -> Noise:
-    """The stream of a classifier's training."""
+    """Return the stream of a classifier's training."""
     return Noise.named(1, params.audit.seed, "classifier", dataset, label, seed)
 
 
 def victims(params: AnonymityParams, dataset: str, label: str) -> list[Learned]:
-    """The classifiers of a label that stage `classifiers` keeps, for every kind and seed."""
+    """Return the classifiers of a label that stage `classifiers` keeps, for every kind and seed."""
     own = examples(chosen(params, dataset, label), label, TRAIN, sides=params.datasets[dataset].sides)
     return [
         Learned(load(classifier_path(dataset, label, kind, seed)), own, seed)
@@ -73,13 +73,13 @@ def victims(params: AnonymityParams, dataset: str, label: str) -> list[Learned]:
 
 
 def attackers_of(params: AnonymityParams) -> list[tuple[str, int]]:
-    """The kind and seed of each victim that attacks."""
+    """Return the kind and seed of each victim that attacks."""
     kinds = params.attackers.kinds or params.classification.kinds
     return [(kind, seed) for kind in kinds for seed in range(min(seeds(params, kind), params.attackers.seeds))]
 
 
 def trained(params: AnonymityParams, dataset: str, label: str, kind: str, seed: int, examples: Examples) -> Classifier:
-    """A victim, or an attacker that is trained like one; of several epochs, `divided` chooses the best."""
+    """Return a victim, or an attacker that is trained like one; of several epochs, `divided` chooses the best."""
     settings, validation = fine_tuning(params, params.classification.training), None
     if chooses_epochs(params, kind):
         examples, validation = divided(params, label, examples)
@@ -98,7 +98,7 @@ def check_divided(params: AnonymityParams, label: str, examples: Examples) -> No
 
 
 def divided(params: AnonymityParams, label: str, examples: Examples) -> tuple[Examples, Examples]:
-    """The examples to train on, and about a tenth of those of each class, whose loss chooses an epoch.
+    """Return the examples to train on, and about a tenth of those of each class, whose loss chooses an epoch.
 
     Examples of one group, or of equal texts if they have no groups, stay together. Raises UserError if nothing can be
     held out, or if fewer examples than a batch are left.

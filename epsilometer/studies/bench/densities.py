@@ -31,7 +31,7 @@ def exponential_cdf(y: Floats, scale: float) -> Floats:
 def nodes(breaks: Sequence[float], scales: Sequence[float]) -> tuple[Floats, Floats]:
     """Return nodes and weights [m] of Gauss-Legendre rules, for integrals over all numbers.
 
-    breaks: the places where a density has a kink, none of which lies inside a piece; scales: of the noises.
+    breaks: the places where a density has a kink; pieces end there. scales: of the noises.
     """
     reach = _REACH * max(scales)
     low, high = min(breaks) - reach, max(breaks) + reach

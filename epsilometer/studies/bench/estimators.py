@@ -73,7 +73,7 @@ OURS = (
 def own(file: Path) -> Estimator:
     """Return a user's estimator: the function `bound(samples, error, delta)` of a Python file.
 
-    Raises UserError if there is no such file or function.
+    Raises UserError if the file or function does not exist.
     """
     if not file.is_file():
         raise UserError(

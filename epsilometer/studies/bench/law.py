@@ -108,6 +108,6 @@ def together(*laws: Law, step: float) -> Law:
 
 
 def either(*laws: Law) -> Law:
-    """Return the law whose outputs are those of all these laws, each of which is a part of it."""
+    """Return the law that joins these laws as its parts; its outputs are all of theirs."""
     first, other = (np.concatenate([getattr(law, name) for law in laws]) for name in ("first", "other"))
     return Law(first, other, max(law.limit for law in laws))

@@ -1,4 +1,4 @@
-"""What the core finds of this study (`core.study`)."""
+"""The study of estimators, as the core loads it (`core.study`)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ import polars as pl
 
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.identifiers.planting import plant
-from epsilometer.core import limits
+from epsilometer.core import resource_limits
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
 from epsilometer.models.endpoint import CONNECT, Address
@@ -147,7 +147,7 @@ class _Sender:
         self._headers = self._template.sent_headers()
         self._host = address.host
         self._client = EndpointClient(
-            limits.ENDPOINT_SECONDS.value, CONNECT, spending=service.spending, usage=service.usage
+            resource_limits.ENDPOINT_SECONDS.value, CONNECT, spending=service.spending, usage=service.usage
         )
 
     def __call__(self, probe: Probe) -> Reply:

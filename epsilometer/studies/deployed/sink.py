@@ -1,7 +1,7 @@
 """A server that a service under test uses as its upstream: it stores every request, and fails now and then.
 
-It answers as an OpenAI-compatible chat does, whole or streamed, always with the same sentence. Of twenty requests one
-is refused with status 503 and one answer is truncated, to test the service's handling of errors too.
+It answers as an OpenAI-compatible chat does, whole or streamed, always with the same sentence. In every twenty
+requests it refuses one with status 503 and truncates one answer, to test how the service handles errors.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.limits import ENDPOINT_BYTES
+from epsilometer.core.resource_limits import ENDPOINT_BYTES
 
 SENTENCE = "Thank you, that was helpful."
-_CYCLE, _REFUSED, _CUT = 20, 7, 13  # length of a cycle of requests, and the refused and the truncated one
+_CYCLE, _REFUSED, _CUT = 20, 7, 13  # requests in a cycle; the number of the refused one, and of the truncated one
 
 
 class Sink(ThreadingHTTPServer):
@@ -97,7 +97,7 @@ def _events() -> bytes:
 
 @contextmanager
 def listening(place: str | None) -> Iterator[Sink | None]:
-    """Run a sink at [HOST:]PORT, on 127.0.0.1 by default; none for None. Raises UserError where it cannot listen."""
+    """Run a sink at [HOST:]PORT, on 127.0.0.1 by default; no sink for None. Raises UserError if it cannot listen."""
     if place is None:
         yield None
         return

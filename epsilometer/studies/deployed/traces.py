@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
-from epsilometer.text import canonical
+from epsilometer.text import identifier_matching
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 LONG = 10  # letters and digits whose sequence does not occur by accident
@@ -21,7 +21,7 @@ _EVENT = re.compile(r"^data: ?(.*)$", re.MULTILINE)
 
 def readings(content: str) -> list[str]:
     """Return the readings of a header or a body: itself, decoded, its strings of JSON, and a stream's joined pieces."""
-    versions = [*canonical.readings(content), unquote_plus(content)]
+    versions = [*identifier_matching.readings(content), unquote_plus(content)]
     for match in _ENCODED.findall(content):
         try:
             versions.append(base64.b64decode(match.translate(str.maketrans("-_", "+/")) + "==").decode())
@@ -59,20 +59,20 @@ class PlantedValues:
     def __init__(self, values: Iterable[str]) -> None:
         self._by_start: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for value in values:
-            for key in canonical.keys(value):
+            for key in identifier_matching.keys(value):
                 self._by_start[key[:_START]].append((key, value))
 
     def among(self, texts: Iterable[str]) -> frozenset[str]:
-        """Return the values that occur in one of the texts: by `text.canonical`, except for dates in another format.
+        """Return the values that occur in one of the texts, by `text.identifier_matching`, but for odd dates.
 
         The letters and digits of long ones may be within words.
         """
         standing = set()
         for text in dict.fromkeys(texts):
-            joined = canonical.squeezed(text)
+            joined = identifier_matching.squeezed(text)
             starts = {joined[i : i + _START] for i in range(len(joined) - _START + 1)}
             for start in self._by_start.keys() & starts:
                 for key, value in self._by_start[start]:
-                    if key in joined and (len(key) >= LONG or canonical.survives(value, text)):
+                    if key in joined and (len(key) >= LONG or identifier_matching.survives(value, text)):
                         standing.add(value)
         return frozenset(standing)

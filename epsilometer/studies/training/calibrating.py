@@ -6,7 +6,7 @@ texts under every kind of noise: for an entry of `sent`, the gradients that clie
 The texts all have the most frequent of the given labels. The loss is that of the success rate over pairs of different
 texts, all pairs equally likely:
 
-- `average`: by the law of the noise (`results.candidates.pair_law`), over all pairs. Exact up to rounding.
+- `average`: computed from the law of the noise (`results.candidates.pair_law`), over all pairs. Exact up to rounding.
 - `sampled`: fresh pairs, sources and noise, bet upon until the interval is narrow (`auditing.calibration.sampled`).
 
 With `rouge_l` the target is the mean ROUGE-L of attacks that search for the text, read from the measurements of an
@@ -69,7 +69,7 @@ _GROWS = "reconstruction grows with noise: a louder level is surely above the ta
 @dataclass(frozen=True)
 class NoiseTarget:
     """The target of a calibration. target: nats, or a mean in (0, 1) for ROUGE_L; width: ratio of the interval's ends
-    at which the search stops, None for 1.25 (1.01 by the law); budget: most trials per kind of noise, for SAMPLED.
+    at which the search stops, None for 1.25 (1.01 for `average`); budget: most trials per kind of noise, for SAMPLED.
 
     Raises UserError for values outside their range.
     """
@@ -91,7 +91,7 @@ class NoiseTarget:
             )
 
     def goal(self, ends: tuple[float, float]) -> Goal:
-        """Returns the loss to meet between two reversed levels."""
+        """Return the loss to meet between two reversed levels."""
         width = (EXACT_WIDTH if self.measure == AVERAGE else WIDTH) if self.width is None else self.width
         return Goal(self.target, *ends, width=width, budget=self.budget)
 
@@ -106,7 +106,7 @@ class Gradients:
     noise: NoiseEntry
 
     def at(self, kind: str, level: float) -> tuple[Sequence[GradientPool], TrainingNoise]:
-        """Returns the gradients that get the noise, and the noise."""
+        """Return the gradients that get the noise, and the noise."""
         settings = self.noise if self.noise.kind == kind else NoiseEntry(kind=kind)
         noise = trainings.noise(settings, level)
         by_parts = isinstance(noise, DirectionalNoise) and noise.parts
@@ -147,7 +147,7 @@ def _check_provable(aim: NoiseTarget, alpha: float) -> None:
 
 
 def effective_sigma(kind: str, level: float, dimension: int) -> float:
-    """Returns the sigma of Gaussian noise as loud as a draw on one unit gradient: sqrt(1 / (A kappa))."""
+    """Return the sigma of Gaussian noise as loud as a draw on one unit gradient: sqrt(1 / (A kappa))."""
     return math.sqrt(1 / (mean_cosine(level, dimension) * level)) if kind == "vmf" else level
 
 
@@ -229,7 +229,7 @@ def _reason(met: Met | Calibrated, aim: NoiseTarget) -> str | None:
 
 
 def _sent(params: TrainingParams, name: str) -> Gradients:
-    """The gradients that clients of an entry send."""
+    """Return the gradients that clients of an entry send."""
     entry, folder = params.sent[name], sent_path(name)
     if not entry.pool:
         raise UserError(
@@ -260,7 +260,7 @@ def _own(entry: NoiseEntry) -> NoiseEntry:
 
 
 def _trained(params: TrainingParams, name: str) -> Gradients:
-    """The gradients of a cell's training texts at its head's first weights."""
+    """Return the gradients of a cell's training texts at its head's first weights."""
     cell = params.private_training[name]
     if not trainings.featured_path(cell.features).is_file():
         raise UserError(f"--training {name} needs features; run dvc repro features@{cell.features} first", "EPS-S091")
@@ -277,7 +277,7 @@ def _trained(params: TrainingParams, name: str) -> Gradients:
 
 
 def _searched(params: TrainingParams, name: str) -> pl.DataFrame:
-    """The results of attacks that search for the text, at every level of an entry of `reconstruction`.
+    """Return the results of attacks that search for the text, at every level of an entry of `reconstruction`.
 
     Raises UserError if the entry has no levels or no such attacks, or if results of a level are missing.
     """
@@ -341,7 +341,7 @@ def _undecided(target: float, below: float | None, above: float | None) -> str:
 def between(
     values: Sequence[NDArray[np.float64]], levels: Sequence[float], target: float, alpha: float
 ) -> tuple[str, float | None, float | None]:
-    """Returns a status, the quietest level whose mean is surely below the target, and the loudest surely above it.
+    """Return a status, the quietest level whose mean is surely below the target, and the loudest surely above it.
 
     values: in [0, 1], one array per level; levels: the loudest first. Both bounds hold together with probability
     1 - alpha.

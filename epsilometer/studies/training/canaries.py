@@ -48,7 +48,7 @@ def white_box(params: TrainingParams, entry: OneRunEntry, training_noise: Traini
 def black_box(
     params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise, canaries: tuple[States, States]
 ) -> tuple[Run, ClaimedTraining]:
-    """A head trained on planted texts, and its losses at the canaries."""
+    """Return a head trained on planted texts, and its losses at the canaries."""
     head = first_head(params, entry.training, 0)
 
     def settings_for(texts: int) -> Settings:
@@ -60,7 +60,7 @@ def black_box(
 
 
 def planted_canaries(params: TrainingParams, entry: OneRunEntry) -> tuple[States, States]:
-    """The canaries, and the training texts beside them."""
+    """Return the canaries, and the training texts beside them."""
     texts = training_texts(params, entry.training)
     others = States(texts.states, texts.labels, texts.labels)
     generator = Noise.named(1, stream_seed(params, 0), "canaries", entry.kind).generator(0)

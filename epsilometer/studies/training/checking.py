@@ -22,7 +22,7 @@ def check(params: TrainingParams) -> None:
 
 
 def check_texts(params: TrainingParams, dataset: str, table: pl.DataFrame) -> None:
-    """Raises UserError for a cell whose data set has too few texts. table: as `prepared` returns it."""
+    """Raise UserError for a cell whose data set has too few texts. table: as `prepared` returns it."""
     for name, cell in params.private_training.items():
         if params.features[cell.features].dataset != dataset:
             continue

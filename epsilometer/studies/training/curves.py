@@ -45,7 +45,7 @@ Row = dict[str, Any]
 
 
 def curves(params: TrainingParams) -> pl.DataFrame:
-    """All curves of a project (schema `CURVES`), from the results of its stages."""
+    """Return all curves of a project (schema `CURVES`), from the results of its stages."""
     rows = [*_membership(params), *_reconstruction(params), *_candidates(params)]
     tested = [row for row in rows if row["moves"] is not None]
     for row, verdict in zip(tested, verdicts([row["moves"] for row in tested], params.audit.alpha), strict=True):

@@ -1,4 +1,4 @@
-"""How many tokens the models of this study read, in forward passes."""
+"""The number of tokens that the models of this study read, in forward passes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TRAINED = 3  # times the operations of a forward pass
 
 
 def uses(params: TrainingParams) -> Iterator[ModelUse]:
-    """The features of cells with a number of texts, and the trainings of more than a head."""
+    """Yield the features of cells with a number of texts, and the trainings of more than a head."""
     for name, entry in params.features.items():
         texts = [cell.texts for cell in params.private_training.values() if cell.features == name]
         if entry.what == "states" and entry.model in _models(params) and all(texts) and texts:  # ids need no model

@@ -61,7 +61,7 @@ class GameTexts:
 
 
 def game_texts(params: TrainingParams, name: str) -> GameTexts:
-    """The texts of a cell of `private_training`, and others.
+    """Return the texts of a cell of `private_training`, and others.
 
     The others are the texts of the train split that the cell leaves out. If these are fewer than the training texts,
     texts of the other splits join them, which may differ from the training texts in more than membership.
@@ -81,7 +81,7 @@ def game_texts(params: TrainingParams, name: str) -> GameTexts:
 
 
 def texts_of(params: TrainingParams, name: str, of: GameTexts, numbers: NDArray[np.integer]) -> list[str]:
-    """The texts of these numbers in the pool of a cell."""
+    """Return the texts of these numbers in the pool of a cell."""
     table = prepared(params.features[params.private_training[name].features].dataset)
     by_split = {split: table.filter(split=split)["text"] for split in {split for split, _ in of.places}}
     return [by_split[split][row] for split, row in (of.places[i] for i in numbers)]
@@ -96,7 +96,7 @@ def split(params: TrainingParams, name: str, of: GameTexts) -> Split:
 
 
 def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer]) -> Head:
-    """The first heads of these references, side by side: each draws the weights that its checkpoint lacks."""
+    """Return the first heads of these references, side by side: each draws the weights that its checkpoint lacks."""
     entry = params.references[name]
     layers = load_last_layers(features_path(entry.features) / features.LAYERS)
     count = len(classes(params, entry.training))
@@ -108,7 +108,7 @@ def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer])
 
 
 def reference_settings(params: TrainingParams, name: str, number: int, texts: int) -> Settings:
-    """The settings of reference `number`: the recipe of the cell, with its noise only where a level is given."""
+    """Return the settings of reference `number`: the recipe of the cell, with its noise only where a level is given."""
     entry = params.references[name]
     cell = params.private_training[entry.training]
     return Settings(
@@ -121,7 +121,7 @@ def reference_settings(params: TrainingParams, name: str, number: int, texts: in
 
 
 def attacks(entry: MembershipEntry, place: str) -> dict[str, MembershipAttack]:
-    """The attacks of an entry by name, built. Raises UserError for settings that are wrong."""
+    """Return the attacks of an entry by name, built. Raises UserError for settings that are wrong."""
     return {
         name: build(find(MEMBERSHIP, module, "score"), settings, f"{place}.attacks.{name}")
         for name, (module, settings) in entry.modules.items()
@@ -129,7 +129,7 @@ def attacks(entry: MembershipEntry, place: str) -> dict[str, MembershipAttack]:
 
 
 def models(params: TrainingParams) -> Iterator[str]:
-    """The models that attacks ask, but not those that a stage makes, which may not exist yet."""
+    """Yield the models that attacks ask, but not those that a stage makes, which may not exist yet."""
     of_stages = {f"data/models/{name}" for name in params.models}
     for name, entry in params.membership.items():
         for attack in attacks(entry, f"membership.{name}").values():
@@ -175,7 +175,7 @@ class MembershipGame:
 
 
 def game(params: TrainingParams, name: str) -> MembershipGame:
-    """The models of a cell, and the evidence of an entry's adversaries except the noise of each attack."""
+    """Return the models of a cell, and the evidence of an entry's adversaries except the noise of each attack."""
     entry = params.membership[name]
     cell = params.private_training[entry.training]
     models = list(product(cell.steps, range(cell.seeds)))
@@ -215,7 +215,7 @@ class _Asked:
 
 
 def _others(params: TrainingParams, name: str, split: str, taken: NDArray[np.int64]) -> LabelledTexts:
-    """The texts of a split that have one of the cell's classes, except those with the numbers `taken`."""
+    """Return the texts of a split that have one of the cell's classes, except those with the numbers `taken`."""
     cell = params.private_training[name]
     eligible = pl.col(cell.label).is_in(classes(params, name)) & ~pl.col("row").is_in(taken)
     return labelled(params, name, split, featured(cell.features, split).filter(eligible))

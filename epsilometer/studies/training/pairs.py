@@ -5,7 +5,7 @@ masks. Two noises are equally loud if their sigmas agree within 2 %, seen in one
 
 - `average`: as the noise on a step's sum, for directional noise sqrt(L / (A kappa)) of L examples a step;
 - `one gradient`: as the noise on the gradient that one example sends, sqrt(1 / (A kappa)). Here the best guess between
-two texts is right equally often under either noise (by their laws), so this is utility at equal reconstruction.
+two texts is right equally often under either noise, so this is utility at equal reconstruction.
 
 For Gaussian noise and noise on scaled gradients, both are the sigma in the settings. Between these two,
 reconstruction is equal as well if no gradient is shorter than the clip bound.
@@ -47,7 +47,7 @@ Row = dict[str, Any]
 
 
 def pairs(params: TrainingParams) -> pl.DataFrame:
-    """All pairs of a project (schema `PAIRS`), from its budgets and the results of stage private_training."""
+    """Return all pairs of a project (schema `PAIRS`), from its budgets and the results of stage private_training."""
     rows = list(_loud_alike(params))
     for row in rows:
         own, other = _scores(params, row["cell"], row["level"]), _scores(params, row["other"], row["other_level"])
@@ -77,7 +77,7 @@ def _loud_alike(params: TrainingParams) -> Iterator[Row]:
 
 
 def _sigmas(params: TrainingParams, name: str, average: float) -> dict[str, float]:
-    """The noise of a cell at a level as sigma in both views. average: the noise on a step's sum."""
+    """Return the noise of a cell at a level as sigma in both views. average: the noise on a step's sum."""
     cell = params.private_training[name]
     if cell.noise.kind != "vmf":
         return {AVERAGE: average, ONE: average}
@@ -96,7 +96,7 @@ def _same_but_noise(left: TrainingCell, other: TrainingCell) -> bool:
 
 
 def _scores(params: TrainingParams, name: str, level: float) -> dict[int, float]:
-    """The metric on the cell's test texts, by seed."""
+    """Return the metric on the cell's test texts, by seed."""
     split = params.private_training[name].test
     runs = tables.read(runs_path(name, level), RUNS).filter(split=split, metric=METRIC)
     return dict(runs.select("seed", "value").iter_rows())

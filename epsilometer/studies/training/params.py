@@ -25,7 +25,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class FeaturesEntry(Section):
-    """What trainings see of the texts of a data set."""
+    """The features of a data set's texts that trainings see."""
 
     dataset: str = Field(description="The data set whose texts are read.")
     model: str = Field(description="The frozen model, `data/models/NAME`.")
@@ -53,7 +53,7 @@ class Adapters(Section):
 
 
 class NoiseEntry(Section):
-    """The noise of a training; `gaussian` alone stands for {kind: gaussian}."""
+    """The noise of a training; `gaussian` alone means {kind: gaussian}."""
 
     OWN: ClassVar[Mapping[str, frozenset[str]]] = {
         "gaussian": frozenset({"clip"}),
@@ -208,7 +208,7 @@ class ReferencesEntry(Section):
 
 
 class MembershipEntry(Section):
-    """Who was in a training set: attacks on a cell of `private_training`."""
+    """Membership attacks on a cell of `private_training`."""
 
     training: str = Field(description="The entry of `private_training` that is attacked.")
     features: str = Field(description="The features of that entry.")
@@ -265,7 +265,7 @@ class SentNoise(NoiseEntry):
 
 
 class SentEntry(Noised):
-    """What a client sends: the noisy gradient of one batch of texts."""
+    """The noisy gradient of one batch of texts, as a client sends it."""
 
     noise: SentNoise = Field(description="The noise; its bare kind stands for `{kind: KIND}`.")
     dataset: str = Field(description="The data set whose texts are sent.")
@@ -448,7 +448,7 @@ class TrainingParams(ProjectParams):
 
 
 def read(path: Path | str = "params.yaml") -> TrainingParams:
-    """The parameters of this study, as `project.params.read` reads them."""
+    """Return the parameters of this study, as `project.params.read` reads them."""
     return params.read(TrainingParams, path)
 
 

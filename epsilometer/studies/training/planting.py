@@ -26,7 +26,7 @@ CANARY, TEXT, VERSIONS, INCLUDED = "canary", "text", ("label", "other_label"), "
 
 
 def random_texts(texts: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:
-    """Returns texts of random words: each as long as a text of the training set, its words uniform among the set's."""
+    """Return texts of random words: each as long as a text of the training set, its words uniform among the set's."""
     split = [words(text) for text in texts]
     vocabulary = sorted({word for words in split for word in words})
     lengths = np.array([len(words) for words in split if words])
@@ -111,7 +111,7 @@ def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Gene
 
 
 def _classes(table: pl.DataFrame, request: CanaryRequest) -> list[object]:
-    """The classes, in order. Raises UserError if canaries cannot be planted."""
+    """Return the classes, in order. Raises UserError if canaries cannot be planted."""
     if request.text == request.label:
         raise UserError(
             f"text and label must be different columns, got {request.text!r} for both; name another column", "EPS-S105"

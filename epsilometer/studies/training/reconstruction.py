@@ -1,8 +1,8 @@
 """Measure how much of a gradient's texts an attack recovered: per text, and on average with an interval.
 
-Texts of a batch come back in no order, so they are assigned to the true ones to maximise the sum of ROUGE-L; so is
-the blind baseline. ROUGE-L is the F1. The scores of the paper's Table 8 are F1 too, though the paper's formula divides
-by the longer length: .222 and .333 where that formula gives .200 and .250.
+Recovered texts of a batch have no order, so they are assigned to the true ones to maximise the sum of ROUGE-L. The
+blind baseline is assigned in the same way. ROUGE-L is the F1. The scores of the paper's Table 8 are F1 too, though the
+paper's formula divides by the longer length: .222 and .333 where that formula gives .200 and .250.
 
 | measure | what |
 |---|---|
@@ -40,7 +40,7 @@ _LEAST = {"cosine": -1.0}  # least value of a measure; 0 for all others
 
 
 def assigned(truths: Sequence[str], recovered: Sequence[str]) -> NDArray[np.int64]:
-    """Returns [n]: the recovered text that is assigned to each true one, with the largest sum of ROUGE-L."""
+    """Return [n]: the recovered text that is assigned to each true one, with the largest sum of ROUGE-L."""
     from scipy.optimize import linear_sum_assignment
 
     pairs = [(truth, other) for truth in truths for other in recovered]
@@ -50,7 +50,7 @@ def assigned(truths: Sequence[str], recovered: Sequence[str]) -> NDArray[np.int6
 
 
 def in_place(truth: Sequence[int], recovered: Sequence[int]) -> float:
-    """Returns the share of the true tokens that are recovered at their own position."""
+    """Return the share of the true tokens that are recovered at their own position."""
     return sum(a == b for a, b in zip(truth, recovered, strict=False)) / len(truth)
 
 
@@ -78,8 +78,8 @@ def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
     """Yield a row per level, batch size, attack and measure: the mean over batches and its interval at 1 - alpha.
 
     table: of schema `RECONSTRUCTED`. Texts of one batch share their noise, so the independent units are batches. The
-    measure `truth_less_likely` is the share of texts for which the attack found a text that explains the sent gradient
-    better than the true text does. There, an attack can do better only by luck.
+    measure `truth_less_likely` is the share of texts for which the attack's text explains the sent gradient better
+    than the true text does. For those texts a better search would not help.
     """
     likelier = pl.col("log_likelihood") + pl.col("log_prior") > pl.col("true_log_likelihood") + pl.col("true_log_prior")
     table = table.with_columns(truth_less_likely=likelier.cast(pl.Float64))
@@ -108,7 +108,7 @@ def bounds(params: TrainingParams, name: str) -> Iterator[dict[str, Any]]:
 
 
 def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, float, float]:
-    """The mean of a measure over batches, and the ends of its interval at confidence 1 - alpha.
+    """Return the mean of a measure over batches, and the ends of its interval at confidence 1 - alpha.
 
     values: [batches], at least one, in order. The interval assumes only the measure's range and independent batches, so
     it holds even for few batches (`estimation.betting`). A single batch leaves nearly the whole range, where
@@ -121,7 +121,7 @@ def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, flo
 
 
 def public_text(length: int, public: Sequence[Sequence[int]], generator: np.random.Generator) -> int:
-    """Returns the number of a public text of this length in tokens, or nearest to it, drawn uniformly."""
+    """Return the number of a public text of this length in tokens, or nearest to it, drawn uniformly."""
     away = np.array([abs(len(ids) - length) for ids in public])
     near = np.flatnonzero(away == away.min())
     return int(near[generator.integers(len(near))])

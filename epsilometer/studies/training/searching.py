@@ -60,7 +60,7 @@ class ReconstructionGame:
         return self.rows(BLIND, size, None, batches)
 
     def prepared(self, attack: str, built: ReconstructionAttack, level: float | None) -> Prepared:
-        """An attack that is ready to search. Raises UserError for models that do not suit it."""
+        """Return an attack that is ready to search. Raises UserError for models that do not suit it."""
         generator = Noise.named(1, *self._named(attack)).generator(0)
         return built.prepare(self._model, Knowledge(self._public, noise(self._entry.noise, level), generator))
 
@@ -105,7 +105,7 @@ class ReconstructionGame:
         return rows
 
     def _named(self, attack: str) -> tuple[Any, ...]:
-        """The name of an attack's streams."""
+        """Return the name of an attack's streams."""
         return self._params.audit.seed, self._params.audit.round, "reconstruction", attack
 
     def _sent(self, of: SharedModel, size: int, level: float | None, batch: int) -> Sent:
@@ -117,5 +117,5 @@ class ReconstructionGame:
         return send(of, self._ids[part], labels, noise(self._entry.noise, level), generator=generator)
 
     def _plain(self, size: int, batch: int) -> list[list[int]]:
-        """The tokens of a batch's texts, without special tokens."""
+        """Return the tokens of a batch's texts, without special tokens."""
         return [self._model.plain(ids) for ids in self._ids[batch * size : (batch + 1) * size]]

@@ -36,7 +36,7 @@ TEXTS: tables.Schema = {  # of a client or of the server; a text of either may a
 
 
 def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
-    """The texts of an entry (schema `TEXTS` without identifiers) in a random order, and the classes by name.
+    """Return the texts of an entry (schema `TEXTS` without identifiers) in a random order, and the classes by name.
 
     Distinct texts that have the label: first the attacked ones, then the public ones, as many as the entry says. The
     pool is of the most frequent class and may hold both. Raises UserError for too few texts, or for a single class.
@@ -84,19 +84,19 @@ def model(params: TrainingParams, name: str, classes: int) -> SharedModel:
 
 
 def noise(entry: SentNoise, level: float | None) -> TrainingNoise:
-    """The noise of an entry at a level."""
+    """Return the noise of an entry at a level."""
     if entry.kind == "published":
         return OnMean(0.0 if level is None else level, entry.law)
     return trainings.noise(entry, level)
 
 
 def mechanism(entry: SentEntry) -> str:
-    """The name of an entry's noisy gradient in tables of losses."""
+    """Return the name of an entry's noisy gradient in tables of losses."""
     return f"gradient_{entry.noise.kind}"
 
 
 def searching(params: TrainingParams, name: str) -> dict[str, ReconstructionAttack]:
-    """The attacks of an entry of `reconstruction` that search for texts, in its order.
+    """Return the attacks of an entry of `reconstruction` that search for texts, in its order.
 
     Raises UserError for unknown attacks and settings.
     """
@@ -108,7 +108,7 @@ def searching(params: TrainingParams, name: str) -> dict[str, ReconstructionAtta
 
 
 def choosing(params: TrainingParams, name: str) -> Candidates:
-    """The attack of an entry of `choosing`. Raises UserError for unknown settings, or if the pool is missing."""
+    """Return the attack of an entry of `choosing`. Raises UserError for unknown settings, or if the pool is missing."""
     entry, place = params.reconstruction[name], f"reconstruction.{name}.attacks.{CANDIDATES}"
     if not params.sent[entry.sent].pool:
         raise UserError(
@@ -120,5 +120,5 @@ def choosing(params: TrainingParams, name: str) -> Candidates:
 
 
 def texts(name: str) -> pl.DataFrame:
-    """The texts that stage `sent` chose."""
+    """Return the texts that stage `sent` chose."""
     return tables.read(sent_path(name) / "texts.parquet", TEXTS)

@@ -1,4 +1,4 @@
-"""What the core finds of this study (`core.study`)."""
+"""The study of private training, as the core loads it (`core.study`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Training(Study):
         return TrainingParams
 
     def commands(self) -> Mapping[str, Callable[..., None]]:
-        """The group `training`."""
+        """Return the group `training`."""
         from epsilometer.studies.training.commands.account import account
         from epsilometer.studies.training.commands.calibrate import calibrate_training
         from epsilometer.studies.training.commands.canaries import canaries, one_run
@@ -57,7 +57,7 @@ class Training(Study):
             check_texts(params, dataset, table)
 
     def models(self, params: TrainingParams) -> Iterator[str]:
-        """The models that membership attacks ask, but not those that a stage makes, which may not exist yet."""
+        """Yield the models that membership attacks ask, but not those that a stage makes, which may not exist yet."""
         if params.membership:
             from epsilometer.studies.training.members import models
 
@@ -70,7 +70,7 @@ class Training(Study):
         return uses(params)
 
     def components(self, kind: str, params: TrainingParams, entry: Any) -> Iterator[Path]:
-        """The files of attacks, and of the measures of reconstruction."""
+        """Yield the files of attacks, and of the measures of reconstruction."""
         from epsilometer.core.component import file
         from epsilometer.studies.training.params import CANDIDATES, MEMBERSHIP, RECONSTRUCTION
 

@@ -131,17 +131,17 @@ RECONSTRUCTION: Schema = {  # a row per level, batch size, attack and measure
 
 
 def features_path(name: str) -> Path:
-    """The folder of the states of a data set's texts (`training.features`)."""
+    """Return the folder of the states of a data set's texts (`training.features`)."""
     return Path(f"data/features/{name}")
 
 
 def featured_path(name: str) -> Path:
-    """The ids and labels of the texts in `features_path`, in the same order."""
+    """Return the path of the ids and labels of the texts in `features_path`, in the same order."""
     return features_path(name) / "texts.parquet"
 
 
 def trained_path(cell: str, level: float | None, seed: int | None = None) -> Path:
-    """The folder of a cell of `private_training` at one level (None: no level), or of one of its trainings."""
+    """Return the folder of a cell of `private_training` at one level (None: no level), or of one of its trainings."""
     folder = Path(f"data/trained/{cell}/{budget_name(level)}")
     return folder if seed is None else folder / str(seed)
 
@@ -150,12 +150,12 @@ HEAD_FILE = "head.safetensors"  # in the folder of a training
 
 
 def head_path(cell: str, level: float | None, seed: int) -> Path:
-    """The trained head of a cell at one level, by one seed."""
+    """Return the path of the trained head of a cell at one level, by one seed."""
     return trained_path(cell, level, seed) / HEAD_FILE
 
 
 def runs_path(cell: str, level: float | None) -> Path:
-    """The scores of a cell's heads at one level: level, seed, split, metric, value."""
+    """Return the path of the scores of a cell's heads at one level: level, seed, split, metric, value."""
     return trained_path(cell, level) / "runs.parquet"
 
 
@@ -165,7 +165,7 @@ def budgets_path() -> Path:
 
 
 def references_path(name: str) -> Path:
-    """The folder of the models that membership attacks compare with."""
+    """Return the folder of the models that membership attacks compare with."""
     return Path(f"data/references/{name}")
 
 
@@ -177,12 +177,12 @@ def membership_path(name: str, what: str | None = None) -> Path:
 
 
 def one_run_path(name: str) -> Path:
-    """The losses that canaries prove, in one run per level."""
+    """Return the path of the losses that canaries prove, in one run per level."""
     return Path(f"data/one_run/{name}.parquet")
 
 
 def sent_path(name: str) -> Path:
-    """The folder of the gradients that clients send."""
+    """Return the folder of the gradients that clients send."""
     return Path(f"data/sent/{name}")
 
 
@@ -192,7 +192,7 @@ def reconstruction_path(name: str, what: str | None = None) -> Path:
 
 
 def searched_path(name: str, size: int, level: float | None) -> Path:
-    """The texts that an entry's attacks found in all batches of one size at one level, before measurement."""
+    """Return the texts that an entry's attacks found in all batches of one size at one level, before measurement."""
     return Path(f"data/searched/{name}/{size}-{budget_name(level)}.json")
 
 
@@ -202,7 +202,7 @@ def training_pairs_path() -> Path:
 
 
 def training_curves_path() -> Path:
-    """Every attack on training against its noise, with verdicts."""
+    """Return every attack on training against its noise, with verdicts."""
     return Path("data/training_curves.parquet")
 
 

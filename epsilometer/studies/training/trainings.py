@@ -47,13 +47,13 @@ class LabelledTexts:
 
 
 def classes(params: TrainingParams, name: str) -> list[str]:
-    """The classes of a cell's label among the training texts, in order of their names."""
+    """Return the classes of a cell's label among the training texts, in order of their names."""
     cell = params.private_training[name]
     return sorted(featured(cell.features, TRAIN)[cell.label].drop_nulls().unique())
 
 
 def training_texts(params: TrainingParams, name: str) -> LabelledTexts:
-    """The texts that a cell is trained on.
+    """Return the texts that a cell is trained on.
 
     Raises UserError for fewer texts than a batch, or for a single class.
     """
@@ -61,12 +61,12 @@ def training_texts(params: TrainingParams, name: str) -> LabelledTexts:
 
 
 def training_count(params: TrainingParams, name: str) -> int:
-    """The number of texts that a cell is trained on, N. Raises as `training_texts`."""
+    """Return the number of texts that a cell is trained on, N. Raises as `training_texts`."""
     return len(_trainingfeatured(params, name))
 
 
 def texts_tested_on(params: TrainingParams, name: str) -> LabelledTexts:
-    """The texts that a cell is tested on.
+    """Return the texts that a cell is tested on.
 
     Raises UserError for no texts, or for a class that no training text has.
     """
@@ -77,7 +77,7 @@ def texts_tested_on(params: TrainingParams, name: str) -> LabelledTexts:
 
 
 def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
-    """The rows of a split that have the label, at most the cell's number of texts, in the order of the table."""
+    """Return the rows of a split that have the label, at most the cell's number of texts, in the order of the table."""
     order = Noise.named(len(table), seed, "training texts").uniforms()[:, 0]
     rows = table.with_columns(_order=pl.Series(order, dtype=pl.Float64)).drop_nulls(cell.label).sort("_order")
     kinds = rows[cell.label].n_unique()
@@ -90,7 +90,7 @@ def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
 
 
 def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
-    """Raises UserError for training texts of a single class, and for fewer of them than a batch."""
+    """Raise UserError for training texts of a single class, and for fewer of them than a batch."""
     classes = sorted({*table[cell.label]})
     if len(classes) < 2:
         raise UserError(
@@ -107,7 +107,7 @@ def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
 
 
 def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequence[str], place: str) -> None:
-    """Raises UserError for no test texts, and for a class that no training text has."""
+    """Raise UserError for no test texts, and for a class that no training text has."""
     if table.is_empty():
         raise UserError(
             f"{place}.test: the split {cell.test!r} of {cell.features} has no text with the label {cell.label!r}; name "
@@ -123,13 +123,13 @@ def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequenc
 
 
 def schedule(cell: TrainingCell, texts: int) -> Schedule:
-    """The schedule of a cell with this number of training texts, for sampler and accountant alike."""
+    """Return the schedule of a cell with this number of training texts, for sampler and accountant alike."""
     kind = Poisson if cell.sampling == "poisson" else Shuffled
     return kind(texts=texts, batch=cell.batch, epochs=cell.passes)
 
 
 def noise(entry: NoiseEntry, level: float | None) -> GaussianNoise | DirectionalNoise | ScaledNoise | NoNoise:
-    """The noise of an entry at a level."""
+    """Return the noise of an entry at a level."""
     if level is None:
         return NoNoise(entry.clip)
     if entry.kind == "gaussian":
@@ -140,7 +140,7 @@ def noise(entry: NoiseEntry, level: float | None) -> GaussianNoise | Directional
 
 
 def first_head(params: TrainingParams, name: str, seed: int) -> Head:
-    """The first weights of training number `seed` of a cell.
+    """Return the first weights of training number `seed` of a cell.
 
     Raises UserError for parts that a network lacks.
     """
@@ -159,7 +159,7 @@ def first_head(params: TrainingParams, name: str, seed: int) -> Head:
 
 
 def _parts(cell: TrainingCell, module: Module, generator: np.random.Generator) -> Sequence[str]:
-    """The prefixes of the names of trained weights; puts adapters in place."""
+    """Return the prefixes of the names of trained weights; puts adapters in place."""
     if isinstance(cell.trains, Adapters):
         return adapt(module, cell.trains.lora.rank, cell.trains.lora.targets, generator)
     return cell.trains
@@ -178,7 +178,7 @@ def settings(params: TrainingParams, name: str, texts: int, level: float | None,
 
 
 def stream_seed(params: TrainingParams, seed: int, of: str = "training") -> int:
-    """The seed of all streams of training number `seed`; of: "reference" for streams that no target shares."""
+    """Return the seed of all streams of training number `seed`; of: "reference" for streams that no target shares."""
     name = params.audit.seed, params.audit.round, of, seed
     return int(Noise.named(1, *name).generator(0).integers(1 << 53))
 
@@ -201,7 +201,7 @@ def _trainingfeatured(params: TrainingParams, name: str) -> pl.DataFrame:
 
 
 def labelled(params: TrainingParams, name: str, split: str, table: pl.DataFrame) -> LabelledTexts:
-    """The texts of a split's `table` (rows of `featured`) with their states and labels."""
+    """Return the texts of a split's `table` (rows of `featured`) with their states and labels."""
     cell = params.private_training[name]
     rows = table["row"].to_numpy().astype(np.int64)
     numbers = {value: i for i, value in enumerate(classes(params, name))}

@@ -85,14 +85,14 @@ def test_too_few_rewritten_training_texts_leave_the_halves(
     said = capsys.readouterr().err
     rows = len(table) - table["rewrite"].null_count()
     assert f"{rows} of the 300 labelled texts have a rewrite, too few to learn from" in said
-    assert "attackers learn from 100 of the rewrites, and the other 100 are tested on" in said
+    assert "attackers learn from 100 of the rewrites, and are tested on the other 100" in said
     assert (by_attacker[CLEAN]["trained_on"], by_attacker[ADAPTIVE]["trained_on"]) == (300, 100)
 
 
 @pytest.mark.parametrize("table", [None, training(with_rewrites=False)])
 def test_else_a_half_of_the_rewrites_does(table: pl.DataFrame | None, capsys: pytest.CaptureFixture[str]) -> None:
     by_attacker = measured(table)
-    assert "attackers learn from 100 of the rewrites, and the other 100 are tested on" in capsys.readouterr().err
+    assert "attackers learn from 100 of the rewrites, and are tested on the other 100" in capsys.readouterr().err
     assert by_attacker[STATIC]["trained_on"] == (100 if table is None else 300)
     assert (by_attacker[ADAPTIVE]["trained_on"], by_attacker[ADAPTIVE]["texts"]) == (100, 100)
     assert (by_attacker[STATIC]["accuracy"], by_attacker[ADAPTIVE]["accuracy"]) == (0, 1)

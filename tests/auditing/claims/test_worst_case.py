@@ -176,7 +176,7 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (sound["verdict"], sound["inputs"]) == (NOT_REFUTED, 50)
     cli_result(["claims", "tem", "--vocabulary", str(10**21), *options])
     every = capsys.readouterr()
-    assert f"all {json.loads(every.out)['inputs']} whole words are checked" in every.err
+    assert f"all {json.loads(every.out)['inputs']} are checked" in every.err
     for wrong, complaint in (
         (["claims", "tem", "--vocabulary", "1"], "at least 2"),
         (["claims", "tem", "--epsilon", "-1"], "> 0"),

@@ -11,7 +11,7 @@ import pytest
 from epsilometer.auditing.identifiers import planting
 from epsilometer.auditing.identifiers.carriers import CARRIERS, END, MIDDLE, START
 from epsilometer.auditing.identifiers.planting import KINDS, LONG, ON_REQUEST, plant, plant_long, shapes
-from epsilometer.text.canonical import survives
+from epsilometer.text.identifier_matching import survives
 from tests.support.refusals import refused
 
 TEXTS = ["One sentence. Another one!", "no full stop", "Dr. Lee came. She left.\nThen rain."]

@@ -246,9 +246,9 @@ def test_python_compares_as_the_command_does(project: Path, capsys: pytest.Captu
 def test_python_says_what_cannot_be(project: Path) -> None:
     for wrong, said in (
         ({"source": "nowhere", "target": 1.0}, "'nowhere' is no folder of a project"),
-        ({"source": ".", "target": 1.0, "design": Design(seed=1)}, "a project has mechanisms, settings and design"),
+        ({"source": ".", "target": 1.0, "design": Design(seed=1)}, "a project has settings and design"),
         ({"source": ".", "target": 1.0, "mechanisms": "msak"}, "did you mean 'mask'"),
-        ({"source": SHORT, "target": 1.0}, "one mechanism or more"),
+        ({"source": SHORT, "target": 1.0}, "at least one mechanism"),
         ({"source": SHORT, "target": 0.0, "mechanisms": "mask.py"}, "target loss must be"),
     ):
         with pytest.raises(UserError, match=re.escape(said)):

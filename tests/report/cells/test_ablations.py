@@ -16,7 +16,7 @@ def test_tokens_stand_with_their_probabilities_and_parts() -> None:
     results = audit()
     text = text_of(ablations.section(results), results)
     assert "flights 50.0\N{NO-BREAK SPACE}%, " + HOSTILE + " 25.0\N{NO-BREAK SPACE}%" in text
-    cut = text[text.index("How mechanisms cut a text of queries") :]
+    cut = text[text.index("How mechanisms split a text of queries") :]
     assert cut.index("3flights · to · unknown") < cut.index("4flights · to · bos · " + HOSTILE)
 
 

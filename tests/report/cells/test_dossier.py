@@ -217,7 +217,7 @@ def test_a_law_that_any_attack_refutes_is_refuted(project: Path) -> None:
     assert implementation(followed).startswith("No departure from the stated law was seen.")
     assert all(named.at_most_compared for named in followed.named)
     assert "was not tested" in implementation(lawful(project))
-    assert implementation(of(project)).startswith("There is no stated law.")
+    assert implementation(of(project)).startswith("The mechanism states no law.")
 
 
 def test_nobody_names_more_than_the_limit_says(project: Path) -> None:
@@ -258,7 +258,7 @@ def test_attacks_are_those_that_the_cell_met(project: Path) -> None:
 
 def test_the_loss_alone_divides_by_the_texts_of_a_person(project: Path) -> None:
     html = sheet.page("several", page.blocks(of(project)))
-    assert "Of a person with n texts the nats are at most n times as many" in html
+    assert "For a person with n texts the nats are at most n times as many" in html
     assert "rare outputs and attributes may grow faster, so that their limits do not divide by n" in html
 
 

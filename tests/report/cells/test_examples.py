@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epsilometer.auditing.worth.leakage import Identifier
 from epsilometer.report.cells import examples
-from epsilometer.report.cells.decision import chosen, decisions
+from epsilometer.report.cells.first_screen import chosen, decisions
 from tests.support.audited import HOSTILE, audit, settings, text_of
 
 TEXTS = ["rain in boston", "play jazz now", "call 555 0199", "snow"]

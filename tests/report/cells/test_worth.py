@@ -220,7 +220,7 @@ def test_the_adaptive_attacker_is_compared_with_the_static_one() -> None:
     """By their intervals, 0.55 to 0.64 against 0.45 to 0.54: a lead that chance explains is none."""
     said = attribute_sentence(downstream())
     assert "beats the static one, by intervals that do not overlap, in 1 of 3 cases" in said
-    assert said.endswith("What a classifier of clean texts no longer tells is not gone for that.")
+    assert said.endswith("An attribute that a classifier of clean texts no longer infers may still be there.")
     near = downstream().with_columns(low=pl.col("low") - 0.02, high=pl.col("high") + 0.02)
     assert attribute_sentence(near).endswith("in 0 of 3 cases.")
     assert attribute_sentence(downstream().filter(role="task")) == ""

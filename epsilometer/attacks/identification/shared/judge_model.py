@@ -288,7 +288,7 @@ class JudgeModel:
     def _row_bytes(self, length: int, longest: int) -> int:
         """Return the approximate memory of a row of this many tokens: a layer's numbers, and keys and values.
 
-        These are of all layers if an answer of up to `longest` tokens follows, else of one layer, and of it twice.
+        Keys and values count for all layers if an answer of up to `longest` tokens follows, else twice for one layer.
         """
         from epsilometer.models.memory import activations, cached
 
@@ -303,8 +303,8 @@ class JudgeModel:
 def _repeated(cache: Any, rows: int, more: int = 0) -> Any:
     """Return the cache of one row as a new cache of several rows.
 
-    more: the tokens that it takes in, with room allocated in advance. Without it, rows share the keys and values of the
-    one row, and those of later tokens are discarded after each layer.
+    more: the number of further tokens to allocate room for. Without it, rows share the keys and values of the one row,
+    and those of later tokens are discarded after each layer.
     """
     from transformers.cache_utils import DynamicLayer
 

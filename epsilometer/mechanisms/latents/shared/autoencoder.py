@@ -155,7 +155,7 @@ class Autoencoder(nn.Module):
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns [n, width]: the latents, not clipped. Each depends on its own text alone."""
+        """Return [n, width]: the latents, not clipped. Each depends on its own text alone."""
         numbers = [self.ids(text) for text in texts]
         out = np.empty((len(texts), self.width), np.float32)
 
@@ -254,7 +254,7 @@ class Autoencoder(nn.Module):
 
 
 def clipped(latents: Tensor, norm: float) -> Tensor:
-    """Returns vectors [n, d] of L2 norm at most `norm` (ADePT eq. 1)."""
+    """Return vectors [n, d] of L2 norm at most `norm` (ADePT eq. 1)."""
     return latents * (norm / latents.norm(dim=1, keepdim=True).clamp(min=1e-12)).clamp(max=1)
 
 

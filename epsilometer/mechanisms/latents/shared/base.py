@@ -52,14 +52,14 @@ class LatentMechanism(OneOfGrid):
 
     @abstractmethod
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns [n, d]: the texts encoded and clipped, each on its own."""
+        """Return [n, d]: the texts encoded and clipped, each on its own."""
 
     @abstractmethod
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
         """Return a text for each latent [n, d]."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns the latents [n, d], on disk and mapped: one pass of the encoder for each distinct text.
+        """Return the latents [n, d], on disk and mapped: one pass of the encoder for each distinct text.
 
         The latents of the last texts are cached, since successive attacks request the same ones.
         """
@@ -116,7 +116,7 @@ class LatentMechanism(OneOfGrid):
 
 
 def _on_disk(rows: int, columns: int) -> NDArray[np.float32]:
-    """A temporary array that the operating system may page out, and that vanishes with its last reference."""
+    """Return a temporary array that the operating system may page out, and that vanishes with its last reference."""
     if rows == 0:
         return np.empty((0, columns), np.float32)
     with tempfile.TemporaryFile() as file:

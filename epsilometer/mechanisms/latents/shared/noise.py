@@ -126,11 +126,11 @@ class LatentNoise(Protocol):
         ...
 
     def integers(self, exact: ExactDraws, count: int) -> NDArray[np.int64]:
-        """Returns [count] draws of the discrete law on the integers, of the scale 2^24."""
+        """Return [count] draws of the discrete law on the integers, of the scale 2^24."""
         ...
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the log-densities [...] of vectors of noise [..., d]."""
+        """Return the log-densities [...] of vectors of noise [..., d]."""
         ...
 
 
@@ -154,7 +154,7 @@ class Gaussian:
         return exact.gaussian(np.full(count, _STEPS, np.uint64))
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the log-densities [...] of vectors of noise [..., d]."""
+        """Return the log-densities [...] of vectors of noise [..., d]."""
         squares = np.einsum("...d,...d->...", noise, noise, dtype=np.float64)
         return -squares / (2 * self.scale**2) - noise.shape[-1] * math.log(self.scale * math.sqrt(2 * math.pi))
 
@@ -179,7 +179,7 @@ class Laplace:
         return exact.laplace(np.ones(count, np.uint64), np.full(count, _STEPS, np.uint64))
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the log-densities [...] of vectors of noise [..., d]."""
+        """Return the log-densities [...] of vectors of noise [..., d]."""
         return -np.abs(noise).sum(axis=-1, dtype=np.float64) / self.scale - noise.shape[-1] * math.log(2 * self.scale)
 
 
@@ -212,7 +212,7 @@ def add(before: NDArray[np.float32], law: LatentNoise, noise: Noise) -> NDArray[
 
 
 def _uniforms(noise: Noise, columns: int) -> NDArray[np.float64]:
-    """Returns uniforms [n, columns] in the open unit interval.
+    """Return uniforms [n, columns] in the open unit interval.
 
     With thousands of numbers a trial, the cost of a generator object for each is negligible, and numpy's own Philox is
     six times as fast as the one that `Noise` computes on arrays.

@@ -93,7 +93,7 @@ def key_projection(network: Any, width: int) -> Tensor:
 
 
 def scores(network: Any, width: int) -> NDArray[np.float64]:
-    """Returns [width]: the sum of the absolute weights of each dimension."""
+    """Return [width]: the sum of the absolute weights of each dimension."""
     weight = key_projection(network, width).detach()
     score: NDArray[np.float64] = weight.double().abs().sum(dim=0).cpu().numpy()
     return score

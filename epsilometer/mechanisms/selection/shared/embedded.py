@@ -8,7 +8,7 @@ from epsilometer.models.embedded import cached
 
 
 def triples() -> Path:
-    """Returns the folder of the corpus."""
+    """Return the folder of the corpus."""
     from epsilometer.corpora.synthetic import generate
     from epsilometer.mechanisms.selection.shared.triples import Clustering, build
 
@@ -20,7 +20,7 @@ def triples() -> Path:
 
 
 def exemplars() -> Path:
-    """Returns the folder of 64 exemplars among 2,000 public texts."""
+    """Return the folder of 64 exemplars among 2,000 public texts."""
     from epsilometer.corpora.synthetic import generate
     from epsilometer.mechanisms.selection.shared.public_exemplars import choose
 

@@ -12,7 +12,7 @@ from epsilometer.text.vectors import WordVectors
 
 
 def vectors() -> Path:
-    """Returns the file of all-MiniLM-L6-v2's word vectors, its token embeddings."""
+    """Return the file of all-MiniLM-L6-v2's word vectors, its token embeddings."""
 
     def make(out: Path) -> None:
         WordVectors.from_transformer(locate(ENCODER)).save(out)
@@ -21,7 +21,7 @@ def vectors() -> Path:
 
 
 def lists() -> Path:
-    """Returns the file of two 1-D lists of those words."""
+    """Return the file of two 1-D lists of those words."""
 
     def make(out: Path) -> None:
         WordLists.build([WordVectors.load(vectors())], 2).save(out)

@@ -95,7 +95,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
         return (self._log_totals[epsilon][words] for epsilon in epsilons)
 
     def draw(self, words: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Returns [n] words drawn for words [n] by inverse CDF, from one uniform each."""
+        """Return [n] words drawn for words [n] by inverse CDF, from one uniform each."""
         self._fill(words, [epsilon])
         table, log_total = self._tables[epsilon], self._log_totals[epsilon]
         block, left = table.find(words, uniforms)

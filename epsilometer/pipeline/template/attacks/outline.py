@@ -1,4 +1,4 @@
-"""An example attack: it names the candidate whose words are as long as those of the rewrite."""
+"""An example attack: it names the candidate whose words are about as long as those of the rewrite."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Outline:
     power: float = 1.0  # a setting; unknown ones are refused
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.int32], context: Context) -> NDArray[np.int16]:
-        """The slot of the nearest candidate in each trial; ties are broken at random."""
+        """Return the slot of the nearest candidate in each trial; ties are broken at random."""
         scores = np.zeros(candidates.shape)
         for row, (text, slots) in enumerate(zip(rewrites.texts, candidates, strict=True)):
             for slot, number in enumerate(slots):

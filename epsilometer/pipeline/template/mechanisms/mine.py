@@ -17,7 +17,7 @@ class Mine:
     mask: str = "***"  # a setting; unknown ones are refused
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """The rewrites of texts; each text has a stream of its own."""
+        """Return the rewrites of texts; each text has a stream of its own."""
         rewrites = []
         for i, text in enumerate(texts):
             rng = noise.generator(i)

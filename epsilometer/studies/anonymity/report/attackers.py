@@ -34,7 +34,7 @@ LABEL = ("dataset", "label")
 
 
 def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
-    """A table of attackers per data set and attribute."""
+    """Yield a table of attackers per data set and attribute."""
     inferred = infer_rows(attackers)
     for dataset, label in dict.fromkeys((row["dataset"], row["label"]) for row in inferred):
         here = [row for row in inferred if (row["dataset"], row["label"]) == (dataset, label)]
@@ -46,7 +46,7 @@ def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
             | record(row, "strongest: {best_attacker} | verdict: {verdict}")
             for row in here
         ]
-        caption = f"Balanced accuracy of each attacker; guessing has {here[0]['chance']:.2f}."
+        caption = f"Balanced accuracy of each attacker; chance is {here[0]['chance']:.2f}."
         yield Table(f"{dataset}: who infers {label}", caption, rows)
         yield from kind_table(attackers.filter(dataset=dataset, label=label), f"{dataset}: who infers {label}")
 
@@ -64,7 +64,7 @@ def kind_table(attackers: pl.DataFrame, heading: str) -> Iterator[Table]:
     columns = "mechanism: {mechanism} | epsilon: {epsilon:budget} | classifier: {kind} | "
     lines = records(rows, columns + " | ".join(f"{name}: {{{name}:number}}" for name in names))
     yield Table(
-        f"{heading}, by kind of classifier", "Balanced accuracy; of several seeds the most.", lines, folded=True
+        f"{heading}, by kind of classifier", "Balanced accuracy; the largest of several seeds.", lines, folded=True
     )
 
 
@@ -92,9 +92,9 @@ def further_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     line = " | ".join([NAMED + " | attribute: {label}", *columns, models])
     lines = [record({**row, **{f"texts_{size}": row["authors"].get(size) for size in sizes}}, line) for row in rows]
     caption = (
-        "Balanced accuracy of who reads so many texts of one author together, and of who tells rewrites from originals "
-        "(guessing: 50 %). Of a language model: answers that name no class, and how often the class is among the first "
-        "three that it names."
+        "Balanced accuracy of attackers who read several texts of one author together, and of a detector that tells "
+        "rewrites from originals (chance: 50 %). Language models: answers that name no class, and answers whose first "
+        "three classes contain the right one."
     )
     heading = "Several texts of one author, language models, and whether rewriting shows"
     return Table(heading, caption, lines, folded=True)
@@ -130,9 +130,9 @@ def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dic
 
 
 def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
-    """For each label, the attackers that rewriting stops: without a rewrite in training, and with rewrites.
+    """Return a sentence per label on the attackers that rewriting stops, with and without rewrites in their training.
 
-    By McNemar's exact test on the same test texts, corrected for the methods (Holm) and, if there are retrained
+    McNemar's exact test on the same test texts decides, corrected for the methods (Holm) and, if there are retrained
     attackers, for the choice of one of them (`comparison.compare_strongest`). It assumes independent texts.
     """
     sentences = []
@@ -167,7 +167,7 @@ def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
 
 
 def _right(cell: pl.DataFrame, *attackers: str) -> Right:
-    """The hits of some attackers of a cell, of every kind and seed."""
+    """Return the hits of some attackers of a cell, of every kind and seed."""
     rows = cell.filter(pl.col("attacker").is_in(attackers)).select("attacker", "kind", "seed", "hits").iter_rows()
     return {f"{name} {kind} {seed}": np.array(hits, bool) for name, kind, seed, hits in rows}
 
@@ -177,14 +177,14 @@ def _count(some: int, of: int) -> str:
 
 
 def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) -> list[str]:
-    """The gain from several texts of one group; for a data set that names no group, from several texts of one class."""
+    """Return the gain from several texts of one group; in a data set without groups, of one class."""
     authors = attackers.filter(attacker=AUTHOR)
     means = (
         authors.group_by("dataset", "label", "texts_each").agg(pl.mean("balanced_accuracy")).sort(*LABEL, "texts_each")
     )
     shared = {name: " and ".join(dataset.group) or "class" for name, dataset in datasets.items()}
     return [
-        f"Who reads several texts of one {shared[dataset]} on {dataset} tells {label} right in "
+        f"An attacker who reads several texts of one {shared[dataset]} on {dataset} infers {label} in "
         + listed([f"{share(row['balanced_accuracy'])} with {row['texts_each']}" for row in part.to_dicts()])
         + ", on average over methods."
         for (dataset, label), part in means.group_by(LABEL, maintain_order=True)
@@ -193,7 +193,7 @@ def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) ->
 
 
 def detector_sentence(attackers: pl.DataFrame) -> list[str]:
-    """The least and the largest share of cases in which a detector recognises rewriting."""
+    """Return the least and the largest share of cases in which a detector recognises rewriting."""
     detectors = attackers.filter(attacker=DETECTOR)
     if detectors.is_empty():
         return []

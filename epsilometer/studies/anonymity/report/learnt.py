@@ -57,13 +57,13 @@ def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
         "Percent, mean over seeds: accuracy, and of a number the mean of Pearson's and Spearman's correlation. Learnt "
         "from rewritten texts, tested on clean or on rewritten ones; the first rows are of clean texts throughout. The "
         "drop is from those, over the tasks that have run; taught: over those that clean texts teach better than the "
-        f"commonest class is right.{_undefined(tasks)}"
+        f"most frequent class is right.{_undefined(tasks)}"
     )
     yield Table("All tasks beside each other", caption, rows)
 
 
 def attackers(trained: pl.DataFrame) -> Iterator[Table]:
-    """The accuracy of attackers of an attribute, in percent: on clean texts first, then on each cell."""
+    """Yield the accuracy of attackers of an attribute, in percent: on clean texts first, then on each cell."""
     attributes = trained.filter(role="attribute").with_columns(pl.col("mechanism").fill_null("clean texts"))
     if attributes.is_empty():
         return
@@ -76,7 +76,7 @@ def attackers(trained: pl.DataFrame) -> Iterator[Table]:
     caption = (
         "Percent of right answers, mean over seeds. An attacker learns from clean texts and reads rewritten ones "
         "(`static`, as 1-Diffractor's table 4), learns from rewritten ones too (`adaptive`), or learns from these and "
-        "reads clean ones (`private`, as TeDA); `majority` names the commonest class, `clean` is clean throughout."
+        "reads clean ones (`private`, as TeDA); `majority` names the most frequent class, `clean` is clean throughout."
     )
     yield Table("All attackers beside each other", caption, rows)
 
@@ -110,7 +110,7 @@ def _undefined(tasks: pl.DataFrame) -> str:
 
 
 def one_text(results: Results[AnonymityParams]) -> Iterator[Table]:
-    """The first text of the first public data set as every cell rewrites it; of a pair, the first side."""
+    """Yield the first text of the first public data set as every cell rewrites it; of a pair, the first side."""
     cells, datasets = results.params.downstream, results.params.datasets
     dataset = next((cell.dataset for cell in cells.values() if datasets[cell.dataset].public), None)
     budgets = ((name, cell, epsilon) for name, cell in cells.items() for epsilon in cell.budgets)
@@ -130,7 +130,7 @@ def one_text(results: Results[AnonymityParams]) -> Iterator[Table]:
 
 
 def of_datasets(trained: pl.DataFrame) -> Iterator[Table]:
-    """A table per data set: macro F1 and Matthews' coefficient of classifiers, correlations of regressions."""
+    """Yield a table per data set: macro F1 and Matthews' coefficient of classifiers, correlations of regressions."""
     for (dataset,), table in trained.group_by("dataset", maintain_order=True):
         rows = []
         for (mechanism, epsilon, kind), cell in table.group_by(CELL, maintain_order=True):

@@ -101,7 +101,7 @@ def section(results: Results[AnonymityParams]) -> Section | None:
 def drawings(
     attackers: pl.DataFrame, points: pl.DataFrame, names: Sequence[str], controls: Sequence[str]
 ) -> list[Figure]:
-    """The figures: inference of an attribute by each attacker, and the cost of hiding it."""
+    """Return the figures: inference of an attribute by each attacker, and the cost of hiding it."""
     return [
         Figure(
             "anonymity-attackers",
@@ -125,7 +125,7 @@ def drawings(
 
 
 def success_tables(measured: pl.DataFrame) -> Iterator[Table]:
-    """A table of success over all texts per data set and pair of labels."""
+    """Yield a table of success over all texts per data set and pair of labels."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | victim: {victim} | "
         "RS_all: {rs_all:.3f} ({rs_all_low:.3f} to {rs_all_high:.3f}) | coverage: {coverage:number} | RS: {rs:number} "
@@ -148,7 +148,7 @@ def success_tables(measured: pl.DataFrame) -> Iterator[Table]:
 
 
 def settings_table(validated: Sequence[Mapping[str, Any]]) -> Table:
-    """The settings that were tried on validation texts."""
+    """Return the settings that were tried on validation texts."""
     columns = (
         NAMED + " | attribute, task: {attribute}, {task} | settings: {settings} | "
         "RS_all: {rs_all:.3f} ({rs_all_low:.3f} to {rs_all_high:.3f}) | words changed: {words_changed:share} | "
@@ -168,7 +168,7 @@ def tables_of(results: Results[AnonymityParams], name: str, schema: Mapping[str,
 
 
 def success_rows(measured: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row per cell, pair of labels and kind of victim, the most successful first; shares are means over seeds.
+    """Return a row per cell, pair of labels and kind of victim, the most successful first; shares are means over seeds.
 
     Their intervals are those of the first seed: an interval is over texts, and all seeds share the texts.
     """
@@ -193,7 +193,7 @@ def validation_rows(results: Results[AnonymityParams]) -> list[dict[str, Any]]:
 
 
 def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
-    """A row per cell and attribute: its attribute loss, the kept part of the task, and the loss of the text.
+    """Return a row per cell and attribute: its attribute loss, the kept part of the task, and the loss of the text.
 
     kept: the macro F1 of a victim that does the task on all released texts, the least of several tasks; clean: on clean
     texts. text: the loss of the strongest attack on the text (null if there was no audit of it). front: no other
@@ -237,8 +237,8 @@ def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
         return []
     near = cells.filter(pl.col("loss") >= pl.col("ceiling") - 0.25)
     return [
-        f"Whoever holds two texts, of which one was rewritten, tells which: of {len(cells)} methods without an epsilon "
-        f"{len(near)} {inflected(len(near), 'stands', 'stand')} at the ceiling of the trials "
+        f"An adversary with two candidate texts tells which one was rewritten: {len(near)} of {len(cells)} methods "
+        f"without an epsilon {inflected(len(near), 'reaches', 'reach')} the ceiling of the trials "
         f"({proved(cells['ceiling'].to_list()[0])} nats). Hiding an attribute does not hide the text."
     ]
 
@@ -269,7 +269,7 @@ def best_sentence(points: pl.DataFrame) -> list[str]:
 
 
 def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Sequence[str]) -> Specification:
-    """Two panels for each data set and label: attribute loss against the text's loss, and utility against it.
+    """Return two panels for each data set and label: attribute loss against the text's loss, and utility against it.
 
     A line joins the budgets of a mechanism; a mechanism without budgets is a mark. Rings: the Pareto front.
     """
@@ -339,7 +339,7 @@ def length_table(lengths: pl.DataFrame) -> Table:
 
 
 def quality_table(measured: pl.DataFrame) -> Table:
-    """The quality of changed rewrites relative to their texts, a column per metric."""
+    """Return the quality of changed rewrites relative to their texts, a column per metric."""
     shown = []
     for _, part in measured.sort(CELL, maintain_order=True).group_by(CELL, maintain_order=True):
         metrics = {
@@ -356,7 +356,7 @@ def quality_table(measured: pl.DataFrame) -> Table:
 
 
 def outcome_table(outcomes: pl.DataFrame) -> Table:
-    """The number of texts of each cell by status."""
+    """Return the number of texts of each cell by status."""
     ends = pl.format("{} {}", "status", "texts").str.join(", ")
     rows = outcomes.sort(CELL).group_by(CELL, maintain_order=True).agg(ends=ends)
     shown = records(rows, NAMED + " | outcomes: {ends}")
@@ -381,7 +381,7 @@ _MARKS = {"same": Markup("{}"), "gone": Markup('<s class="muted">{}</s>')}
 
 
 def quartile_rows(pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """The pairs of text and rewrite at the quartiles of the share of changed words."""
+    """Return the pairs of text and rewrite at the quartiles of the share of changed words."""
     ordered = sorted(pairs, key=lambda pair: (changed_share(*pair), pair))
     rows = []
     for quarter in QUARTERS if ordered else ():

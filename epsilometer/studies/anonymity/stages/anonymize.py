@@ -53,7 +53,7 @@ def _mechanism(params: AnonymityParams, name: str, true_labels: Truths | None) -
 
 
 def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:
-    """The rows to rewrite, with their numbers."""
+    """Return the rows to rewrite, with their numbers."""
     cell, settings = params.anonymity[name], params.classification
     labels = settings.labels[cell.dataset]
     counts = params.anonymized if cell.part == "test" else {VALIDATION: settings.texts.validation}

@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _of_number(params: AnonymityParams, dataset: str, label: str) -> Iterator[dict[str, Any]]:
-    """The rows of regressions on clean texts, one per kind."""
+    """Yield the rows of regressions on clean texts, one per kind."""
     own, sides = chosen(params, dataset, label), params.datasets[dataset].sides
     training, test = (examples(own, label, split, sides=sides) for split in (TRAIN, TEST))
     for kind in kinds(params, NUMBER):
@@ -77,6 +77,6 @@ def _about(role: str, own: pl.DataFrame, label: str, tried: dict[str, list[NDArr
 
 
 def _seen(own: pl.DataFrame) -> list[str]:
-    """The ids of the texts that classifiers were trained or chosen on."""
+    """Return the ids of the texts that classifiers were trained or chosen on."""
     ids: list[str] = own.filter(split=TRAIN)["id"].to_list()
     return ids

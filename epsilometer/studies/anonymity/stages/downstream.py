@@ -44,7 +44,7 @@ def main(name: str) -> None:
 
 
 def _rows(params: AnonymityParams, name: str, epsilon: float, classifier: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """The rows of one kind of classifier of a label at one epsilon, one per setting and seed."""
+    """Yield the rows of one kind of classifier of a label at one epsilon, one per setting and seed."""
     cell, label = params.downstream[name], classifier["label"]
     named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon, **classifier}
     rewrites = tables.read(privatized_path(name, epsilon), PRIVATIZED)
@@ -68,7 +68,7 @@ def _rows(params: AnonymityParams, name: str, epsilon: float, classifier: dict[s
 
 
 def _texts(rewrites: pl.DataFrame) -> dict[int, Text]:
-    """The rewrites of one seed by their rows' numbers; both sides of a pair together."""
+    """Return the rewrites of one seed by their rows' numbers; both sides of a pair together."""
     first, second = (rewrites.filter(side=side).sort("row") for side in (0, 1))
     if second.is_empty():
         return dict(first.select("row", "text").iter_rows())

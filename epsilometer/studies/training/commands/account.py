@@ -126,7 +126,7 @@ def _release(noise: str, sigma: float | None, kappa: float | None, parts: tuple[
 def _for_target(
     parts: tuple[int, ...], schedule: Schedule, question: tuple[float, float | None, Neighbours | None]
 ) -> dict[str, Any]:
-    """The noise that meets a target, and between which neighbours."""
+    """Return the noise that meets a target, and between which neighbours."""
     from epsilometer.accounting.budget import directional_for, gaussian_for
     from epsilometer.core.guarantees import Neighbours
 

@@ -25,7 +25,9 @@ def calibrate_training(
     ] = [],  # noqa: B006 - typer copies it
     measure: Annotated[
         str,
-        typer.Option(help="sampled: the loss that attacks show; average: by the law of the noise; rouge_l: a mean."),
+        typer.Option(
+            help="sampled: the loss that attacks show; average: the loss computed from the noise; rouge_l: a mean."
+        ),
     ] = MEASURE,
     width: Annotated[
         float | None, typer.Option(help="Stop when high / low is at most this: 1.25 by default, 1.01 for average.")

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def canaries(
     file: Annotated[Path, typer.Argument(help="A table of labelled texts: .parquet, .csv, .tsv or .jsonl.")],
     label: Annotated[str, typer.Option(help="Column of the labels.")],
-    count: Annotated[int, typer.Option(help="Number of canaries, each of which a fair coin includes.")] = 1000,
+    count: Annotated[
+        int, typer.Option(help="Number of canaries; a fair coin decides whether each is trained on.")
+    ] = 1000,
     kind: Annotated[
         str, typer.Option(help="mislabelled: texts of the file with a wrong label; random: random words.")
     ] = "mislabelled",
@@ -94,9 +96,9 @@ def one_run(
 ) -> None:
     """Bound epsilon from below by the scores of canaries.
 
-    By two methods whatever the training is, and by a third if its trade-off curve is a Gaussian's. Each bound holds
-    with probability 1 - alpha / 2, and 0 is no evidence. Ends with 1 where the claim is violated, with 3 where so many
-    canaries could not refute it.
+    Two methods hold for every training, a third only if its trade-off curve is a Gaussian's. Each bound holds with
+    probability 1 - alpha / 2; a bound of 0 is a lack of evidence. The exit code is 1 if the claim is violated, and 3 if
+    this number of canaries could not refute it.
     """
     from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
     from epsilometer.corpora import files
@@ -118,7 +120,7 @@ def one_run(
 
 
 def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) -> pl.DataFrame:
-    """The score of every canary of the key, as a number, and whether it was included."""
+    """Return the score of every canary of the key, as a number, and whether it was included."""
     import polars as pl
 
     for table, path, columns in ((scores, scored, ("canary", "score")), (key, keyed, ("canary", "included"))):
@@ -138,8 +140,8 @@ def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) 
     joined = coins.join(rows, on="canary", how="left")
     if missing := int(joined["score"].fill_null(float("nan")).is_nan().sum()):
         raise UserError(
-            f"{scored} has no score, or one that is no number, for {missing} of the {len(coins)} canaries of {keyed}; "
-            "score all of them, those that were left out too",
+            f"{scored} lacks a numeric score for {missing} of the {len(coins)} canaries of {keyed}; score all of them, "
+            "also those that were not trained on",
             "EPS-U029",
         )
     return joined
@@ -158,7 +160,7 @@ def _write_private(path: Path, content: bytes) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileNotFoundError:
-        raise UserError(f"there is no folder {path.parent}; make it, or name another file", "EPS-U031") from None
+        raise UserError(f"folder {path.parent} does not exist; create it, or name another file", "EPS-U031") from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -1,8 +1,8 @@
 """A training's canaries beside its accountants: the audited lower bound, the bracket, Renyi and the published epsilon.
 
-All epsilons in a row are at one delta and for the same neighbours. `p_value` and `verdict` are about the claimed curve,
-whose upper bounds are proved, so a refuted claim means that the training differs from the one accounted for. A lower
-bound above the bracket shows the same at its own confidence; the verdicts of all tests share alpha.
+All epsilons in a row are at one delta and for the same neighbours. `p_value` and `verdict` are about the claimed curve.
+Its upper bounds are proved, so a refuted claim means that the training differs from the one accounted for. A lower
+bound above the bracket shows the same at its own confidence. The verdicts of all tests share alpha.
 """
 
 from __future__ import annotations

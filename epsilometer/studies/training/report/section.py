@@ -78,7 +78,7 @@ def section(results: Results[TrainingParams]) -> Section | None:
 def drawings(
     results: Results[TrainingParams], traded: Sequence[dict[str, Any]], audited: pl.DataFrame, curves: pl.DataFrame
 ) -> Iterator[Figure]:
-    """The figures that have data to show."""
+    """Yield the figures that have data to show."""
     shown = (
         (
             "training-epsilons",
@@ -130,7 +130,7 @@ def of_entries(
 
 
 def runs_of(results: Results[TrainingParams]) -> pl.DataFrame:
-    """The scores of all heads (schema RUNS), with their cells in the column `entry`."""
+    """Return the scores of all heads (schema RUNS), with their cells in the column `entry`."""
     every = [
         results.table(paths.runs_path(of.cell, of.level), RUNS).with_columns(entry=pl.lit(of.cell))
         for of in results.params.trainings.values()
@@ -139,12 +139,12 @@ def runs_of(results: Results[TrainingParams]) -> pl.DataFrame:
 
 
 def candidates_path(name: str) -> Path:
-    """The table of guesses among candidates of an entry of `reconstruction`."""
+    """Return the path of the table of guesses among candidates of an entry of `reconstruction`."""
     return paths.reconstruction_path(name, "candidates")
 
 
 def claimed(budgets: pl.DataFrame) -> Table:
-    """The epsilon of each accountant, a row per cell and level."""
+    """Return the epsilon of each accountant, a row per cell and level."""
     columns = (
         "training: {cell} | level: {level:g} | as sigma: {effective_sigma:.3g} | neighbours: {neighbours} | "
         "sampling: {sampling}"
@@ -159,8 +159,8 @@ def claimed(budgets: pl.DataFrame) -> Table:
         row |= {"delta": f"{part['delta'].to_numpy().max():.1e}", exact: by[exact]["exact"] if exact in by else NONE}
         rows.append(row | {name: by[name]["upper"] if name in by else NONE for name in others})
     caption = (
-        "Epsilons of one example; `a to b` is the bracket of the exact one, of directional noise the ends that are "
-        "proved. The approximation, of an average of directional draws as of Gaussian noise, is no claim."
+        "Epsilons of one example. `a to b` contains the exact one; for directional noise both ends are proved. The "
+        "approximation treats an average of directional draws as Gaussian noise, and is not a claim."
     )
     return Table("What trainings claim", caption, rows)
 
@@ -195,7 +195,7 @@ def equally_loud(pairs: pl.DataFrame) -> Table:
 
 
 def proofs(audited: pl.DataFrame) -> Table:
-    """The losses that canaries prove, beside the claim; a row per score, with a column for each bound."""
+    """Return the losses that canaries prove, beside the claim; a row per score, with a column for each bound."""
     of_score = "training: {cell} | level: {level:g} | canaries: {canaries:,} {kind} | score: {score} | "
     of_score += "right: {right:,} of {guesses:,}"
     of_claim = "claimed: {bracket_lower:rough} to {bracket_upper:rough} | sampling: {sampling} | verdict: {verdict}"
@@ -213,7 +213,7 @@ def proofs(audited: pl.DataFrame) -> Table:
 
 
 def memberships(membership: pl.DataFrame) -> Table:
-    """Each attack's area under the curve; a row per model."""
+    """Return each attack's area under the curve; a row per model."""
     columns = "training: {training} | level: {level:g} | seed: {seed} | epochs x: {overfit}"
     rows = []
     for _, part in membership.group_by("training", "level", "seed", "overfit", maintain_order=True):
@@ -238,7 +238,7 @@ def guessed(candidates: pl.DataFrame) -> Table:
 
 
 def against_noise(curves: pl.DataFrame) -> Table:
-    """Every attack against noise, with its tests."""
+    """Return every attack against noise, with its tests."""
     columns = (
         "cell: {cell} | attack: {attack} | measure: {measure} | levels: values: {shown} | p of the fall: {fall_p:.2g} "
         "| least p: {least_p:.2g} | p of a rise: {rise_p:.2g} | verdict: {verdict}"
@@ -331,12 +331,12 @@ def canary_sentence(audited: pl.DataFrame) -> list[str]:
         f"Canaries refute {len(violated)} of {len(rows)} {inflected(len(rows), 'claim', 'claims')}: "
         f"{listed([_claim(row) for row in violated])}."
         if violated
-        else f"Canaries refute none of {len(rows)} {inflected(len(rows), 'claim', 'claims')}, of which "
-        f"{len(testable) or 'none'} could have been refuted at all."
+        else f"Canaries refute none of {len(rows)} {inflected(len(rows), 'claim', 'claims')}; they could have refuted "
+        f"{len(testable) or 'none'}."
     )
     return [
-        f"{said} At most {proved(nearest['lower'])} of {bounded(nearest['bracket_upper'])} nats that are claimed were "
-        f"shown ({_claim(nearest)})."
+        f"{said} They come nearest to {_claim(nearest)}: {proved(nearest['lower'])} nats shown, "
+        f"{bounded(nearest['bracket_upper'])} claimed."
     ]
 
 
@@ -376,7 +376,7 @@ def curve_sentence(curves: pl.DataFrame) -> list[str]:
 
 
 def epsilon_figure(audited: pl.DataFrame) -> Specification | None:
-    """A row per training and level, on one axis: largest proved bound, bracket, Renyi's epsilon, the paper's."""
+    """Return a row per training and level, on one axis: largest proved bound, bracket, Renyi's epsilon, the paper's."""
     claimed = audited.filter(pl.col("bracket_upper").is_not_null())
     if claimed.is_empty():
         return None
@@ -415,7 +415,7 @@ def epsilon_figure(audited: pl.DataFrame) -> Specification | None:
 
 
 def utility_figure(rows: Sequence[dict[str, Any]]) -> Specification | None:
-    """A panel per measure and label: a head's score against the reconstruction at the same noise."""
+    """Return a panel per measure and label: a head's score against the reconstruction at the same noise."""
     if not rows:
         return None
     datasets: dict[str, Any] = {}
@@ -443,7 +443,7 @@ def utility_figure(rows: Sequence[dict[str, Any]]) -> Specification | None:
 
 
 def curve_figure(curves: pl.DataFrame) -> Specification | None:
-    """A panel per attack and measure, a line per noise, from the least noise to the most."""
+    """Return a panel per attack and measure, a line per noise, from the least noise to the most."""
     shown = curves.filter(pl.col("measure").is_in(PRIMARY), pl.col("levels").list.len() > 1)
     if shown.is_empty():
         return None
@@ -521,7 +521,7 @@ _MARKS = {"right": Markup("<b>{}</b>"), "wrong": Markup('<s class="muted">{}</s>
 
 
 def marked(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The words of a reconstruction, each with its mark: right, elsewhere or wrong."""
+    """Return the words of a reconstruction, each with its mark: right, elsewhere or wrong."""
     truth = row["truth"].split()
     return [
         ("right" if i < len(truth) and truth[i] == word else "elsewhere" if word in truth else "wrong", word)

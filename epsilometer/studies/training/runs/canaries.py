@@ -2,8 +2,8 @@
 
 Each canary takes part or does not (neighbours added or removed); or, where neighbours are replaced and the number of
 texts is public, it always takes part, with one of two labels. Coins are independent, so the number of canaries that
-take part is random, as the bounds of `auditing.estimation.coins` require. For canaries that are gradients see
-`gradient_canaries`: those would ruin a model, while texts do not.
+take part is random, as the bounds of `auditing.estimation.coins` require. `gradient_canaries` has canaries that are
+gradients; these would ruin the trained model, unlike texts.
 """
 
 from __future__ import annotations

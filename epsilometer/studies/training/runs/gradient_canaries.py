@@ -181,5 +181,5 @@ class _Scoring:
 
 
 def _mean(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ln of the mean of e^ratios over batches, one of which is the canary's."""
+    """Return ln of the mean of e^ratios over batches, the canary's among them."""
     return np.logaddexp.reduce(ratios, axis=0) - math.log(len(ratios))

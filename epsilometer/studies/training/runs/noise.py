@@ -159,7 +159,7 @@ class NoNoise:
         return gradients.weighted_sum(weights / float(expected_batch))
 
     def release(self, parts: Sequence[int]) -> None:
-        """Return None: there is no epsilon."""
+        """Return None, since it has no epsilon."""
         return
 
 

@@ -55,7 +55,7 @@ class OnMean:
         return (mean + np.float32(self.scale) * draw.astype(np.float32)).astype(np.float32)
 
     def release(self, parts: Sequence[int]) -> None:
-        """Return None: nothing bounds a text's contribution, so there is no epsilon."""
+        """Return None: nothing bounds a text's contribution, so no epsilon exists."""
         return
 
 

@@ -43,7 +43,7 @@ def main(name: str) -> None:
 
 
 def _scores(attack: MembershipAttack, evidence: Evidence, begun: Parts, number: str) -> NDArray[np.float64]:
-    """The attack's scores, read from an interrupted run if it wrote them."""
+    """Return the attack's scores, read from an interrupted run if it wrote them."""
     if number not in begun:
         with begun.part(number) as folder:
             tables.write_array(attack.score(evidence), folder / "scores.npy")
@@ -59,7 +59,7 @@ def _targets(
     *,
     thresholds: dict[str, NDArray[np.float64]],
 ) -> list[Target]:
-    """The models under attack, one by one."""
+    """Return the models under attack, one by one."""
     cell, questioned = params.membership[name].training, played.evidence.asked
     guessed = played.evidence.targets[:, questioned].argmax(axis=-1)
     targets = []

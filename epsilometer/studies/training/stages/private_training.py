@@ -62,7 +62,7 @@ def main(name: str) -> None:
 
 
 def _training(name: str, begun: Parts) -> Callable[[int], None]:
-    """A function that trains this head by a seed, from its checkpoint if the run was interrupted."""
+    """Return a function that trains this head by a seed, from its checkpoint if the run was interrupted."""
     params = read_params()
     cell, level = params.trainings[name].cell, params.trainings[name].level
     texts = _texts(params, cell)
@@ -81,7 +81,7 @@ def _training(name: str, begun: Parts) -> Callable[[int], None]:
 
 
 def _texts(params: TrainingParams, cell: str) -> dict[str, LabelledTexts]:
-    """The training texts and test texts of a cell, by split."""
+    """Return the training texts and test texts of a cell, by split."""
     return {TRAIN: training_texts(params, cell), params.private_training[cell].test: texts_tested_on(params, cell)}
 
 

@@ -46,7 +46,7 @@ def _gram(params: TrainingParams, name: str, shared: SharedModel, pool: pl.DataF
 
 
 def _with_identifiers(params: TrainingParams, name: str, table: pl.DataFrame) -> pl.DataFrame:
-    """The chosen texts with the identifiers of the attacked ones."""
+    """Return the chosen texts with the identifiers of the attacked ones."""
     rows = table.filter(use=ATTACKED)["row"]
     of_rows = dict(zip(rows, identifiers(audited(params, params.sent[name].dataset)[rows]), strict=True))
     every = [of_rows[row] if use == ATTACKED else [] for use, row in table.select("use", "row").iter_rows()]

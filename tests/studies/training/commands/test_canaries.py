@@ -89,7 +89,7 @@ def test_bad_canaries(arguments: tuple[str, ...], message: str, capsys: pytest.C
 @pytest.mark.parametrize(
     ("scores", "more", "message"),
     [
-        ("canary,score\n0,1\n", (), "no score, or one that is no number, for 9 of the 10 canaries"),
+        ("canary,score\n0,1\n", (), "lacks a numeric score for 9 of the 10 canaries"),
         ("canary,score\n0,1\n0,2\n", (), "several scores of a canary"),
         ("canary,loss\n0,1\n", (), "unknown column 'score'"),
         ("canary,score\n" + "".join(f"{i},1\n" for i in range(12)), (), "2 canaries that texts.key.csv does not name"),
@@ -111,4 +111,4 @@ def test_a_score_that_is_no_number_is_named(tmp_path: Path, capsys: pytest.Captu
         capsys, "training", "one-run", tmp_path / "scores.csv", "--key", tmp_path / "key.csv", "--delta", 1e-5
     )
     assert code == 2
-    assert "or one that is no number, for 1 of the 2 canaries" in err
+    assert "lacks a numeric score for 1 of the 2 canaries" in err

@@ -34,7 +34,7 @@ class LiRA:
     online: bool = True
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raises UserError for fewer than 2 shadows not trained on an example, or, if `online`, trained on it."""
+        """Raise UserError for fewer than 2 shadows not trained on an example, or, if `online`, trained on it."""
         check_outside(members, 2, "lira")
         if self.online and int(members.sum(axis=0).min()) < 2:
             raise UserError(
@@ -44,7 +44,7 @@ class LiRA:
             )
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Returns the scores (`MembershipAttack.score`). Raises UserError for too few shadows on either side."""
+        """Return the scores (`MembershipAttack.score`). Raises UserError for too few shadows on either side."""
         answers, trained = references(evidence, "lira")
         questioned = evidence.asked
         inside = trained[:, questioned]
@@ -61,7 +61,7 @@ class LiRA:
 def moments(
     phi: NDArray[np.float64], which: NDArray[np.bool_], single: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the means and variances [q] of phi [m, q] over the models in `which` [m, q], at least 2 for each example.
+    """Return the means and variances [q] of phi [m, q] over the models in `which` [m, q], at least 2 for each example.
 
     single: whether all examples share one variance.
     """
@@ -76,5 +76,5 @@ def moments(
 def _log_density(
     values: NDArray[np.float64], mean: NDArray[np.float64], variance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Returns the log-densities of normal laws at the values, without the constant."""
+    """Return the log-densities of normal laws at the values, without the constant."""
     return -((values - mean) ** 2) / (2 * variance) - np.log(variance) / 2

@@ -79,7 +79,7 @@ class NeighbouringTexts:
         return scores
 
     def check_model(self) -> None:
-        """Raises UserError for an unsuitable masked language model, which is loaded if that needs no download."""
+        """Raise UserError for an unsuitable masked language model, which is loaded if that needs no download."""
         if self.masked_lm is None or would_download(self.masked_lm):
             return
         if not self._model.whole.any():
@@ -94,7 +94,7 @@ class NeighbouringTexts:
 
 
 def one_word(model: FillMask, texts: Sequence[str]) -> list[list[str]]:
-    """Returns up to 50 neighbours of each text that differ in one word, largest weights first."""
+    """Return up to 50 neighbours of each text that differ in one word, largest weights first."""
     places = [Place(i, *match.span()) for i, text in enumerate(texts) for match in _WORD.finditer(text)]
     outputs, log_p = model.likeliest(texts, places, EACH + _SPARE)
     log_old = np.minimum(model.log_probabilities(texts, places), -1e-12)
@@ -110,7 +110,7 @@ def one_word(model: FillMask, texts: Sequence[str]) -> list[list[str]]:
 
 
 def respanned(model: FillMask, texts: Sequence[str], noise: Noise) -> list[list[str]]:
-    """Returns 25 neighbours of each text, with the words of random spans redrawn; none for a text without a word.
+    """Return 25 neighbours of each text, with the words of random spans redrawn; none for a text without a word.
 
     noise: a stream for each text.
     """
@@ -136,7 +136,7 @@ def respanned(model: FillMask, texts: Sequence[str], noise: Noise) -> list[list[
 
 
 def spans(words: int, rng: np.random.Generator) -> list[int]:
-    """Returns the numbers of the words in random spans, in order; there is at least one."""
+    """Return the numbers of the words in random spans, in order; there is at least one."""
     free = list(range(max(words - SPAN + 1, 1)))  # the words at which a span may begin
     begins: list[int] = []
     for _ in range(max(1, int(SHARE * words / (SPAN + 2 * APART)))):
@@ -147,5 +147,5 @@ def spans(words: int, rng: np.random.Generator) -> list[int]:
 
 
 def _span(text: str, number: int) -> tuple[int, int]:
-    """Returns start and end of the word with this number."""
+    """Return start and end of the word with this number."""
     return [match.span() for match in _WORD.finditer(text)][number]

@@ -22,9 +22,9 @@ class Population:
     """The attack by the target's loss. It has no settings."""
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Returns the scores (`MembershipAttack.score`)."""
+        """Return the scores (`MembershipAttack.score`)."""
         return -losses(evidence.targets, evidence.labels)[:, evidence.asked]
 
     def thresholds(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Returns the thresholds [t] of Yeom et al.: a member's loss is below the target's mean training loss."""
+        """Return the thresholds [t] of Yeom et al.: a member's loss is below the target's mean training loss."""
         return -evidence.training_losses

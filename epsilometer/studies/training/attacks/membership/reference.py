@@ -33,11 +33,11 @@ class Reference:
     models: PositiveInt = 10
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raises UserError if fewer than `models` references were not trained on an example."""
+        """Raise UserError if fewer than `models` references were not trained on an example."""
         check_outside(members, self.models, "reference")
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Returns the scores (`MembershipAttack.score`). Raises UserError for too few references."""
+        """Return the scores (`MembershipAttack.score`). Raises UserError for too few references."""
         answers, trained = references(evidence, "reference")
         questioned = evidence.asked
         self.check_references(trained[:, questioned])
@@ -55,7 +55,7 @@ class Reference:
 
 
 def _ranks(own: NDArray[np.float64], sample: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-    """Returns minus the alphas whose quantiles are the examples' losses [q]; sample: [q, models], ascending."""
+    """Return minus the alphas whose quantiles are the examples' losses [q]; sample: [q, models], ascending."""
     alphas = np.linspace(0, 1, sample.shape[1] + 2)
     ends = [low - _MARGIN], [high + _MARGIN]
     quantiles = (np.concatenate([ends[0], row, ends[1]]) for row in sample)

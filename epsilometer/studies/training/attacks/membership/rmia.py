@@ -42,11 +42,11 @@ class RMIA:
     a: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raises UserError if every reference was trained on some example."""
+        """Raise UserError if every reference was trained on some example."""
         check_outside(members, 1, "rmia")
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Returns the scores (`MembershipAttack.score`). Raises UserError for too few references or examples."""
+        """Return the scores (`MembershipAttack.score`). Raises UserError for too few references or examples."""
         answers, trained = references(evidence, "rmia")
         questioned = evidence.asked
         if len(questioned) < 2:
@@ -64,14 +64,14 @@ class RMIA:
 
 
 def shares(ratios: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
-    """Returns for each example the share of the others whose log-ratio its own [q] exceeds by ln gamma or more."""
+    """Return for each example the share of the others whose log-ratio its own [q] exceeds by ln gamma or more."""
     bar = ratios - math.log(gamma)
     below = np.searchsorted(np.sort(ratios), bar, side="right")
     return (below - (ratios <= bar)) / (len(ratios) - 1)
 
 
 def expected(outside: NDArray[np.float64], a: float) -> NDArray[np.float64]:
-    """Returns the expected log-probabilities under a model that may have been trained on x or not.
+    """Return the expected log-probabilities under a model that may have been trained on x or not.
 
     outside: ln mean(x); a: as above.
     """
@@ -82,7 +82,7 @@ def expected(outside: NDArray[np.float64], a: float) -> NDArray[np.float64]:
 
 
 def log_mean(log_p: NDArray[np.float64], which: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Returns the logarithm [n] of the mean probability, exp(log_p) [m, n], over the models in `which` [m, n]."""
+    """Return the logarithm [n] of the mean probability, exp(log_p) [m, n], over the models in `which` [m, n]."""
     total: NDArray[np.float64] = np.logaddexp.reduce(np.where(which, log_p, -np.inf), axis=0)
     return total - np.log(which.sum(axis=0))
 
@@ -114,7 +114,7 @@ def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
 
 
 def _area(scores: NDArray[np.float64], inside: NDArray[np.bool_]) -> float:
-    """Returns how often a member scores more than a non-member, with ties counting half."""
+    """Return how often a member scores more than a non-member, with ties counting half."""
     count = int(inside.sum())
     ranks = rankdata(scores)[inside].sum() - count * (count + 1) / 2
     return float(ranks / (count * (len(scores) - count)))

@@ -37,7 +37,7 @@ class Shadow:
         """Accepts any references, since the attack also learns from examples that are not asked about."""
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Returns the scores (`MembershipAttack.score`). Raises UserError if a class lacks answers of either kind."""
+        """Return the scores (`MembershipAttack.score`). Raises UserError if a class lacks answers of either kind."""
         answers, trained = references(evidence, "shadow")
         scores = np.full((len(evidence.targets), len(evidence.asked)), np.nan)
         rng = evidence.noise.generator(0)
@@ -52,7 +52,7 @@ class Shadow:
         return scores
 
     def _balanced(self, inside: NDArray[np.bool_], c: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Returns the places of some answers of class c, as many inside as outside."""
+        """Return the places of some answers of class c, as many inside as outside."""
         kinds = [np.flatnonzero(inside), np.flatnonzero(~inside)]
         count = min(self.answers // 2, *(len(kind) for kind in kinds))
         if not count:
@@ -66,7 +66,7 @@ class Shadow:
 
 
 def features(log_probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the log-odds [..., k] of each class."""
+    """Return the log-odds [..., k] of each class."""
     classes = range(log_probabilities.shape[-1])
     each = [log_odds(log_probabilities, np.full(log_probabilities.shape[-2], c)) for c in classes]
     return np.clip(np.stack(each, axis=-1), -_FARTHEST, _FARTHEST)

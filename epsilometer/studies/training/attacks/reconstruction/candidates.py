@@ -63,7 +63,7 @@ class GradientPool:
 
     @classmethod
     def of(cls, gram: Array, size: int) -> GradientPool:
-        """Returns the pool for inner products [n, n], which rounding may have left indefinite; size: the dimension d.
+        """Return the pool for inner products [n, n], which rounding may have left indefinite; size: the dimension d.
 
         Raises UserError if an inner product is not finite.
         """
@@ -157,12 +157,12 @@ def _scores(
 
 
 def _every_text(pool: GradientPool, candidates: NDArray[np.integer]) -> bool:
-    """Returns whether all trials share one row of candidates (a stride of 0): all texts of the pool, in order."""
+    """Return whether all trials share one row of candidates (a stride of 0): all texts of the pool, in order."""
     return candidates.strides[0] == 0 and np.array_equal(candidates[0], np.arange(len(pool.lengths)))
 
 
 def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
-    """Returns the lengths [n] of gradients as noise is added to them, and the noise's deviation on every number.
+    """Return the lengths [n] of gradients as noise is added to them, and the noise's deviation on every number.
 
     Raises UserError for noise that is not Gaussian.
     """

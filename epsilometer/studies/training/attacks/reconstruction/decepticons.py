@@ -48,7 +48,7 @@ class Decepticons:
             raise UserError(f"batch must be at least 1 text, got {self.batch}", "EPS-A021")
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
-        """Returns the attack with its malicious model.
+        """Return the attack with its malicious model.
 
         Raises UserError for a model without the layers that the attack needs, or if their gradients are not sent.
         """
@@ -70,7 +70,7 @@ class Aware:
         return self.gates.model
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """Returns the likeliest texts, in the order of the labels and lengths. Nothing is random."""
+        """Return the likeliest texts, in the order of the labels and lengths. Nothing is random."""
         frame = self.model.framed([-1])
         first, special = frame.index(-1), len(frame) - 1
         lengths = tuple(length - special for length in sent.lengths)
@@ -84,7 +84,7 @@ class Aware:
 
 
 def _prior(model: SharedModel, knowledge: Knowledge) -> NDArray[np.float64]:
-    """Returns [vocabulary] ln of each word's share in public texts, smoothed; -inf for special and unused entries."""
+    """Return [vocabulary] ln of each word's share in public texts, smoothed; -inf for special and unused entries."""
     counts = np.full(len(model.words), SMOOTHING)
     for ids in model.encode(knowledge.public):
         np.add.at(counts, ids, 1.0)

@@ -69,7 +69,7 @@ class Lamp:
     language: str | None = EMBEDDED
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
-        """Returns the attack, ready for clients.
+        """Return the attack, ready for clients.
 
         Raises UserError for a model that is not a classifier, and for `language` that is not a causal language model.
         """
@@ -93,7 +93,7 @@ class Descent:
     settings: Lamp
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """Returns the texts of a batch, in the order of their labels and lengths."""
+        """Return the texts of a batch, in the order of their labels and lengths."""
         matching = Matching(self.model, sent, self.settings.loss)
         texts = [self._random_texts(1, length, generator)[0] for length in sent.lengths]
         for number in range(len(texts)):
@@ -103,7 +103,7 @@ class Descent:
         return Reconstruction(tuple(map(tuple, ids)), {"loss": least})
 
     def nearest(self, texts: Sequence[Tensor]) -> list[list[int]]:
-        """Returns the plain words nearest to embeddings by cosine; the places of special tokens are left out."""
+        """Return the plain words nearest to embeddings by cosine; the places of special tokens are left out."""
         first, last = self._ends
         allowed, directions = self._directions
         return [
@@ -133,7 +133,7 @@ class Descent:
         return float(self.model.words.detach()[self._directions[0]].norm(dim=1).mean())
 
     def _random_texts(self, count: int, length: int, generator: np.random.Generator) -> Tensor:
-        """Returns random texts [count, length, width]: normal vectors as long as words, between special tokens."""
+        """Return random texts [count, length, width]: normal vectors as long as words, between special tokens."""
         first, last = self._ends
         words = self.model.words.detach()
         normal = generator.standard_normal((count, length - first - last, words.shape[1]), np.float32)
@@ -146,7 +146,7 @@ class Descent:
     def _start(
         self, matching: Matching, texts: Sequence[Tensor], number: int, generator: np.random.Generator
     ) -> Tensor:
-        """Returns the best rearrangement of the best of several random texts."""
+        """Return the best rearrangement of the best of several random texts."""
         starts = self._random_texts(self.settings.starts, len(texts[number]), generator)
         best = starts[int(matching.losses(texts, number, starts).argmin())]
         first, last = self._ends
@@ -160,7 +160,7 @@ class Descent:
     def _search(
         self, matching: Matching, texts: list[Tensor], generator: np.random.Generator
     ) -> tuple[list[Tensor], float]:
-        """Returns the texts with the least loss, after all steps and moves, and that loss."""
+        """Return the texts with the least loss, after all steps and moves, and that loss."""
         first, last = self._ends
         inner = [embeddings[first : len(embeddings) - last].clone().requires_grad_() for embeddings in texts]
         before, after = texts[0][:first], texts[0][len(texts[0]) - last :]
@@ -181,7 +181,7 @@ class Descent:
         return best, float(least)
 
     def _lengths_off(self, inner: Sequence[Tensor]) -> Tensor:
-        """Returns the weighted squared difference between the mean length of embeddings and that of words."""
+        """Return the weighted squared difference between the mean length of embeddings and that of words."""
         mean = torch.cat([embeddings.norm(dim=1) for embeddings in inner]).mean()
         return LENGTH_WEIGHT[self.settings.loss] * (mean - self._length) ** 2
 

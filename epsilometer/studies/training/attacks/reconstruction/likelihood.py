@@ -57,7 +57,7 @@ class LikelihoodAscent:
     width: Annotated[int, Field(ge=1)] = 24
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Climber:
-        """Returns the attack, ready for clients.
+        """Return the attack, ready for clients.
 
         Raises UserError for a model that is not a classifier, and for a prior with another vocabulary.
         """
@@ -85,7 +85,7 @@ class Climber:
     settings: LikelihoodAscent
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """Returns the likeliest texts that any start leads to."""
+        """Return the likeliest texts that any start leads to."""
         begun = [[self._start(kind, length, generator) for length in self._lengths(sent)] for kind in self._kinds]
         return self._best(sent, begun)
 
@@ -100,7 +100,7 @@ class Climber:
         return self._best(sent, [texts])
 
     def explain(self, sent: Sent, ids: Sequence[Sequence[int]]) -> Mapping[str, float]:
-        """Returns the joint log-likelihood of a batch of texts, up to a term common to all, and their log-prior."""
+        """Return the joint log-likelihood of a batch of texts, up to a term common to all, and their log-prior."""
         law = law_of(sent)
         likelihood, before = 0.0, law.target(sent)
         for text, label in zip(ids, sent.labels, strict=True):
@@ -115,11 +115,11 @@ class Climber:
         return tuple(kinds) or ("masks",)
 
     def _lengths(self, sent: Sent) -> list[int]:
-        """Returns the number of plain tokens of each text."""
+        """Return the number of plain tokens of each text."""
         return [length - len(self.model.framed([])) for length in sent.lengths]
 
     def _start(self, kind: str, length: int, generator: np.random.Generator) -> Ids:
-        """Returns a text of `length` tokens: masks, or the beginning of a public text.
+        """Return a text of `length` tokens: masks, or the beginning of a public text.
 
         The public text is the shortest that is long enough; if there is none, the longest one, filled up with masks.
         """
@@ -143,7 +143,7 @@ class Climber:
         )
 
     def _climb_all(self, law: ConditionalLaw, sent: Sent, texts: list[Ids]) -> list[Ids]:
-        """Returns the texts after each has climbed in turn, given the others, until none changes; at most three rounds.
+        """Return the texts after each has climbed in turn, given the others, until none changes; at most three rounds.
 
         A text alone in its batch climbs once.
         """
@@ -184,7 +184,7 @@ class Climber:
         return best
 
     def _changes(self, ids: Ids, derivative: Tensor, laws: np.ndarray) -> list[Ids]:
-        """Returns texts that differ in one token, those with the largest gains to first order."""
+        """Return texts that differ in one token, those with the largest gains to first order."""
         words = self.model.words.detach()
         first_order = derivative @ words.T - (derivative * words[list(ids)]).sum(1, keepdim=True)
         gain = first_order.cpu().numpy().astype(np.float64)
@@ -208,7 +208,7 @@ class Climber:
         return allowed
 
     def _slope(self, law: ConditionalLaw, target: list[Tensor], ids: Ids, label: int) -> tuple[float, Tensor]:
-        """Returns a text's log-likelihood, and its derivative [T, width] by the embeddings of the plain tokens."""
+        """Return a text's log-likelihood, and its derivative [T, width] by the embeddings of the plain tokens."""
         framed = self.model.framed(ids)
         at = self.model.words[framed].detach()[None].requires_grad_()
         value = law.log_likelihood(products(self.model, at, [label], target, create_graph=True))[0]
@@ -221,7 +221,7 @@ class Climber:
         return self.model.framed([-1]).index(-1)
 
     def _values(self, law: ConditionalLaw, target: list[Tensor], texts: Sequence[Ids], label: int) -> np.ndarray:
-        """Returns the log-likelihoods [n] of texts of one length."""
+        """Return the log-likelihoods [n] of texts of one length."""
         if not texts:
             return np.empty(0)
         ids = torch.tensor([self.model.framed(text) for text in texts], device=self.model.device)
@@ -231,14 +231,14 @@ class Climber:
         return float(self._values(law, target, [tuple(ids)], label)[0])
 
     def _less(self, law: ConditionalLaw, target: list[Tensor], ids: Sequence[int], label: int) -> list[Tensor]:
-        """Returns the sum without one text's gradient, clipped or scaled as it was before noise."""
+        """Return the sum without one text's gradient, clipped or scaled as it was before noise."""
         gradient = self.model.gradient(self.model.framed(ids), label)
         length = torch.sqrt(sum((grad.double() ** 2).sum() for grad in gradient)).float()  # type: ignore[arg-type]
         weight = law.weight(length)
         return [sent - weight * grad for sent, grad in zip(target, gradient, strict=True)]
 
     def _laws(self, ids: Ids) -> np.ndarray:
-        """Returns [T, vocabulary] ln p of every token at each place given the other places; zeros without a prior."""
+        """Return [T, vocabulary] ln p of every token at each place given the other places; zeros without a prior."""
         if self.prior is None:
             return np.zeros((len(ids), len(self.model.words)))
         return self.prior.laws(ids, len(self.model.words))
@@ -248,7 +248,7 @@ class Climber:
 
 
 def _exchanges(ids: Ids) -> list[Ids]:
-    """Returns the texts in which two different tokens have exchanged places, neighbouring places first."""
+    """Return the texts in which two different tokens have exchanged places, neighbouring places first."""
     texts = []
     for i, j in sorted(combinations(range(len(ids)), 2), key=lambda pair: pair[1] - pair[0]):
         if ids[i] != ids[j]:

@@ -12,7 +12,7 @@ Answers = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
 def references(evidence: Evidence, attack: str) -> Answers:
-    """Returns the references' log-probabilities [m, n, k], and whether each was trained on each example [m, n].
+    """Return the references' log-probabilities [m, n, k], and whether each was trained on each example [m, n].
 
     Raises UserError without references.
     """
@@ -22,7 +22,7 @@ def references(evidence: Evidence, attack: str) -> Answers:
 
 
 def check_outside(members: NDArray[np.bool_], least: int, attack: str) -> None:
-    """Raises UserError if some example has fewer than `least` references that were not trained on it.
+    """Raise UserError if some example has fewer than `least` references that were not trained on it.
 
     members: [m, n], whether each reference was trained on each example.
     """

@@ -63,7 +63,7 @@ class Prepared(Protocol):
         ...
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """Returns the texts of one batch, as many as were sent."""
+        """Return the texts of one batch, as many as were sent."""
         ...
 
 
@@ -71,7 +71,7 @@ class ReconstructionAttack(Protocol):
     """A component (`core.component`) whose settings are the attack's."""
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
-        """Returns the attack, ready for clients.
+        """Return the attack, ready for clients.
 
         Raises UserError, naming what is missing, for a model without the layers that the attack needs.
         """
@@ -83,7 +83,7 @@ class Explains(Protocol):
     """A prepared attack that scores how well any given texts, such as the true ones, explain the sent gradient."""
 
     def explain(self, sent: Sent, ids: Sequence[Sequence[int]]) -> Mapping[str, float]:
-        """Returns numbers by name (`log_likelihood`, `log_prior`), in nats; ids: the plain ids of a batch of texts."""
+        """Return numbers by name (`log_likelihood`, `log_prior`), in nats; ids: the plain ids of a batch of texts."""
         ...
 
 

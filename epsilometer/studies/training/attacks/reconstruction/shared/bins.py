@@ -68,7 +68,7 @@ class Bins:
     places: NDArray[np.float32] = field(repr=False)
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """Returns the texts of a batch, in the order of their lengths."""
+        """Return the texts of a batch, in the order of their lengths."""
         states = self.states(sent)
         sizes = list(sent.lengths)
         tags = states[:, : self.tag]
@@ -84,7 +84,7 @@ class Bins:
         )
 
     def states(self, sent: Sent) -> NDArray[np.float64]:
-        """Returns the [n, width] states in all bins that hold any, as the mean if they hold several.
+        """Return the [n, width] states in all bins that hold any, as the mean if they hold several.
 
         There are at most as many states as tokens.
         """
@@ -100,7 +100,7 @@ class Bins:
         return np.asarray(rows[smallest] / biases[smallest, None])
 
     def _in_place(self, states: NDArray[np.float64], length: int, rest: slice) -> dict[int, NDArray[np.float64]]:
-        """Returns the states of one sentence by position, with the position's own vector projected out."""
+        """Return the states of one sentence by position, with the position's own vector projected out."""
         if not len(states):
             return {}
         places = _normal(self.places[:length, rest].astype(np.float64))
@@ -113,7 +113,7 @@ class Bins:
         return by_place
 
     def _used(self, sent: Sent) -> NDArray[np.int64]:
-        """Returns the words whose embeddings have far larger gradients than others; none if the table is not sent."""
+        """Return the words whose embeddings have far larger gradients than others; none if the table is not sent."""
         weights = ModelWeights(self.model)
         if weights.name("word.weight") not in self.model.names:
             return np.empty(0, np.int64)
@@ -125,7 +125,7 @@ class Bins:
     def _named(
         self, placed: list[dict[int, NDArray[np.float64]]], used: NDArray[np.int64], rest: slice
     ) -> list[list[int]]:
-        """Returns the words of each sentence, in the order of their positions."""
+        """Return the words of each sentence, in the order of their positions."""
         every = [(s, place, state) for s, states in enumerate(placed) for place, state in sorted(states.items())]
         ids: list[list[int]] = [[] for _ in placed]
         if not every:
@@ -145,7 +145,7 @@ class Bins:
 
 
 def build(model: SharedModel, knowledge: Knowledge) -> Bins:
-    """Returns the attack with the model to send out.
+    """Return the attack with the model to send out.
 
     Raises UserError for a model without a block for bins, if the gradients to read are not sent, or without public
     texts.
@@ -170,7 +170,7 @@ def build(model: SharedModel, knowledge: Knowledge) -> Bins:
 
 
 def _emptied(weights: ModelWeights, tag: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Returns the word and position vectors to send out, with room for the tag."""
+    """Return the word and position vectors to send out, with room for the tag."""
     for role in ("word.weight", "position.weight"):
         weights.get(role)[:, :tag] = 0.0
     if weights.has("type.weight"):
@@ -199,7 +199,7 @@ def _pass_on(weights: ModelWeights, tag: int, *, spreads: bool) -> None:
 
 
 def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
-    """Returns a random direction [width] of mean 0 that does not see tags or the last dimension."""
+    """Return a random direction [width] of mean 0 that does not see tags or the last dimension."""
     probe = np.zeros(width)
     inner = generator.standard_normal(width - tag - 1)
     inner -= inner.mean()
@@ -210,7 +210,7 @@ def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
 def _quantiles(
     model: SharedModel, weights: ModelWeights, knowledge: Knowledge, *, probe: Tensor, count: int
 ) -> NDArray[np.float64]:
-    """Returns the bins' lower ends [count]: quantiles of a normal law with the probe's mean and deviation."""
+    """Return the bins' lower ends [count]: quantiles of a normal law with the probe's mean and deviation."""
     texts = model.encode(list(knowledge.public[:PUBLIC]))
     if not texts:
         raise UserError(
@@ -249,6 +249,6 @@ def _imprint(weights: ModelWeights, model: SharedModel, ends: NDArray[np.float64
 
 
 def _normal(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the rows minus their means, at length 1, so that products are correlations."""
+    """Return the rows minus their means, at length 1, so that products are correlations."""
     centred = rows - rows.mean(1, keepdims=True)
     return np.asarray(centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-300))

@@ -74,7 +74,7 @@ class Gates:
     tags: int
 
     def rows(self, sent: Sent) -> NDArray[np.float32]:
-        """Returns [positions, k, D]: the rows of each position's gates in the sum of the texts' gradients."""
+        """Return [positions, k, D]: the rows of each position's gates in the sum of the texts' gradients."""
         weights = ModelWeights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
         rows = np.concatenate([weights.read(tensors, "up.weight", b).numpy() for b in range(weights.blocks - 1)])
@@ -84,7 +84,7 @@ class Gates:
         return np.ascontiguousarray(read) * np.float32(sent.texts)
 
     def noise(self, sent: Sent) -> float:
-        """Returns the noise's standard deviation in one number of that sum, measured on numbers without any signal.
+        """Return the noise's standard deviation in one number of that sum, measured on numbers without any signal.
 
         No gradient reaches the last block's queries, since its keys are zero. So the kind of noise need not be known;
         from 10,000 numbers the result is right to within 3 %.
@@ -96,7 +96,7 @@ class Gates:
 
 
 def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
-    """Returns the model to send to clients with at most `batch` texts.
+    """Return the model to send to clients with at most `batch` texts.
 
     Raises UserError, naming what is missing, for a model of one block or with too few units or dimensions, if the
     gradients to read are not sent, and without public texts.
@@ -128,7 +128,7 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
 
 
 def _tags(model: SharedModel, weights: ModelWeights, batch: int) -> int:
-    """Returns the number of gates of a position: three for each text of a batch if there is room; one for one text."""
+    """Return the number of gates of a position: three for each text of a batch if there is room; one for one text."""
     if weights.blocks < 2:
         raise UserError(
             "the attack needs a block after the feed-forward layers that it reads, but the model has one block; use a "
@@ -146,7 +146,7 @@ def _tags(model: SharedModel, weights: ModelWeights, batch: int) -> int:
 
 
 def _codes(count: int, dimensions: int, generator: np.random.Generator) -> NDArray[np.float32]:
-    """Returns random vectors [count, dimensions] with as many +1 as -1, so that all have the same norm and mean."""
+    """Return random vectors [count, dimensions] with as many +1 as -1, so that all have the same norm and mean."""
     half = np.repeat(np.array([1, -1], np.int8), dimensions // 2)
     return generator.permuted(np.broadcast_to(half, (count, dimensions)), axis=1).astype(np.float32)
 
@@ -172,14 +172,14 @@ def _embed(weights: ModelWeights, model: SharedModel, codes: NDArray[np.float32]
 
 
 def _circle(angle: torch.Tensor) -> torch.Tensor:
-    """Returns points [n, 4] of equal length and mean 0 whose inner products are twice the cosine of their angle."""
+    """Return points [n, 4] of equal length and mean 0 whose inner products are twice the cosine of their angle."""
     return torch.stack([angle.cos(), angle.sin(), -angle.cos(), -angle.sin()], 1).float()
 
 
 def _tagging(
     model: SharedModel, knowledge: Knowledge, codes: NDArray[np.float32], tags: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Returns the projection [k, D] from a mean of codewords to tags, and the thresholds [k] of their gates.
+    """Return the projection [k, D] from a mean of codewords to tags, and the thresholds [k] of their gates.
 
     Special tokens do not contribute, tags sum to 0, and on public texts they have standard deviation TAG.
     """

@@ -16,7 +16,7 @@ ROUNDS = 50  # the most rounds of assignment and means; far more than convergenc
 
 
 def assigned(costs: NDArray[np.floating], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Returns [n], the group of each point, -1 for points without a place; costs: [n, groups].
+    """Return [n], the group of each point, -1 for points without a place; costs: [n, groups].
 
     The total cost is the least of all assignments that fill as many places as there are points.
     """
@@ -30,7 +30,7 @@ def assigned(costs: NDArray[np.floating], sizes: Sequence[int]) -> NDArray[np.in
 def grouped(
     points: NDArray[np.floating], sizes: Sequence[int], starts: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Returns [n], the group of each point [n, dimensions], -1 for none; the best result of `starts` random starts.
+    """Return [n], the group of each point [n, dimensions], -1 for none; the best result of `starts` random starts.
 
     sizes: the most points that each group takes.
     """
@@ -48,7 +48,7 @@ def grouped(
 def _settled(
     points: NDArray[np.floating], centres: NDArray[np.floating], sizes: Sequence[int]
 ) -> tuple[NDArray[np.int64], float]:
-    """Returns the groups at which assignment and means converge, and the sum of squared distances."""
+    """Return the groups at which assignment and means converge, and the sum of squared distances."""
     groups, cost = np.full(len(points), -1), np.inf
     for _ in range(ROUNDS):
         distances = ((points[:, None] - centres) ** 2).sum(2)

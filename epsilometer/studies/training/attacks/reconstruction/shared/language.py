@@ -41,7 +41,7 @@ class LanguageModel:
         self._open = next(i for i in (config.bos_token_id, config.eos_token_id, 0) if i is not None)
 
     def losses(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Returns [n], the mean cross-entropy of each text's tokens in nats; 0 for a text without tokens."""
+        """Return [n], the mean cross-entropy of each text's tokens in nats; 0 for a text without tokens."""
         rows = [
             self._tokenizer(text, add_special_tokens=False, truncation=True, max_length=256, verbose=False)["input_ids"]
             for text in texts

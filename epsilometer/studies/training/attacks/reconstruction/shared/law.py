@@ -52,17 +52,17 @@ class ConditionalLaw:
     exact: bool = True
 
     def target(self, sent: Sent) -> list[Tensor]:
-        """Returns Y, the noised sum, as tensors of the model's shapes."""
+        """Return Y, the noised sum, as tensors of the model's shapes."""
         return sent.model.split(torch.from_numpy(sent.update).to(sent.model.device) * self.factor)
 
     def weight(self, lengths: Tensor) -> Tensor:
-        """Returns the factors [B] by which gradients of these lengths are multiplied before noise."""
+        """Return the factors [B] by which gradients of these lengths are multiplied before noise."""
         if self.gamma is not None:
             return 1 / (lengths + self.gamma).clamp_min(1e-30)
         return torch.ones_like(lengths) if self.clip is None else (self.clip / lengths).clamp(max=1.0)
 
     def log_likelihood(self, products: Products) -> Tensor:
-        """Returns the log-likelihoods [B], in nats, of texts whose gradients have these products with Y."""
+        """Return the log-likelihoods [B], in nats, of texts whose gradients have these products with Y."""
         if self.kappa and self.parts:
             whole = products.squares.sum(1, keepdim=True)
             real = products.squares > _NOTHING * whole

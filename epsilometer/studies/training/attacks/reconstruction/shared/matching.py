@@ -58,7 +58,7 @@ class Matching:
         return torch.stack([part.norm() for part in self.target])
 
     def loss(self, texts: Sequence[Tensor], *, create_graph: bool = False) -> Tensor:
-        """Returns the loss of a whole batch; texts: word embeddings [T, width], including special tokens."""
+        """Return the loss of a whole batch; texts: word embeddings [T, width], including special tokens."""
         labels = self.sent.labels
         if self.kind == "cos":
             of = mean_products(self.model, texts, labels, self.target, create_graph=create_graph)
@@ -70,7 +70,7 @@ class Matching:
         return self._tag([sum(same[1:], same[0]) / len(texts) for same in zip(*gradients, strict=True)])
 
     def losses(self, texts: Sequence[Tensor], number: int, candidates: Tensor) -> Tensor:
-        """Returns the [n] losses of the batch with this text replaced by each of the candidates [n, T, width]."""
+        """Return the [n] losses of the batch with this text replaced by each of the candidates [n, T, width]."""
         others = [i for i in range(len(texts)) if i != number]
         rest, labels = [texts[i].detach() for i in others], [self.sent.labels[i] for i in others]
         if self.kind == "tag":
@@ -88,7 +88,7 @@ class Matching:
         return self._cosines(of.inner / count, of.squares / count**2).detach()
 
     def _formed(self, texts: Sequence[Tensor], labels: Sequence[int]) -> list[Tensor]:
-        """Returns the sum of the texts' gradients, by tensor."""
+        """Return the sum of the texts' gradients, by tensor."""
         total = [torch.zeros_like(part) for part in self.target]
         for text, label in zip(texts, labels, strict=True):
             for part, more in zip(total, self.model.gradient(text, label), strict=True):
@@ -100,7 +100,7 @@ class Matching:
         return self._tag([(a + b) / len(self.sent.labels) for a, b in zip(own, rest, strict=True)]).detach()
 
     def _cosines(self, inner: Tensor, squares: Tensor) -> Tensor:
-        """Returns [n], the mean of 1 - cosine over the compared tensors, from products and squared lengths [n, m]."""
+        """Return [n], the mean of 1 - cosine over the compared tensors, from products and squared lengths [n, m]."""
         lengths = squares[:, self._compared].clamp(min=TINY**2).sqrt() * self._lengths[self._compared]
         return (1 - inner[:, self._compared] / lengths).mean(1)
 

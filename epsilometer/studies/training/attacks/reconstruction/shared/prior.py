@@ -23,7 +23,7 @@ class Prior(FillMask):
     """A masked language model whose vocabulary is that of the model under attack."""
 
     def check(self, model: SharedModel) -> None:
-        """Raises UserError for a model with another vocabulary."""
+        """Raise UserError for a model with another vocabulary."""
         own, other = self._tokenizer.get_vocab(), model.tokenizer.get_vocab()
         if own != other:
             raise UserError(
@@ -34,7 +34,7 @@ class Prior(FillMask):
             )
 
     def laws(self, ids: Sequence[int], vocabulary: int) -> NDArray[np.float64]:
-        """Returns [T, vocabulary], the log-probability of every token at each place given the others; ids: plain."""
+        """Return [T, vocabulary], the log-probability of every token at each place given the others; ids: plain."""
         masked = [self._input([*ids[:i], self._frame.mask, *ids[i + 1 :]], i) for i in range(len(ids))]
         laws = np.full((len(ids), vocabulary), UNSPEAKABLE)
         for rows, some in self._laws(masked):

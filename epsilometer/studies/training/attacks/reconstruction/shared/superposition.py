@@ -48,7 +48,7 @@ class WordsRead:
 
 
 def read(reading: WordsRead) -> list[NDArray[np.int64]]:
-    """Returns the words of each sentence, in the order of `lengths`."""
+    """Return the words of each sentence, in the order of `lengths`."""
     rows = reading.rows.astype(np.float64)
     lengths = np.array(reading.lengths)
     if not np.any(rows):
@@ -80,7 +80,7 @@ class _Seen:
 
 
 def _principal(rows: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Returns orthonormal directions [k, at most count] in which the rows of all positions have most energy."""
+    """Return orthonormal directions [k, at most count] in which the rows of all positions have most energy."""
     _, vectors = np.linalg.eigh(np.einsum("pkd,pld->kl", rows, rows))
     directions: NDArray[np.float64] = vectors[:, ::-1][:, :count]
     return directions
@@ -109,7 +109,7 @@ def _pursuit(rows: NDArray[np.float64], reading: WordsRead, counts: NDArray[np.i
 
 
 def _directions(seen: list[_Seen], count: int) -> NDArray[np.float64]:
-    """Returns unit directions [count, c] of the sentences' amplitudes: the best result of a start at each position."""
+    """Return unit directions [count, c] of the sentences' amplitudes: the best result of a start at each position."""
     by_position: dict[int, NDArray[np.float64]] = {}
     for position in sorted({sighting.position for sighting in seen}):
         by_position[position] = np.stack([sighting.amplitudes for sighting in seen if sighting.position == position])
@@ -142,7 +142,7 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def _in_order(
     directions: NDArray[np.float64], signs: NDArray[np.float64], seen: list[_Seen], reading: WordsRead
 ) -> NDArray[np.int64]:
-    """Returns the direction of each sentence, by its sign and by the position at which its energy ends."""
+    """Return the direction of each sentence, by its sign and by the position at which its energy ends."""
     positions = len(reading.rows)
     energy = np.zeros((len(directions), positions))
     for sighting in seen:
@@ -160,7 +160,7 @@ def _in_order(
 
 
 def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions: int) -> NDArray[np.float64]:
-    """Returns the lengths [sentences] of G_s, sharing the energy as if all gradients had the same length."""
+    """Return the lengths [sentences] of G_s, sharing the energy as if all gradients had the same length."""
     energy = (rows**2).sum() / max(len(lengths), 1)
     return np.sqrt(energy / (lengths * dimensions))
 
@@ -168,7 +168,7 @@ def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions
 def _likeliest(
     rows: NDArray[np.float64], gates: NDArray[np.float64], reading: WordsRead, words: list[NDArray[np.int64]] | None
 ) -> list[NDArray[np.int64]]:
-    """Returns each sentence's words, given the gates and the current words of the others, in one pass."""
+    """Return each sentence's words, given the gates and the current words of the others, in one pass."""
     codes = reading.codes
     variance = max(reading.noise**2, (LEAST_NOISE * np.abs(gates).max()) ** 2, 1e-300)
     now: list[NDArray[np.int64] | None] = [None] * len(gates) if words is None else list(words)
@@ -186,7 +186,7 @@ def _likeliest(
 def _fitted(
     rows: NDArray[np.float64], codes: NDArray[np.float32], words: list[NDArray[np.int64]], gates: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Returns G by least squares given the words, pulled a little to its old value, so that equal texts have one."""
+    """Return G by least squares given the words, pulled a little to its old value, so that equal texts have one."""
     count = len(words)
     gram, product = np.zeros((count, count)), np.zeros((count, rows.shape[1]))
     for position in range(len(rows)):

@@ -74,7 +74,7 @@ class ModelWeights:
         return f"{self._start}{table[layer].format(block)}.{kind}" if layer in table else role
 
     def get(self, role: str, block: int = 0) -> Tensor:
-        """Returns the parameter of a role, as a view."""
+        """Return the parameter of a role, as a view."""
         return self._role_of(self._own[self.name(role, block)], role)
 
     def set(self, role: str, value: Tensor | float, block: int = 0) -> None:
@@ -82,14 +82,14 @@ class ModelWeights:
         self.get(role, block).copy_(torch.as_tensor(value, dtype=torch.float32))  # a view of the copy
 
     def read(self, tensors: Mapping[str, Tensor], role: str, block: int = 0) -> Tensor:
-        """Returns the gradient of a role among those sent. Raises UserError, naming it, if it was not sent."""
+        """Return the gradient of a role among those sent. Raises UserError, naming it, if it was not sent."""
         name = self.name(role, block)
         if name not in tensors:
             raise UserError(f"the attack needs the gradient of {name}, which is not sent; set tensors: all", "EPS-A035")
         return self._role_of(tensors[name], role)
 
     def has(self, role: str) -> bool:
-        """Returns whether the model has a parameter of this role."""
+        """Return whether the model has a parameter of this role."""
         return self.name(role) in self._own
 
     def neutral(self) -> None:
@@ -105,7 +105,7 @@ class ModelWeights:
                 parameter.fill_(1.0 if name.endswith(".weight") else 0.0)
 
     def _role_of(self, tensor: Tensor, role: str) -> Tensor:
-        """Returns a view of a role's part of a stored tensor, [outputs, inputs] if it is a dense layer's weight."""
+        """Return a view of a role's part of a stored tensor, [outputs, inputs] if it is a dense layer's weight."""
         layer, _, kind = role.rpartition(".")
         if self._bert or layer not in _DENSE:
             return tensor

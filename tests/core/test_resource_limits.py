@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from epsilometer.core import limits
-from epsilometer.core.limits import Limit
+from epsilometer.core import resource_limits
+from epsilometer.core.resource_limits import Limit
 from tests.support.places import ROOT
 from tests.support.refusals import refused
 
-LIMITS = [value for value in vars(limits).values() if isinstance(value, Limit)]
+LIMITS = [value for value in vars(resource_limits).values() if isinstance(value, Limit)]
 
 
 def test_the_page_lists_every_bound_with_its_default() -> None:
@@ -26,7 +26,7 @@ def test_the_page_lists_every_bound_with_its_default() -> None:
 def test_a_variable_that_is_no_number_is_named(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("EPSILOMETER_YAML_NODES", text)
     with refused("EPS-C046", "0"):
-        _ = limits.YAML_NODES.value
+        _ = resource_limits.YAML_NODES.value
     monkeypatch.setenv("EPSILOMETER_YAML_NODES", "7")
-    assert limits.YAML_NODES.value == 7
-    assert "raise EPSILOMETER_YAML_NODES (now 7)" in limits.YAML_NODES.remedy
+    assert resource_limits.YAML_NODES.value == 7
+    assert "raise EPSILOMETER_YAML_NODES (now 7)" in resource_limits.YAML_NODES.remedy

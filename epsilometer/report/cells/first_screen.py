@@ -1,9 +1,9 @@
-"""The first part of the page: the answer on release, by budget, read from the table of decisions alone.
+"""The first part of the page: the answer on release, by budget, derived only from the table of decisions.
 
 Each data set has one answer (`answers`): yes or no, the reason and what to do next (`next_steps`). Sentences, the
-picture, the matrix and the next steps are made from answers and from the rows of `DECISIONS` alone, so they cannot
-contradict each other. Controls are decided on like all mechanisms, but no sentence names them, because they must not be
-used. Losses are shown as right guesses of 100 between two texts, with the nats in brackets.
+picture, the matrix and the next steps use only answers and rows of `DECISIONS`, so they cannot contradict each other.
+Controls are decided on like all mechanisms, but no sentence names them, because they must not be used. Losses are shown
+as right guesses of 100 between two texts, with the nats in brackets.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ANYWAY = "no text could have shown the opposite"
 
 
 def section(results: TextResults) -> Section:
-    """Return the answer, a picture and a matrix per data set, and what the answers rest on."""
+    """Return the answer, a picture and a matrix per data set, and the basis of the answers."""
     table, keeps, counted = decisions(results), uses(results), counts(results)
     every = answers(table, results.unread, keeps)
     alarms = [*faults(results), *violated(results)]
@@ -80,13 +80,13 @@ def section(results: TextResults) -> Section:
 
 
 def basis(results: TextResults) -> Section:
-    """Return what the answers rest on: the limits, what an average hides, and what was not tested."""
+    """Return the basis of the answers: the limits, the worst pairs behind the averages, and the missing tests."""
     table = decisions(results)
     every = answers(table, results.unread, uses(results))
     return Section(
         id="basis",
         link="Basis",
-        heading="What the answers rest on",
+        heading="The basis of the answers",
         words=[
             limits_sentence(results.params.decide.limits, results),
             *[said for each in every for said in behind_averages(each)],
@@ -110,7 +110,7 @@ def decisions(results: TextResults) -> pl.DataFrame:
 
 
 def answer(each: Answer) -> str:
-    """Return the answer of a data set in a few words: release or not, and the mechanisms and budgets to release by.
+    """Return the answer of a data set in a few words: yes or no, and the mechanisms and budgets to use.
 
     A mechanism is recommended only if it is shown to keep more than one fixed sentence.
     """
@@ -136,7 +136,7 @@ def reason(each: Answer) -> str:
         return f"With {at_budget(*at)} {_bounded(each, at)}; it {use.briefly}."
     if unmeasured:
         cells = at_budgets(unmeasured, each.audited)
-        return f"With {cells} {_bounded(each, largest(unmeasured))}, but what the rewrites keep was not measured."
+        return f"With {cells} {_bounded(each, largest(unmeasured))}, but how much the rewrites keep was not measured."
     if no_more:
         at = max(no_more, key=lambda cell: each.use(cell).worth or 0.0)
         return (
@@ -145,7 +145,7 @@ def reason(each: Answer) -> str:
         )
     if unexceeded := each.by.get(Status.NOT_EXCEEDED):
         cells = at_budgets(unexceeded, each.audited)
-        return f"No attack of ours exceeded the limits with {cells}, but another attack may."
+        return f"No attack of this audit exceeded the limits with {cells}, but another attack may."
     if unshown := each.by.get(Status.OPEN):
         return f"It is open whether {at_budgets(unshown, each.audited)} {_keeps(unshown)} the limits."
     if unread := _unread(each):
@@ -162,7 +162,7 @@ def _keeps(cells: Budgets) -> str:
 
 
 def _bounded(each: Answer, cell: tuple[str, float | None]) -> str:
-    """What an attacker can do at most in a cell whose limits are kept."""
+    """Return the most that an attacker can do in a cell whose limits are kept."""
     row = each.limit(cell, LOSS)
     return "every limit is kept" if row is None else f"an attacker is right in {_at_most(row)}"
 
@@ -179,7 +179,7 @@ def _at_most(row: Mapping[str, Any]) -> str:
 
 
 def exceeded(row: Mapping[str, Any]) -> str:
-    """What was shown beyond a limit. row: of the limit that decides."""
+    """Return the excess over a limit in words. row: of the limit that decides."""
     if row["limit"] == LOSS:
         low, allowed = guesses_beside(row["low"], row["allowed"], DOWN), guesses(row["allowed"], NEAREST)
         return f"an attacker is right in at least {low} of 100 guesses between two texts, where {allowed:g} are allowed"
@@ -197,7 +197,7 @@ def _unread(each: Answer) -> str:
 
 
 def behind_averages(answer: Answer) -> list[str]:
-    """Return what the averages of the cells that keep the limits hide."""
+    """Return the worst pairs behind the averages of the cells that keep the limits."""
     if not answer.usable:
         return []
     return [f"**Behind the average** on {answer.dataset}. {average.hidden(answer.worst(answer.usable))}"]
@@ -231,11 +231,11 @@ def _allowed(loss: float) -> str:
 
 
 def query_access(estimates: pl.DataFrame) -> str:
-    """Say if an adversary with query access guessed, and what follows for codes."""
+    """Return sentences on adversaries with query access, and on codes, which only they could read."""
     if "shadow" in estimates["attack"].to_list():
         return (
-            "**Codes.** `shadow` rewrote the candidates itself and learnt from that: a low loss means that our learner "
-            "finds no code, not that there is none."
+            "**Codes.** `shadow` rewrote the candidates itself and learnt from that: a low loss means that this "
+            "learner finds no code, not that no code exists."
         )
     return (
         "**Codes.** No adversary with query access guessed (`shadow`), so a code that only repeated rewriting reveals "
@@ -273,13 +273,13 @@ def languages(results: TextResults) -> list[str]:
     if not parts:
         return []
     return [
-        f"**Not English**, or no sentences: {listed(parts)}. The embedded encoder and all else that is English alone "
-        "see little of such texts, so that a low loss by `embedding` and a high cosine say little."
+        f"**Not English**, or no sentences: {listed(parts)}. The embedded encoder and other models of English read "
+        "little of such texts, so a low loss by `embedding` and a high cosine say little."
     ]
 
 
 def pictures(results: TextResults, table: pl.DataFrame, every: Sequence[Answer]) -> Iterator[Bars]:
-    """The picture of each data set: a bar a mechanism, at the budget that a reader would choose, without controls."""
+    """Yield a picture per data set: a bar per mechanism, at the budget that a reader would choose; no controls."""
     for each in every:
         rows = []
         for name in names_of(each.audited):
@@ -290,8 +290,8 @@ def pictures(results: TextResults, table: pl.DataFrame, every: Sequence[Answer])
         if rows:
             yield Bars(
                 f"What an attacker learns from {each.dataset}",
-                "Right guesses of 100 between two texts. Dark: shown. Pale: not ruled out. Upright line: the limit. A "
-                "mechanism at its largest budget that keeps every limit, else at the one that loses least.",
+                "Right guesses of 100 between two texts. Dark: shown. Pale: not ruled out. Vertical line: the limit. "
+                "Each mechanism has its largest budget that keeps every limit, or else the budget with the least loss.",
                 rows,
             )
 
@@ -364,7 +364,7 @@ def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
 
 
 def _by_smaller(cell: pl.DataFrame) -> bool:
-    """True if a cell is open because of a smaller budget that is not within, although none of its limits is open."""
+    """Return True if a cell is open only because a smaller budget is not within; its own limits are not open."""
     return cell.filter(pl.col("limit") != ATTRIBUTE, decision=Status.OPEN)["limit"].to_list() == [ALL]
 
 
@@ -402,7 +402,7 @@ def value_beside(value: float, row: Mapping[str, Any], way: str) -> str:
 def reasons(
     table: pl.DataFrame, keeps: Uses, counted: Counts, claims: Mapping[Any, float], *, alpha: float
 ) -> Iterator[Table]:
-    """A table per data set: the decision of each cell, what its rewrites keep, and the bounds of each limit's figure.
+    """Yield a table per data set: the decision of each cell, its use, and the bounds of each limit's figure.
 
     claims: as `possible.pure_claims` returns them. alpha: of the audit.
     """
@@ -421,7 +421,7 @@ def reasons(
         yield Table(
             f"Decisions on {dataset}",
             f"Each figure lies between these bounds, each at {confidence(alpha, 2)}, not all at once; a dash where "
-            "nothing is known. The nats stand in brackets.",
+            "nothing is known. Nats are in brackets.",
             shown,
             folded=True,
             anchors=anchors,
@@ -429,11 +429,11 @@ def reasons(
 
 
 def otherwise(limits: Sequence[Mapping[str, Any]], claimed: float | None) -> str:
-    """Say which limits are kept whatever the texts, by the claim, or whatever is drawn, as all releases were counted.
+    """Name the limits that the claim keeps for any texts, and those kept for any draw, as all releases were counted.
 
-    The loss between any two texts is at most what is claimed of any two; where that is at most the limit, or of rare
-    outputs at most 4 nats, no audited text could have shown the limit exceeded. limits: the rows of a cell;
-    claimed: in nats, of any two texts; None without such a claim.
+    If the claim allows any two texts at most the limit (for rare outputs at most 4 nats), no audited text could have
+    shown that the limit is exceeded. limits: the rows of a cell; claimed: in nats, for any two texts; None without such
+    a claim.
     """
     within = [each for each in limits if each["decision"] == Status.WITHIN and each["limit"] != ALL]
     by_claim = [
@@ -474,15 +474,13 @@ def _number(value: str) -> str:
 
 
 def faults(results: TextResults) -> list[str]:
-    """Reasons to trust no figure: a known loss that the audit missed, a control that breaks its claim."""
+    """Return reasons to trust no figure: a known loss that the audit missed, or a control that breaks its claim."""
     check = known_loss.fault(results.table(known_loss.PATH, known_loss.INSTRUMENT))
     controls = results.estimates.filter("control")["mechanism"].unique().to_list()
     broken = results.verdicts.filter(pl.col("mechanism").is_in(controls), verdict=VIOLATED).select(
         "mechanism", "epsilon"
     )
-    faulty = (
-        f"A control breaks its claim, which is known to hold: {at_budgets(broken.rows(), [])}. Trust no figure below."
-    )
+    faulty = f"A control breaks a claim that is known to hold: {at_budgets(broken.rows(), [])}. Trust no figure below."
     return [*([check] if check else []), *([faulty] if len(broken) else [])]
 
 
@@ -498,9 +496,9 @@ def violated(results: TextResults) -> list[str]:
 
 
 def chosen(table: pl.DataFrame, unread: Container[tuple[str, str]] = ()) -> dict[str, tuple[str, float | None]]:
-    """The cell of each data set that a reader would use: the largest budget within, else the one that loses least.
+    """Return the cell of each data set that a reader would use: the largest budget within, else the least loss.
 
-    unread: data sets with mechanisms that hardly read them, which are used only if there is nothing else.
+    unread: data sets with mechanisms that hardly read them; these are chosen only if there are no others.
     """
     cells = {}
     for (dataset,), rows in table.filter(~pl.col("control")).group_by("dataset", maintain_order=True):

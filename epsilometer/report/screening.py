@@ -1,8 +1,8 @@
-"""Screening of what people wrote, before it is shown: texts with a name, number, address or strong word are withheld.
+"""Screening of people's texts before they are shown: texts with a name, number, address or strong word are withheld.
 
-Names are runs of proper nouns by the embedded tagger, addresses and numbers those of Presidio's recognisers and of a
-wider pattern (any digit, `@` or web address). A name that the tagger takes for a common noun is not found, so screened
-texts are less exposed, not anonymous.
+The embedded tagger finds names, as runs of proper nouns. Presidio's recognisers and a wider pattern (any digit, `@` or
+web address) find addresses and numbers. A name that the tagger takes for a common noun is missed, so screened texts
+are less exposed, but not anonymous.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STRONG = (
 
 
 def harmless(texts: Sequence[str]) -> list[bool]:
-    """Return whether each text may be shown. Loads the tagger for texts that no pattern rules out."""
+    """Return for each text whether it may be shown. Loads the tagger for texts that no pattern excludes."""
     plain = [not _EXPOSED.search(text) and not any(word.startswith(_STRONG) for word in words(text)) for text in texts]
     left = [text for text, may in zip(texts, plain, strict=True) if may]
     if not left:

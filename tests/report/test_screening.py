@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epsilometer.report.screen import harmless
+from epsilometer.report.screening import harmless
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from epsilometer.text.canonical import squeezed, stands, survives, survives_in_part
+from epsilometer.text.identifier_matching import squeezed, stands, survives, survives_in_part
 
 SAME = [
     ("Nora Quill", "I met Nora Quill's brother"),

@@ -20,7 +20,7 @@ from epsilometer.auditing.schemas import DECISIONS, POSSIBLE
 from epsilometer.report.bars import Bars
 from epsilometer.report.cells import dossier
 from epsilometer.report.cells.answers import answers
-from epsilometer.report.cells.decision import (
+from epsilometer.report.cells.first_screen import (
     ANYWAY,
     answer,
     basis,
@@ -287,7 +287,7 @@ def test_only_what_keeps_more_than_one_fixed_sentence_is_recommended() -> None:
     for keeps, said, released in (
         ({1.0: False, 2.0: True}, f"Yes, by cust at ε = 2. With cust at ε = 2 {bound} allowed); it keeps 140", True),
         ({1.0: False, 2.0: False}, f"No. With cust at ε = 1 and 2 {bound} allowed), but one fixed sentence", False),
-        ({1.0: False}, f"Nothing is recommended. With cust at ε = 2 {bound} allowed), but what the", False),
+        ({1.0: False}, f"Nothing is recommended. With cust at ε = 2 {bound} allowed), but how much the", False),
     ):
         (each,) = answers(table, {}, measured({("letters", "cust", epsilon): more for epsilon, more in keeps.items()}))
         assert f"{answer(each)} {reason(each)}".startswith(said)
@@ -342,7 +342,7 @@ def test_what_an_average_hides_stands_beside_within() -> None:
 def test_the_page_says_whether_codes_were_looked_for(attacks: list[str], looked: bool) -> None:
     said = query_access(pl.DataFrame({"attack": attacks}))
     assert ("was not looked for" not in said) == looked
-    assert "no code" not in said.lower() or "our learner finds no code" in said
+    assert "no code" not in said.lower() or "this learner finds no code" in said
 
 
 def test_a_cell_that_a_smaller_budget_keeps_open_says_so() -> None:
