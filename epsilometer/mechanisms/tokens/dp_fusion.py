@@ -116,6 +116,7 @@ class DPFusion(OneOfGrid):
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """T epsilon + ln(1 / delta) / (a - 1) for a whole text, between texts as in `distance`."""
+        check_epsilons([epsilon])  # which the claim's own check would miss, since ln(1 / delta) is added
         total = self.max_new_tokens * epsilon - math.log(self.delta) / (self.order - 1)
         covers = "secrets that differ" if self.as_published else "secrets present or redacted"
         return Guarantee(

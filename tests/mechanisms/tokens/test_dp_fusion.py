@@ -175,6 +175,9 @@ def test_wrong_settings_are_refused(folder: Path, tmp_path: Path) -> None:
             make(folder, **settings)
     with refused("EPS-M109"):
         make(folder, secrets=tmp_path / "none.txt").redacted("a")
+    for epsilon in (0.0, -1.0, math.nan):
+        with refused("EPS-C033"):
+            make(folder).guarantee(epsilon)
     with refused("EPS-M110"):
         make(folder, max_new_tokens=64).prompts(["a"])
     assert len(make(folder).prompts(["a " * 200])[0]) <= 62
