@@ -44,8 +44,8 @@ def claims(
 ) -> None:
     """Check a privacy claim against its worst case.
 
-    The worst case is over all pairs of inputs and all outputs. Without --epsilon, eight budgets are checked. The exit
-    code is 1 if a claim is violated, and 3 if it could not be checked at any budget.
+    It is over all pairs of inputs and all outputs. Without --epsilon, eight budgets are checked. The exit code is 1 if
+    a claim is violated, and 3 if it could not be checked at any budget.
     """
     from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
     from epsilometer.auditing.one_claim import check

@@ -44,12 +44,11 @@ def rewrite(
     """Privatise texts for publication.
 
     The texts are lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl); each row is rewritten by itself,
-    and --out is in the same format. Lines are read and written in blocks.
+    and --out is in the same format.
 
-    Shipped mechanisms draw exactly, from the operating system's randomness (`epsilometer.core.exact_samplers`). They
-    reserve a millionth of the epsilon for rounding. The randomness of your own mechanism is your responsibility. With
-    --seed the rewrites can be inverted, so do not publish them. With --person, a ledger first records the budget spent
-    for each person.
+    Shipped mechanisms draw exactly, from the operating system's randomness, and reserve a millionth of the epsilon for
+    rounding. The randomness of your own mechanism is your responsibility. With --seed the rewrites can be inverted, so
+    do not publish them. With --person, a ledger first records the budget spent for each person.
     """
     from epsilometer.auditing import text_audit
     from epsilometer.auditing.publication import Publisher, publish_lines, publish_table

@@ -487,7 +487,8 @@ def junit(outcome: Decision | Failure, seconds: float = 0.0) -> str:
             elif not attack.status.passes:
                 ElementTree.SubElement(case, "skipped", message=seen(attack))
             else:
-                ElementTree.SubElement(case, "system-out").text = f"{attack.status}: {seen(attack)}"
+                said = ElementTree.SubElement(case, "system-out")
+                said.text = f"{attack.status}: {seen(attack)}"
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 

@@ -152,16 +152,21 @@ def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
             for gain, p in zip(gains, holm([gain.p_value for gain in gains]), strict=True)
         ]
         clean = part.filter(attacker=CLEAN).select(pl.max("balanced_accuracy"), 1 / pl.max("classes")).row(0)
-        of_clean = f"in {share(clean[0])} of clean texts, guessing in {share(clean[1])}"
+        of_clean = f"in {share(clean[0])} of clean texts; a guess is right in {share(clean[1])}"
         names = listed([cell["mechanism"][0] for cell in stopped])
         stops = (
-            f"Of {len(cells)} methods without an epsilon {names} surely "
-            f"{inflected(len(stopped), 'stops', 'stop')} a classifier that never saw rewrites"
+            f"Of {len(cells)} methods without an epsilon, {names} {inflected(len(stopped), 'is', 'are')} shown to stop "
+            "a classifier that never saw rewrites"
             if stopped
-            else f"None of {len(cells)} methods without an epsilon surely stops a classifier that never saw rewrites"
+            else f"None of {len(cells)} methods without an epsilon is shown to stop a classifier "
+            "that never saw rewrites"
         )
-        learned = f"; {_count(sum(back), len(back))} one that learned from rewrites surely does better" if back else ""
-        at = f"McNemar's test at {confidence(alpha, 2)}, which takes texts as independent"
+        learned = (
+            f"; a classifier that learned from rewrites does significantly better {_count(sum(back), len(back))}"
+            if back
+            else ""
+        )
+        at = f"McNemar's test at {confidence(alpha, 2)}, which assumes independent texts"
         sentences.append(f"On {dataset} a classifier tells {label} right {of_clean}. {stops}{learned} ({at}).")
     return sentences
 
@@ -173,7 +178,7 @@ def _right(cell: pl.DataFrame, *attackers: str) -> Right:
 
 
 def _count(some: int, of: int) -> str:
-    return f"under {'it' if of == some == 1 else f'{some} of {of}'}"
+    return f"against {'it' if of == some == 1 else f'{some} of {of}'}"
 
 
 def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) -> list[str]:
@@ -205,9 +210,9 @@ def detector_sentence(attackers: pl.DataFrame) -> list[str]:
     )
     least, most = rows[0], rows[-1]
     return [
-        f"That a text was rewritten shows in {share(least['balanced_accuracy'])} of cases "
+        f"A detector tells rewrites from originals in {share(least['balanced_accuracy'])} of cases "
         f"({at_budget(least['mechanism'], least['epsilon'])}) to {share(most['balanced_accuracy'])} "
-        f"({at_budget(most['mechanism'], most['epsilon'])})."
+        f"({at_budget(most['mechanism'], most['epsilon'])}); a guess is right in half of them."
     ]
 
 

@@ -54,10 +54,10 @@ def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
         drops = {"mean drop": _drop(means), "mean drop, taught": _drop(means.filter("taught")), "tasks": len(means)}
         rows.append(_beside(means, **named, kind=kind) | drops)
     caption = (
-        "Percent, mean over seeds: accuracy, and of a number the mean of Pearson's and Spearman's correlation. Learnt "
-        "from rewritten texts, tested on clean or on rewritten ones; the first rows are of clean texts throughout. The "
-        "drop is from those, over the tasks that have run; taught: over those that clean texts teach better than the "
-        f"most frequent class is right.{_undefined(tasks)}"
+        "Percent, mean over seeds: accuracy, and for numbers the mean of Pearson's and Spearman's correlation. Learnt "
+        "from rewritten texts, tested on clean or on rewritten ones; in the first rows both are clean. The drop is "
+        "from the first rows, over the tasks that have run; taught: over the tasks on which clean texts beat the most "
+        f"frequent class.{_undefined(tasks)}"
     )
     yield Table("All tasks beside each other", caption, rows)
 

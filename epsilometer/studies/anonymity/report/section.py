@@ -253,17 +253,17 @@ def best_sentence(points: pl.DataFrame) -> list[str]:
         within = part.filter(~pl.col("control"), pl.col("upper") <= clean / 2).sort("kept", descending=True)
         if within.is_empty():
             sentences.append(
-                f"On {dataset} no method brings the strongest attacker of {label} surely below half of what clean "
-                f"texts lose, at least {nats(clean)} nats."
+                f"On {dataset} no method is shown to halve the loss of {label} to the strongest attacker; clean texts "
+                f"lose at least {nats(clean)} nats."
             )
             continue
         best = within.row(0, named=True)
         near = best["clean"] - best["kept"] <= CLOSE
         sentences.append(
-            f"On {dataset} {at_budget(best['mechanism'], best['epsilon'])} keeps most where the strongest attacker of "
-            f"{label} is surely below half of what clean texts lose, at least {nats(clean)} nats: a macro F1 of the "
-            f"task of {best['kept']:.2f} ({best['low']:.2f} to {best['high']:.2f}), {'' if near else 'not '}within "
-            f"{CLOSE:g} of the {best['clean']:.2f} of clean texts, at {nats(best['point'])} nats."
+            f"On {dataset} {at_budget(best['mechanism'], best['epsilon'])} keeps most of the methods that are shown to "
+            f"halve the loss of {label} to the strongest attacker (clean texts: at least {nats(clean)} nats). Its loss "
+            f"is {nats(best['point'])} nats; the macro F1 of the task is {best['kept']:.2f} ({best['low']:.2f} to "
+            f"{best['high']:.2f}), {'' if near else 'not '}within {CLOSE:g} of the {best['clean']:.2f} of clean texts."
         )
     return sentences
 
@@ -373,7 +373,7 @@ def examples(results: Results[AnonymityParams]) -> Iterator[Table]:
             table = results.table(anonymized_path(name, epsilon), ANONYMIZED).filter(split=cell.part)
             pairs = [(originals[row], text) for row, text in table.sort("row").select("row", "text").iter_rows()]
             heading = f"{cell.dataset} · {at_budget(cell.mechanism, stored(epsilon))}: what changed"
-            caption = "Struck out: what was taken away; bold: what was put in."
+            caption = "Struck out: removed words; bold: new ones."
             yield Table(heading, caption, quartile_rows(pairs), folded=True, texts=True)
 
 

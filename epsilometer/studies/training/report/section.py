@@ -86,32 +86,32 @@ def drawings(
             epsilon_figure(audited),
             "Proved, exact, and published",
             "For one example of the training set; grey bars are the loss distribution's bracket. A canary's bound "
-            "above that would refute the claim; far below it says only that these canaries show no more.",
+            "above the bar would refute the claim; a bound far below it does not confirm the claim.",
         ),
         (
             "training-utility",
             "Utility against reconstruction",
             utility_figure(traded),
-            "What the noise costs, at what it hides",
-            "Each mark is one noise at one level: what a head scores on other texts, and what an adversary reads off "
-            "one client's gradient. Rings: no other noise scores higher with no more reconstructed; bars: the range "
-            "over seeds, and intervals over texts.",
+            "What the noise costs, and what it hides",
+            "Each mark is one noise at one level: a head's score on other texts, and what an adversary reconstructs "
+            "from one client's gradient. Rings: no other noise scores higher with no more reconstructed. Bars: the "
+            "range over seeds, and intervals over texts.",
         ),
         (
             "training-attacks",
             "Attacks against noise",
             curve_figure(curves),
             "Does more noise help?",
-            "An attack can calibrate a noise only if it falls as noise grows; bars are intervals. What is said of "
-            "areas under curves holds for these models on further examples, not for other trainings at these levels.",
+            "An attack can calibrate a noise only if its success falls as noise grows; bars are intervals. Those of "
+            "areas under curves are for these models on further examples, not for other trainings at these levels.",
         ),
         (
             "training-roc",
             "Who was in the training set",
             roc_figure(results),
             "Who was in the training set",
-            "Of the first seed; dashes: guessing. What matters is the left: whom an attack names while it accuses "
-            "hardly anybody falsely.",
+            "Of the first seed; dashes: guessing. The left part matters most: how many members an attack finds "
+            "while it calls hardly any other example a member.",
         ),
     )
     for name, words, specification, heading, caption in shown:
@@ -301,8 +301,8 @@ def utility_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         "interval: {low:.3f} to {high:.3f} | unbeaten: {unbeaten}"
     )
     caption = (
-        "A head's score on other texts, least and most of its seeds, and what an adversary reads off one client's "
-        "gradient under the same noise. Unbeaten: no other noise scores higher with no more reconstructed."
+        "A head's score on other texts, least and most of its seeds, and what an adversary reconstructs from one "
+        "client's gradient under the same noise. Unbeaten: no other noise scores higher with no more reconstructed."
     )
     shown = [{**row, "unbeaten": "yes" if row["front"] else "no"} for row in rows]
     return Table("Utility against reconstruction", caption, records(shown, columns), folded=True)
@@ -335,8 +335,8 @@ def canary_sentence(audited: pl.DataFrame) -> list[str]:
         f"{len(testable) or 'none'}."
     )
     return [
-        f"{said} They come nearest to {_claim(nearest)}: {proved(nearest['lower'])} nats shown, "
-        f"{bounded(nearest['bracket_upper'])} claimed."
+        f"{said} The claim nearest to its canaries' bound is {_claim(nearest)}: {proved(nearest['lower'])} nats are "
+        f"proved, {bounded(nearest['bracket_upper'])} claimed."
     ]
 
 
@@ -349,7 +349,7 @@ def membership_sentence(membership: pl.DataFrame, alpha: float) -> list[str]:
         regime = "trained too long on purpose" if overfit[0] else "trained as usual"
         area = f"{best['auc']:.2f} ({best['auc_low']:.2f} to {best['auc_high']:.2f})"
         sentences.append(
-            f"Of {len(part)} models {regime}, members are surely told from others in {len(attacked)} "
+            f"An attack is shown to tell members from others in {len(attacked)} of {len(part)} models {regime} "
             f"({confidence(alpha, 2)}, over examples); the largest area under a curve is {area}, by "
             f"{best['best_attack']} on {best['training']}{_at(best['level'])}."
         )

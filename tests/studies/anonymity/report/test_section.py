@@ -95,29 +95,29 @@ def test_who_is_surely_stopped_and_who_is_not_is_said() -> None:
     own = hidden().filter(pl.col("mechanism") != "identity")
     (sentence,) = inferring.stopped_sentences(own, 0.01)
     # 20 and 40 texts of 200 are lost, 16 and 20 of them won back: p = 2^-19, 2^-39, 2^-15 and 2^-19, times 2 and 2.
-    assert "80.0\N{NO-BREAK SPACE}% of clean texts, guessing in 50.0\N{NO-BREAK SPACE}%" in sentence
-    assert "Of 2 methods without an epsilon idt and textfooler surely stop" in sentence
+    assert "80.0\N{NO-BREAK SPACE}% of clean texts; a guess is right in 50.0\N{NO-BREAK SPACE}%" in sentence
+    assert "Of 2 methods without an epsilon, idt and textfooler are shown to stop" in sentence
     assert (
-        "under 2 of 2 one that learned from rewrites surely does better (McNemar's test at 99 %, which takes"
+        "that learned from rewrites does significantly better against 2 of 2 (McNemar's test at 99 %, which assumes"
         in sentence
     )
     nobody_learned = own.filter(pl.col("attacker").is_in(["clean", "static"]))
     assert (
-        "surely stop a classifier that never saw rewrites (McNemar"
+        "are shown to stop a classifier that never saw rewrites (McNemar"
         in inferring.stopped_sentences(nobody_learned, 0.01)[0]
     )
     (strict,) = inferring.stopped_sentences(own, 1e-8)  # textfooler's fall alone is as sure
-    assert "Of 2 methods without an epsilon textfooler surely stops" in strict
-    assert "under 0 of 1" in strict
+    assert "Of 2 methods without an epsilon, textfooler is shown to stop" in strict
+    assert "against 0 of 1" in strict
     by_chance = own.with_columns(hits=pl.lit([True, False] * 100)).with_columns(
         hits=pl.when(attacker=STATIC).then(pl.lit([False, False, *[True, False] * 99])).otherwise("hits")
     )
-    assert "None of 2 methods without an epsilon surely stops" in inferring.stopped_sentences(by_chance, 0.01)[0]
+    assert "None of 2 methods without an epsilon is shown to stop" in inferring.stopped_sentences(by_chance, 0.01)[0]
 
 
 def test_hiding_an_attribute_is_set_against_hiding_the_text() -> None:
     (sentence,) = anonymity.held_sentence(losses(), measured())
-    assert "of 2 methods without an epsilon 1 stands at the ceiling" in sentence  # identity is a control
+    assert "1 of 2 methods without an epsilon reaches the ceiling" in sentence  # identity is a control
     assert anonymity.held_sentence(losses(), measured().clear()) == []
 
 
@@ -132,12 +132,12 @@ def test_the_best_method_at_half_the_loss_of_clean_texts_is_named_or_none_is() -
     points = anonymity.against(hidden(), measured(), losses())
     assert points.filter("front")["mechanism"].to_list() == ["idt"]  # textfooler keeps less at a larger loss
     (sentence,) = anonymity.best_sentence(points)
-    assert sentence.startswith("On reviews idt keeps most where the strongest attacker of gender is surely below half")
-    assert "a macro F1 of the task of 0.70 (0.50 to 0.95), not within 0.03 of the 0.90" in sentence
+    assert sentence.startswith("On reviews idt keeps most of the methods that are shown to halve the loss of gender")
+    assert "the macro F1 of the task is 0.70 (0.50 to 0.95), not within 0.03 of the 0.90" in sentence
     (none,) = anonymity.best_sentence(points.filter(pl.col("mechanism") != "idt"))
-    assert "no method brings the strongest attacker of gender surely below half" in none
+    assert "no method is shown to halve the loss of gender" in none
     clean = points.with_columns(loss=pl.when(mechanism="identity").then(0.3).otherwise("loss"))
-    assert "surely below half of what clean texts lose, at least 0.3" in anonymity.best_sentence(clean)[0]
+    assert "at least 0.3" in anonymity.best_sentence(clean)[0]
     assert anonymity.best_sentence(points.with_columns(loss=pl.lit(0.0))) == []  # clean texts lose nothing for sure
 
 
@@ -146,10 +146,12 @@ def test_what_several_texts_of_an_author_and_a_detector_add() -> None:
     both = pl.concat([single, five.with_columns(texts_each=pl.lit(5, pl.Int64))])
     grouped, alone = ({"reviews": Dataset(source="reviews.csv", group=group)} for group in ("author", ()))
     (sentence,) = inferring.author_sentence(both, grouped)
-    assert sentence.startswith("Who reads several texts of one author on reviews tells gender")
+    assert sentence.startswith("An attacker who reads several texts of one author on reviews infers gender")
     assert "70.0\N{NO-BREAK SPACE}% with 1 and 90.0\N{NO-BREAK SPACE}% with 5" in sentence
     (sentence,) = inferring.author_sentence(both, alone)
-    assert sentence.startswith("Who reads several texts of one class on reviews")  # they stand for those of an author
+    assert sentence.startswith(
+        "An attacker who reads several texts of one class on reviews"
+    )  # they stand for those of an author
     assert inferring.author_sentence(single, grouped) == []
     (shows,) = inferring.detector_sentence(hidden())
     assert "66.0\N{NO-BREAK SPACE}% of cases (idt) to 90.0\N{NO-BREAK SPACE}% (textfooler)" in shows
@@ -213,7 +215,7 @@ def test_both_tables_stand_in_the_results_of_a_profile() -> None:
     assert "of 500 test texts linear 180. F1" in success.caption
     assert "on clean ones 0.90 (linear)" in success.caption
     assert [row["adaptive"] for row in inferred.rows if row["mechanism"] == "idt"] == ["0.78"]
-    assert "guessing has 0.50" in inferred.caption
+    assert "chance is 0.50" in inferred.caption
 
 
 def test_attackers_of_several_kinds_stand_apart_beside_the_best_of_them() -> None:
