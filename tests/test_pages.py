@@ -393,7 +393,7 @@ def test_files_of_texts_are_audited_and_rewritten_as_shown(
         assert "phone number" in out
     elif audits:
         assert (" one word " if "ask worst_pair" in call else "strongest: ") in out
-        assert "note: not run: channel, judge" in err
+        assert "note: skipped (needs a language model): channel, judge" in err
     elif "--out" in call:
         private = pl.read_csv("private.csv")
         assert private["id"].to_list() == list(range(9))

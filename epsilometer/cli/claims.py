@@ -30,12 +30,8 @@ def claims(
     mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
     epsilon: Epsilon = None,
     vectors: Vectors = None,
-    vocabulary: Annotated[
-        int, typer.Option(help="Number of words to compare; up to 5,000 all pairs are compared.")
-    ] = 1000,
-    as_published: Annotated[
-        bool, typer.Option("--as-published", help="Check the mechanism as its authors published it.")
-    ] = False,
+    vocabulary: Annotated[int, typer.Option(help="Number of words; up to 5,000 all pairs are compared.")] = 1000,
+    as_published: Annotated[bool, typer.Option("--as-published", help="Check the mechanism as published.")] = False,
     settings: Settings = [],  # noqa: B006 - typer copies it
     public: Public = None,
     alpha: Alpha = 0.01,
