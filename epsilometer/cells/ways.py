@@ -82,7 +82,7 @@ class Split:
         """Return the split; None if too few texts, or too many labels, are there to learn anything."""
         table, public = audited(params, dataset), _public(params, dataset, label)
         labels = public[label].n_unique()
-        usable = table[label].is_in(public[label].unique().to_list()).sum()
+        usable = int(table[label].is_in(public[label].unique().to_list()).sum())
         if labels < 2 or len(public) < 2 * labels or usable * (1 - _HELD_OUT) < max(FEWEST, _OF_LABEL * labels):
             return None
         split = cls(params, dataset, label, table)

@@ -92,7 +92,7 @@ class Ways:
 
     def _votes(self, cells: NDArray[np.integer], labels: Sequence[str], m: int) -> Array:
         place, votes = {label: i for i, label in enumerate(self.labels)}, np.zeros((m, len(self.labels)))
-        np.add.at(votes, (cells, [place[label] for label in labels]), 1)
+        np.add.at(votes, (cells, np.array([place[label] for label in labels], np.int64)), 1)
         return votes
 
     def _f1(self, release: Release) -> float:

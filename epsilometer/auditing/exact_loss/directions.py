@@ -107,7 +107,7 @@ def _nodes(cosines: Array, kappas: Array, dimension: int) -> tuple[Array, Array]
     for cosine, kappa in zip(cosines.tolist(), kappas.tolist(), strict=True):
         mean, deviation = component_moments(cosine, kappa, dimension)
         ends = [math.acos(min(max(mean + side * _FAR * deviation, -1.0), 1.0)) for side in (1, -1)]
-        scanned = np.linspace(*ends, _SCANNED + 2)[1:-1]
+        scanned = np.linspace(ends[0], ends[1], _SCANNED + 2)[1:-1]
         logs = log_component_density(scanned, cosine, kappa, dimension)
         inside = np.flatnonzero(logs > logs.max() - _DROP)
         gap = scanned[1] - scanned[0]

@@ -93,13 +93,13 @@ def _standing(row: Mapping[str, Any], decided: pl.DataFrame, allowed: float) -> 
     of = decided.filter(
         pl.col("epsilon").eq_missing(row["epsilon"]), dataset=row["dataset"], mechanism=row["mechanism"]
     )
-    status, loss = of.filter(limit=ALL).to_dicts(), of.filter(limit=LOSS).to_dicts()
+    every, loss = of.filter(limit=ALL).to_dicts(), of.filter(limit=LOSS).to_dicts()
     shown = NONE
     if loss and loss[0]["low"] is not None:
         shown = f"at least {guesses(loss[0]['low'], DOWN):g}"
     if loss and loss[0]["high"] is not None:
         shown = f"at most {guesses(loss[0]['high'], UP):g}"
-    return {"guesses": shown, "limits": status[0]["decision"] if status else NONE}
+    return {"guesses": shown, "limits": every[0]["decision"] if every else NONE}
 
 
 def _table(dataset: str, rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -160,7 +160,7 @@ class Votes:
         places, table = {label: i for i, label in enumerate(labels)}, np.zeros((m, len(labels)))
         usable = [i for i, label in enumerate(releases.labels) if label in places]
         cells = self._cells(releases.vectors[usable], m)
-        np.add.at(table, (cells, [places[releases.labels[i]] for i in usable]), 1)
+        np.add.at(table, (cells, np.array([places[releases.labels[i]] for i in usable], np.int64)), 1)
         by_chance = np.outer(table.sum(1), table.sum(0)) / table.sum()
         return self._f1(self.mechanism.labelled(table - by_chance + n / table.size, n / table.size), block)
 
