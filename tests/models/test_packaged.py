@@ -74,13 +74,6 @@ def test_a_folder_of_token_vectors_is_copied_with_what_is_beside(
     assert (Encoder(path).encode(["show me", "flights"]) == vectors).all()
 
 
-def test_a_folder_without_a_tokeniser_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    of = model(tmp_path, monkeypatch, b"x").model_copy(update={"file": "small_talk/model.safetensors"})
-    with refused("EPS-C100", "small_talk/model.safetensors"):
-        packaged.folder(of)
-    assert not list(tmp_path.glob("cache/epsilometer/models/*/*"))
-
-
 def test_special_terms_are_refused_before_anything_else() -> None:
     of = Pin(**pin("0" * 64, name="gemma3-tiny-gguf", file=FILE))
     with pytest.raises(UserError, match=r"special terms.*accept_licence"):
