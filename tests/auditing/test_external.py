@@ -103,7 +103,7 @@ def test_a_program_is_audited_like_any_mechanism() -> None:
         ("pass", "wrote 0 lines for 2"),
         (
             "import sys; print('no model', file=sys.stderr); sys.exit(3)",
-            "failed with exit status 3; what it wrote on standard error is withheld",
+            "failed with exit status 3; its standard error is withheld",
         ),
         ("import os; os.write(1, b'caf\\xe9\\n\\n')", "not UTF-8 (byte 3)"),
     ],

@@ -168,11 +168,9 @@ def test_all_attacks_that_need_no_large_model_run_by_default(
     monkeypatch.setattr(epsilometer.auditing.text_audit, "attacked", recorded)
     epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, design=Design(temperature=0))
     assert set(asked_attacks) == {*names(IDENTIFICATION)} - {"channel", "judge", "paraphrase"}
-    assert capsys.readouterr().err.splitlines()[:2] == [
-        "note: not run: internal, which does not apply to this mechanism",
-        "note: not run: channel, judge, paraphrase, which read with a language model; name them among the attacks to "
-        "run them too",
-    ]
+    idle, slow = capsys.readouterr().err.splitlines()[:2]
+    assert "skipped: internal" in idle
+    assert "channel, judge, paraphrase" in slow
 
 
 def test_randomized_response_chooses_among_the_audited_texts(tmp_path: Path) -> None:
@@ -236,8 +234,8 @@ class ClaimsNothing:
         ({"texts": []}, "no texts are left to audit"),
         ({"texts": "one string"}, "list of strings"),
         ({"texts": 5}, "texts must be a list of strings, got 5"),
-        ({"texts": (text for text in ("a", 5))}, "text 2 of 2 is int, where a string is due"),
-        ({"texts": ["a", None]}, "text 2 of 2 is NoneType, where a string is due"),
+        ({"texts": (text for text in ("a", 5))}, "text 2 of 2 is int"),
+        ({"texts": ["a", None]}, "text 2 of 2 is NoneType"),
         ({"mechanism": 3}, "mechanism must be a name, .* got 3; shipped: .*tem"),
         ({"mechanism": Identity}, "got the class Identity"),
         ({"mechanism": "temm"}, "unknown mechanism 'temm'; did you mean 'tem'"),
