@@ -325,7 +325,7 @@ def test_identifiers_that_a_service_lets_pass(server: Deployed, capfd: pytest.Ca
         (["texts.txt", "--mechanism", "tem", "--dry"], "--dry is for --endpoint; give its URL"),
         (["texts.txt", "--endpoint", "URL", "--command", "cat"], "give one of --mechanism, --command, --endpoint and"),
         (["texts.txt", *ENDPOINT, "--set", "prices=[1]"], "--endpoint.prices"),
-        (["texts.txt", *ENDPOINT, "--set", "model=n"], "--set model says again what an option"),
+        (["texts.txt", *ENDPOINT, "--set", "model=n"], "--set model repeats another option"),
         (["texts.txt", "--endpoint", "URL", "--template", "missing.yaml"], "the template 'missing.yaml' cannot"),
         (["texts.txt", *ENDPOINT, "--max-requests", "0"], "--endpoint.max_requests: Input"),
         ([*ENDPOINT, "--probe-failures"], "confirm its name to allow the test"),
