@@ -101,9 +101,9 @@ def plan(
     tests: Annotated[int, typer.Option(help="Number of tests that share alpha.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Compute the number of trials that refutes a claim or measures a loss.
+    """Compute the trials that an audit needs.
 
-    The number is for the best adversary; a weaker one needs more trials.
+    That many refute a claim, or measure a loss, if the adversary is the best one; a weaker adversary needs more.
     """
     from epsilometer.auditing.planning import trials_for_width, trials_to_refute
 
