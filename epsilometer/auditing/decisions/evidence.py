@@ -271,7 +271,7 @@ def of_attribute(cell: AuditedCell, label: str, allowed: float) -> Assessed:
 
 
 _OPEN = "the limit lies between both ends"
-_PAIRS, _TRIALS = "pairs of texts by the law", "trials"
+_PAIRS, _TRIALS = "exact losses of pairs", "trials"
 
 
 def _pairs(law: Mapping[str, Any], allowed: float) -> dict[str, Any]:

@@ -53,6 +53,6 @@ def settling(each: Answer, table: pl.DataFrame) -> str:
     for row in nearest.unique(["mechanism", "limit"], keep="first", maintain_order=True).to_dicts():
         count = "" if row["needed"] is None else f"{row['needed']:,} "
         said.setdefault((limit_name(row["limit"]), f"{count}{row['settles']}"), []).append(row["mechanism"])
-    parts = [f"{limit} under {listed(mechanisms)} by {what}" for (limit, what), mechanisms in said.items()]
-    open_ = inflected(len(parts), "what is open", "what is open, the nearest first")
-    return f"Settle {open_}: {listed(parts[:_SHOWN], _SHOWN)}." if parts else ""
+    parts = [f"{limit} under {listed(mechanisms)} (needs {what})" for (limit, what), mechanisms in said.items()]
+    open_ = inflected(len(parts), "Not decided", "Not decided, the easiest first")
+    return f"{open_}: {listed(parts[:_SHOWN], _SHOWN)}." if parts else ""
