@@ -82,7 +82,7 @@ def test_an_entry_that_is_missing_or_unknown_is_named(
     code, out, err = call(capsys, "stage", *words.split())
     assert (code, out, err.partition(" [EPS-")[0]) == (2, "", f"error: {said}")
     (tmp_path / "dvc.yaml").unlink()
-    assert call(capsys, "stage", "rewrite", "songs-tem")[2].startswith("error: there is no dvc.yaml here; this needs a")
+    assert call(capsys, "stage", "rewrite", "songs-tem")[2].startswith("error: this folder has no dvc.yaml")
 
 
 RAISES = {
