@@ -259,7 +259,7 @@ def test_bookkeeping_that_cannot_be_read_is_named_and_made_again(project: Projec
         beside.unlink()
     file.write_bytes(text)
     said = project.run()
-    assert "is damaged; deleted" in said or (text == b"" and "cache.db" in pattern)  # an empty database is a new one
+    assert "is deleted, and all files are read again" in said or (text == b"" and "cache.db" in pattern)  # an empty database is a new one
     assert "Running stage" not in said
     assert project.results() == project.outputs
 
