@@ -259,7 +259,7 @@ def test_bookkeeping_that_cannot_be_read_is_named_and_made_again(project: Projec
         beside.unlink()
     file.write_bytes(text)
     said = project.run()
-    assert "is deleted, and all files are read again" in said or (text == b"" and "cache.db" in pattern)  # an empty database is a new one
+    assert "is damaged; " in said or (text == b"" and "cache.db" in pattern)  # an empty database is a new one
     assert "Running stage" not in said
     assert project.results() == project.outputs
 
@@ -338,7 +338,7 @@ def test_a_merge_conflict_in_the_record(project: Project) -> None:
     lock.write_text(f"<<<<<<< HEAD\n{record}=======\n{record}>>>>>>> other\n")
     said = project.run()
     assert "Traceback" not in said
-    assert "put aside as .dvc/tmp/dvc.lock.damaged" in said
+    assert "moved to .dvc/tmp/dvc.lock.damaged" in said
     assert project.results() == project.outputs
 
 

@@ -126,7 +126,7 @@ def test_a_failed_stage_stops_those_that_depend_on_it() -> None:
     Path("source.txt").write_text("xyz")
     state, runs = _audit(ran=3)
     assert state.is_failed()
-    assert state.message == "failed: second; not run for that: third"
+    assert state.message == "failed: second; not run because of that: third"
     assert _names(runs) == {"first": "Reproduced", "second": "Failed", "apart": "Reproduced"}
     assert "no x, please" in str(runs["second"].state and runs["second"].state.message)
     assert not Path("third.txt").exists()

@@ -132,7 +132,7 @@ def test_half_a_record_is_put_aside(undisturbed: Undisturbed) -> None:
     lock.write_bytes(undisturbed.expected["dvc.lock"][:-70] + b"\n  - pa")
     (folder / ".dvc/tmp/rwlock").write_text('{"read": {"/x": [{"pid": 1, "cm')
     said = undisturbed.finish()
-    assert "put aside as .dvc/tmp/dvc.lock.damaged" in said
+    assert "moved to .dvc/tmp/dvc.lock.damaged" in said
     assert "is cached - skipping run, checking out outputs" in said
     assert set(re.findall("> (.*)", said)) == {
         "epsilometer stage code",
