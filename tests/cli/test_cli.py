@@ -647,7 +647,11 @@ def test_a_stage_is_not_begun_with_invalid_parameters(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, _ = call(capsys, "pipeline", "repro", "--help")
-    assert (code, "--force" in out, "`dvc repro --help`" in " ".join(out.split())) == (0, False, True)  # it needs no project
+    assert (code, "--force" in out, "`dvc repro --help`" in " ".join(out.split())) == (
+        0,
+        False,
+        True,
+    )  # it needs no project
     monkeypatch.setattr(repro, "main", lambda targets: pytest.fail("begun"))
     Path("params.yaml").write_text((ROOT / "params.yaml").read_text().replace("candidates: 2", "candidates: 1"))
     code, _, err = call(capsys, "pipeline", "repro", "prepare@queries")

@@ -337,7 +337,7 @@ def test_two_entries_are_compared_as_their_mechanisms_are_on_texts(project: Path
     assert json.loads(printed)[0]["finding"] == row["finding"]
     for sides, message in (
         (("keeps=2", "same"), r"authors was not measured at epsilon 2; .*\(1, 4\)"),
-        (("keeps=4", "keep"), "no two entries of questions ask linking of keeps and keep"),
+        (("keeps=4", "keep"), "no two entries of questions ask linking about keeps and keep"),
         (("keeps=4", "same", "--with", "linking.among=5"), "no two entries"),
     ):
         status, _, said = call(capsys, *COMMAND, *sides)

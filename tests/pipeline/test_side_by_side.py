@@ -223,7 +223,7 @@ def test_a_failure_is_said_last_and_others_go_on(project: Project) -> None:
     said = project.run(code=255)
     assert project.begun() == {"first", "second", "lonely"}
     *_, before, last = said.splitlines()
-    assert last == "error: failed: first; not run for that: third, fourth"
+    assert last == "error: failed: first; not run because of that: third, fourth"
     assert before == "  ERROR: failed to reproduce 'first': failed to run: python work.py first, exited with 2"
     assert said.count("error: as it was told to") == 2
     project.mark("fails")
@@ -291,5 +291,5 @@ def test_a_killed_stage_is_a_failure(project: Project, which: str) -> None:
     (stage if which == "stage" else parents[-1]).kill()
     said, _ = finished(process)
     assert process.returncode != 0
-    assert "error: failed: first; not run for that: third, fourth" in said
+    assert "error: failed: first; not run because of that: third, fourth" in said
     wait_for_end(started)

@@ -112,7 +112,7 @@ def test_a_file_that_vanishes_is_named_once_and_waited_for(watched: Watched, fil
     for _ in range(2):
         assert not watched.looks.look()
     (said,) = watched.said
-    assert said.startswith("no look is possible, and no re-audit begins: ")
+    assert said.startswith("no look is possible, and no re-audit starts: ")
     assert file in said
     Path(file).write_bytes(content)
     assert not watched.looks.look()
@@ -131,7 +131,7 @@ def test_a_server_that_refuses_is_asked_at_the_next_look(watched: Watched) -> No
     Path("mine.py").write_text(MINE.format("sign"))
     watched.refuses = True
     assert not watched.looks.look()
-    assert watched.said[-1] == ("the re-audit did not begin, and is tried at the next look: the server does not answer")
+    assert watched.said[-1] == ("the re-audit did not start, and the next look tries again: the server does not answer")
     watched.refuses = False
     assert watched.looks.look()
 

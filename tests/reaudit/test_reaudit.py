@@ -490,8 +490,7 @@ def test_without_a_baseline(project: Project) -> None:
     state = project.reaudit()
     assert state.is_failed()
     assert (
-        state.message
-        == "there is no baseline in baseline yet; accept the current audit as one (`epsilometer results accept`)"
+        state.message == "baseline has no baseline yet; accept the current audit as one (`epsilometer results accept`)"
     )
     assert not Path("sources").exists()
 
