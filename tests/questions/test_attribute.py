@@ -134,7 +134,7 @@ def test_a_law_that_rewrites_do_not_bear_out_is_no_pass(mechanism, said: str, ca
     assert (verdict.status, verdict.trials) == (Status.BEYOND, 1000 + 400)
     assert len(verdict.attacks) == 5
     assert (
-        f"(the largest loss of the attribute allowed; 1,000 rewrites {said} the stated law)"
+        f"the largest loss of the attribute allowed; 1,000 rewrites {said} the stated law)"
         in lines(Decision.of(of, Errors(), verdict))[1]
     )
     assert f"1,000 rewrites {said} the stated law at epsilon 1" in capsys.readouterr().err
