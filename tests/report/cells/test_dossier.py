@@ -322,7 +322,7 @@ def test_bad_input(project: Path) -> None:
         of(project, epsilon=3.0)
     with (
         inside(project),
-        refused("EPS-P020", "19"),
+        refused("EPS-P020", "20"),
     ):
         files.write(params.read(), "songs-mine", None)
     assert not (project / files.FOLDER).exists()
