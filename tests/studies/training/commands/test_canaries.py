@@ -75,7 +75,7 @@ def test_a_seed_repeats_the_coins(capsys: pytest.CaptureFixture[str]) -> None:
         (("--label", "lable"), "unknown column 'lable'; to see the file's names"),
         (("--label", "label", "--kind", "gradient"), "spoil a model"),
         (("--label", "label", "--count", "1"), "count must be >= 2"),
-        (("--label", "label", "--count", "9", "--key", "no/key.csv"), "there is no folder no"),
+        (("--label", "label", "--count", "9", "--key", "no/key.csv"), "folder no does not exist"),
         (("--label", "label", "--key", "a.csv", "--out", "./a.csv"), "--out and --key must be two files"),
         (("--label", "label", "--out", "a.xyz"), "--out must end in one of .parquet"),
         (("--label", "text"), "text and label must be different columns, got 'text' for both"),
