@@ -297,5 +297,5 @@ def test_the_stage_makes_what_the_mechanism_reads(tmp_path: Path, monkeypatch: p
 
 def test_a_corpus_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     params = stage(tmp_path, monkeypatch, source="nowhere.txt")
-    with pytest.raises(UserError, match=r"triples\.public\.corpus\.source: there is no .*nowhere\.txt"):
+    with pytest.raises(UserError, match=r"triples\.public\.corpus\.source: .*nowhere\.txt. does not exist"):
         check(params)
