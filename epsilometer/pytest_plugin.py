@@ -123,7 +123,7 @@ class Leaks(TypedDict, total=False):
 
     loss: of each attack, in nats; delta_at_4: the largest delta at 4 nats, the tail that an average loss hides;
     identifiers: the largest share of those of each kind that may survive, planted or recorded
-    (`surviving_identifiers`), and if not all, of which kinds; attribute: the largest loss by attackers who
+    (`surviving_identifiers`), and the kinds that count, if not all; attribute: the largest loss by attackers who
     infer it from rewrites, and its column in the texts, a table then; `a,b` joins two columns. limits: of any other
     questions, by name, file or object: `[("which_unit", 1.0), (question("linking", {"author": "author"}), 1.0)]`.
     """

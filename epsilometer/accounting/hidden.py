@@ -1,9 +1,10 @@
-"""A lower bound for directional noise under coins, where the other draws of an average hide one.
+"""A lower bound for directional noise when coins choose the batch, and others' draws in the average hide one.
 
-The upper bound gives the example's coin away (`steps.py`). The release is an average, in which N - 1 other examples,
-each with a coin of its own, hide whether this one is there and what it drew. A lower bound needs one training with that
-loss. Here it is: in every step the example's gradient is v in the one data set and -v in the other, all others'
-are one direction u orthogonal to v. Two adversaries see the sum S of draws; what either proves is a lower bound.
+The upper bound (`steps.py`) shows the example's coin. The release is an average, in which N - 1 other examples,
+each with a coin of its own, hide whether this one is there and what it drew. For a lower bound,
+one training with that loss is enough. Here it is: in every step the example's gradient is v in one data set and -v
+in the other, and the gradients of all others are the same u, orthogonal to v.
+ Two adversaries see the sum S of draws; what either proves is a lower bound.
 
 **One uses the component along v** of every step,
 
@@ -11,10 +12,11 @@ are one direction u orthogonal to v. Two adversaries see the sum S of draws; wha
 
 with coins b, c_j of probability q, W the cosine of a draw about v and T_j the component along v of a draw about u, of
 density in proportion to (1 - t^2)^((d-3)/2) M_(d-1)(kappa sqrt(1 - t^2)). That is post-processing of the release, so
-the epsilon of this pair is a lower bound. The masses of Y in cells of a sixth of the narrowest deviation are those
-of its characteristic function, (1 - q + q phi_W)(1 - q + q phi_T)^(N-1), both by quadrature, by one FFT: no draw is
-rounded. Only the empty batch is an atom, and is added by itself. If the function has not fallen to 1e-13 by the last
-frequency, as in few dimensions, enough normal noise is added to Y that it has: truncating it there instead would show
+the epsilon of this pair is a lower bound. The masses of Y in cells (a sixth of the narrowest deviation wide)
+come from its characteristic function, (1 - q + q phi_W)(1 - q + q phi_T)^(N-1), by one FFT, so no draw is rounded;
+phi_W and phi_T are computed by quadrature.
+ Only the empty batch is an atom, and is added by itself. If the function has not fallen to 1e-13 by the last
+frequency, as in few dimensions, normal noise is added to Y until it has: truncation without the noise would show
 more than Y does. Cells of less than 1e-11 are counted with their neighbours towards the ends. Both are post-processing.
 
 **The other counts the steps that show the example**, because the rarest outputs, which such cells truncate, decide the
@@ -25,7 +27,7 @@ l, e >= 0:
     P'(shown) <= e^(-l t + e B) (1 - q + q M(|(l - kappa) v - e u|) / M(kappa))
                                 (1 - q + q M(|l v + (kappa - e) u|) / M(kappa))^(N-1) = p',
 
-and in the same way 1 - P(shown | b = 1) is at most the bound on Y <= t and that on S'u >= B, so that P(shown) >= p.
+and in the same way 1 - P(shown | b = 1) is at most the sum of the bounds on Y <= t and on S'u >= B, so P(shown) >= p.
 Shown steps are independent: with k of T, epsilon >= ln (P(Bin(T, p) >= k) - delta) - ln (T choose k) - k ln p'.
 
 Both bounds hold up to floating point; t, B, l, e and k are chosen for the largest bound, and any choice is valid.
@@ -57,12 +59,12 @@ _FINENESS = 6  # cells per narrowest deviation
 _LARGEST = 1 << 21  # most cells
 _LEAST = 1e-11  # smallest probability of a cell
 _REACH = 9.0  # deviations
-_DECAY = 9.0  # inverse deviations up to which a characteristic function is computed: e^-40 of a normal one is left
+_DECAY = 9.0  # characteristic functions are computed up to this many inverse deviations, where a normal one is e^-40
 _NODES = 400  # nodes of T's quadrature
-_GONE = 12.0  # inverse deviations from which on a normal characteristic function is 0
+_GONE = 12.0  # at this many inverse deviations or more, a normal characteristic function counts as 0
 _CUT_OFF = 1e-13  # largest value of a characteristic function at its truncation
 _CHUNK = 1 << 10  # frequencies at a time
-_NOTHING = 1e-17  # value from which on a characteristic function only falls
+_NOTHING = 1e-17  # once a characteristic function is this small, it only falls further
 _SHOWN_AT = np.linspace(0.3, 0.95, 14)  # t over A
 _LARGE_AT = (1.5, 2.0, 3.0)  # deviations by which B lets the batch size exceed its mean
 
@@ -100,7 +102,7 @@ def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
     empty, beside, laws = (1 - rate) ** schedule.texts, _aside(kappa, dimension), []
     for part in (frequencies[i : i + _CHUNK] for i in range(0, len(frequencies), _CHUNK)):
         other = _characteristic(part, *beside).real
-        if _REACH * aside < 1:  # T is nearly normal: e^-72 is left, but its quadrature no longer resolves the waves
+        if _REACH * aside < 1:  # T is nearly normal, so at most e^-72 is lost; its quadrature fails here
             other[part * aside > _GONE] = 0
         hidden = (1 - rate + rate * other) ** others
         laws.append(hidden * (1 - rate + rate * _characteristic(part, cosines, weights)) - empty)
@@ -135,7 +137,7 @@ def chances(
 ) -> tuple[float, float]:
     """Return p, a lower bound on P(a step shows the example), and ln p', an upper bound for the other data set.
 
-    threshold: t; deviations: by which S'u < B lets the batch size exceed its mean.
+    threshold: t; deviations: S'u < B lets the batch size exceed its mean by this many.
     """
     rate, others = float(schedule.rate), schedule.texts - 1
     cosine, base = mean_cosine(kappa, dimension), log_moment(kappa, dimension)
@@ -175,7 +177,7 @@ def _least(exponent: Callable[[Array], float], start: list[float]) -> float:
 
 
 def _atoms(first: Array, second: Array) -> Atoms:
-    """Return the losses of two mirror-image laws [cells], after the ends were merged into their innermost cells."""
+    """Return the losses of two mirror-image laws [cells], with each tail merged into its innermost cell."""
     certain = np.flatnonzero((first > _LEAST) & (second > _LEAST))
     low, high = int(certain[0]), int(certain[-1])
     laws = [np.maximum(law[low : high + 1], 0) for law in (first, second)]

@@ -128,7 +128,7 @@ OUTPUTS: Schema = {  # descriptive figures of the rewrites of a cell; null where
     "commonest": pl.Float64,
     "signal": pl.Float64,
     "unknown_words": pl.Float64,  # share of words that are out of vocabulary, in all audited texts; null without one
-    "cut_texts": pl.Float64,  # share of texts longer than what is read or written; null without a limit
+    "cut_texts": pl.Float64,  # share of texts over the mechanism's length limit; null without a limit
 }
 
 ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduced form and by true and false positives
@@ -208,7 +208,7 @@ WORST_PAIRS: Schema = {  # the pair of texts with the largest loss in a search (
     "epsilon": pl.Float64,
     "pairs": pl.String,  # of texts, "all" or of "equal length"; or of a text and itself, "one word" exchanged
     "compared": pl.Int64,  # pairs at the start of the search
-    "method": pl.String,  # "sampled"; also "exact, by its stated law" where the law of the released view is known
+    "method": pl.String,  # "sampled", or "exact, by its stated law" if the distribution of the output is known
     "attack": pl.String,  # the best in the search; null where the loss is exact, as are all counts of trials
     "trials": pl.Int64,  # fresh trials of this pair alone
     "successes": pl.Int64,

@@ -143,7 +143,7 @@ class _Looking:
         return Look(low, high, rewrites)
 
     def _count(self, turn: Turn) -> int | None:
-        """Return the number of trials; None if it is no larger than before, or if too few rewrites are left."""
+        """Return the number of trials; None if it does not exceed the last one, or if too few rewrites are left."""
         most = self._fewest if not self._each else int(min(self._most, turn.left) / self._each)
         before, planned = (self._fewest * GROWTH**again for again in (turn.again - 1, turn.again))
         if turn.again and before >= most:

@@ -57,7 +57,8 @@ class Examples:
 class FineTuning:
     """The settings of a transformer's training; the other kinds use none of them.
 
-    model: a folder, a pin or a hub id; rate: the highest; batch: texts; longest: most pieces read from a text.
+    model: a folder, a pin or a hub id; rate: the peak learning rate; batch: texts a step; longest: the
+    most word pieces read from a text.
 
     precision: "float32", "bfloat16" or "auto"; can change a result. epochs: passes over the examples; with several, the
     one with the least loss on validation texts is restored. decay: of the weights; 0 makes AdamW the Adam of Kingma and

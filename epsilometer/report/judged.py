@@ -111,7 +111,7 @@ def _right_of_100(judged: Judged) -> str:
 
 
 def _nats(loss: float) -> str:
-    """Return the first words in brackets, `0.56 nats; `; empty for an unbounded loss, of which every guess is right."""
+    """Return the first words in brackets, `0.56 nats; `; empty for an unbounded loss, at which every guess is right."""
     return f"{loss:.2f} nats; " if math.isfinite(loss) else ""
 
 

@@ -3,8 +3,8 @@
     F(c) = max over w >= 0 of sum over A of w_A c_A,    sum over A of w_A a_A(i) = 1 for every i.
 
 The simplex method with Dantzig's rule runs on all programmes at once: a step is a few small products, while one call of
-a solver takes milliseconds. The ones are perturbed by about 1e-9, by a different number in each row, so no basis is
-degenerate and every step gains (Charnes 1952).
+a solver takes milliseconds. The right-hand sides (1) are perturbed by about 1e-9, differently in each row, so no basis
+is degenerate and every step gains (Charnes 1952).
 
 The last dual y alone proves a bound: raised by t until y.a_A + t sum_i a_A(i) >= c_A for every A, it gives
 F(c) <= sum_i (y_i + t). Perturbation and rounding make that about 1e-9 larger than F(c). If the excess would be larger,
@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 _PERTURBED = 1e-9
 _OPTIMAL = 1e-10  # largest gain of a column at the optimum
 _POSITIVE = 1e-9  # smaller entries of a direction count as 0
-_NONE = 1e-6  # a weight below 0 by less than this is 0 without the perturbation
+_NONE = 1e-6  # a weight between minus this and 0 is due to the perturbation, and counts as 0
 _STEPS = 1000
 _ALIKE = 1e6  # largest condition number of the first basis
 

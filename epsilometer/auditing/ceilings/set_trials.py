@@ -3,7 +3,7 @@
 A ceiling is tight where many pairs among texts that one mechanism serves are audited (`frontier.py`). So sets of texts
 are drawn (`draw_sets`), and each gets one trial: a uniform pair of its texts, and one of the two, uniformly, as source.
 So every text of a set is equally likely the source, which is pi in `TextSet.of_all_pairs`. More trials of a set would
-tell less than as many more sets: a set's ceiling takes a hundredth of a second.
+tell less than as many further sets, which are cheap: a set's ceiling takes a hundredth of a second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from epsilometer.text.words import words
 def draw_sets(
     texts: Sequence[str], count: int, size: int, *, equal_length: bool = False, seed: int | str = 0
 ) -> list[NDArray[np.int64]]:
-    """Draw sets of different texts, [size] numbers each: uniformly, or, with equal_length, around a text so drawn.
+    """Draw sets of different texts, [size] numbers each: uniformly; with equal_length, all as long as one uniform text.
 
     Raises UserError for a size for which no ceiling is computed, and where no set can be drawn.
     """
@@ -63,9 +63,9 @@ def draw_trials(sets: Sequence[NDArray[np.integer]], seed: int | str = 0) -> Tri
 
 
 def grown_sets(pairs: NDArray[np.integer], size: int) -> list[NDArray[np.intp]]:
-    """Return the places in `pairs` [n, 2] of each set's pairs: sets of at most `size` texts, grown along audited pairs.
+    """Group audited pairs [n, 2] into sets of at most `size` texts; return the places in `pairs` of each set's pairs.
 
-    In their order, pairs join the sets of their two texts if the joined set is not larger. A pair between two sets
+    Pairs are taken in order; each joins its texts' sets unless that exceeds `size`. A pair between two sets
     is a set of its own. Raises UserError for a size for which no ceiling is computed.
     """
     check_size(size)

@@ -50,7 +50,7 @@ class Lost:
 class Sets:
     """The sets of an audit and the ceilings on them.
 
-    served: the sets of texts, all pairs of each audited. one_text: c, None where no public text is known.
+    served: the sets of texts; all pairs within a set are audited. one_text: c, None where no public text is known.
     """
 
     served: Sequence[TextSet]
@@ -106,7 +106,7 @@ def lost(exact: pl.DataFrame, estimates: pl.DataFrame) -> Lost | None:
 
 
 def pure_claim(claims: Array, estimates: pl.DataFrame) -> float | None:
-    """Return the pure epsilon claimed for the texts of every trial; None for different, missing or delta claims.
+    """Return the pure epsilon claimed for the texts of every trial; None if these differ, are missing or have a delta.
 
     claims: [trials], the claimed losses; estimates: rows of `ESTIMATES` of the cell at that budget.
     """
@@ -118,7 +118,7 @@ def row(sets: Sets, worths: Array, lost: Lost, pure_epsilon: float | None, alpha
     """Return the columns of `POSSIBLE` from `worth` on, without the interval of worth.
 
     worths: [sets], the cosine in each set's trial. pure_epsilon: the claim between every two texts of a set; None
-    without such a claim. alpha: the error of the loss that worth proves.
+    without such a claim. alpha: the probability that the loss proved by worth is too large.
     """
     worth = float(worths.mean())
     share = None if sets.one_text is None else share_of_possible(worth, lost.nats, sets.whole, sets.one_text)

@@ -15,12 +15,12 @@ from epsilometer.core.mechanism import HasInputs, Mechanism
 from epsilometer.runtime.progress import note
 
 _BY_GUESSES = pl.lit(False)
-_INPUTS = 500  # most inputs whose pairs are all enumerated; beyond that a sample is
+_INPUTS = 500  # the most inputs of which all pairs are enumerated; of more, a sample of them is compared
 _ENTRIES = 2e8  # most losses to compute: tenths of a second, short beside an audit
 
 
 def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
-    """Return the worst case of the claim at each epsilon, schema `CLAIMS`; no rows where only draws could tell.
+    """Return the worst case of the claim at each epsilon, schema `CLAIMS`; no rows if only sampling could check it.
 
     The computation is deterministic, so it is not a test that shares alpha. Standard error reports violated claims,
     and the number of compared inputs, if not all.

@@ -36,7 +36,7 @@ from epsilometer.text.words import words
 
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
 LARGEST_FOUND = "largest found"  # method of a check by laws of some inputs
-BY_LAW = "by its stated law"  # of a verdict that assumes the mechanism's stated law
+BY_LAW = "by its stated law"  # for a verdict that assumes the mechanism's stated output distribution
 NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
 _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # the heaviest first
 

@@ -1,4 +1,4 @@
-"""What is refused before a corpus is released, and what only the curator is shown.
+"""Checks that refuse a corpus before its release, and figures that only the curator sees.
 
 Both depend on private texts. A refusal can therefore say something of them, and a claim covers completed runs that are
 published. The figures for the curator are in no published file.

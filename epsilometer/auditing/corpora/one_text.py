@@ -1,7 +1,7 @@
 """A release of noisy votes as a mechanism on one text: every question and every way to ask then takes it.
 
 The corpus but one text is known to the adversary, who wants to know which text is in the open place. The votes of the
-others are then subtracted, and each cell shows the text's own vote, 0 or 1, plus noise. Of that, whether the sum is at
+others are then subtracted, and each cell shows the text's own vote, 0 or 1, plus noise. Whether this sum is at
 least 1 is a sufficient statistic: the likelihood ratio of 1 vote to 0 is e^r for all sums of at least 1, and e^-r
 for all others, r being the rate of the noise. It is "up" with probability 1 / (1 + e^-r) for a vote, e^-r of that
 without. So a text's law is a bit for each cell, and its output lists the cells that are up.
@@ -25,7 +25,7 @@ from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 
 
 class OneText:
-    """The view of one text on a release by replacement with Laplace noise, of which each person has one text.
+    """The view of one text on a release by replacement with Laplace noise, in which each person has one text.
 
     m: the number of exemplars, which is public. labels: the label of each text, if the mechanism has labels.
     """

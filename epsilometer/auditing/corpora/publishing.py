@@ -41,7 +41,7 @@ _NOT_CLAIMED = [
 
 @dataclass(frozen=True)
 class Publication:
-    """What is published: how, at which epsilon, and where the ledger is. again: people may be in earlier releases."""
+    """A publication: its form, its epsilon, and the place of its ledger. again: people may be in earlier releases."""
 
     name: str
     mechanism: CorpusMechanism
@@ -80,7 +80,7 @@ class Publication:
         files.write(table, out, files.suffix(out), private=True)
 
     def statement(self, release: Release, of_all: Sum, units: int | None) -> dict[str, Any]:
-        """Return what is said beside the release, which private texts do not change."""
+        """Return the statement that is published with the release; it does not depend on private texts."""
         claim, mechanism = self.mechanism.guarantee(self.epsilon), self.mechanism
         user = claim.granularity is Granularity.USER
         per_person = (

@@ -73,7 +73,7 @@ def pure_loss(votes: NDArray[np.integer], rate: float) -> float:
 
 
 def of_pairs(cells: NDArray[np.integer], rate: float) -> tuple[float, float]:
-    """Return the guess loss of an average pair of two texts, one of which voted, and the share of pairs in one cell.
+    """Return the mean guess loss over pairs of texts, if one of each pair voted, and the share of pairs in one cell.
 
     cells: [n] the cell of each text. All pairs of two texts are equally likely.
     """

@@ -66,12 +66,12 @@ def compare(first: Outcomes, second: Outcomes) -> Comparison:
 def least_difference(compared: Comparison, level: float, power: float = 0.9) -> float:
     """Return the smallest difference of two success rates that the test finds at this level with this probability.
 
-    Both runs are assumed to disagree by chance as often as they did here, and one of them to be right more often in
-    addition. To a thousandth; 1 where no difference is found so often.
+    Assumes that the runs disagree by chance as often as they did here, and that one of them is right in some further
+    trials. Found to a thousandth; 1 if no difference has this power.
     """
     by_chance = min(compared.first_only, compared.second_only) / compared.trials
     count = np.arange(compared.trials + 1)
-    # The most trials of the rarer kind at which the test is significant, for each count of both; -1 for none.
+    # For each number of trials that differ: the largest smaller side at which the test is significant; -1 if none.
     most = scipy.stats.binom.ppf(level / 2, count, 0.5) - 1
     most += 2 * scipy.stats.binom.cdf(most + 1, count, 0.5) <= level
     for difference in np.arange(0.001, 1 - 2 * by_chance, 0.001):

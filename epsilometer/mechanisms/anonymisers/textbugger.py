@@ -8,7 +8,7 @@ vectors, in the word's case. The similarity of the whole text must be at least .
 `as_published: true` by angle, the default of TextAttack's recipe (0.3.11). That recipe draws from numpy's global
 generator; this mechanism draws from the text's stream. Tags may change.
 
-The homoglyphs are TextAttack's, most of them Cyrillic, Greek or Armenian letters: readers do not notice them, filters
+The homoglyphs are those of TextAttack, mostly Cyrillic, Greek or Armenian letters: readers do not notice them, filters
 notice all of them, and `unicodedata.normalize` undoes only a few.
 """
 

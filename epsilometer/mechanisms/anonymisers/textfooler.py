@@ -9,7 +9,7 @@ are those of the auxiliaries, counter-fitted to their word relations if they hav
 Paragram, a download).
 
 `as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results: windows are compared with
-the text before the swap, so many small steps may lead far; only the window of the swapped word counts; texts of fewer
+the text before the swap, so small steps may add up; only the window of the swapped word counts; texts of fewer
 than 15 words always pass; and the tag is read in the original text, in a window of 4 words before and 3 after, at the
 word's first occurrence in that window. By default, windows are compared with the original, including those of changed
 words near the swap, in short texts too, and the tag is read in the word's own sentence. Tags are those of Universal

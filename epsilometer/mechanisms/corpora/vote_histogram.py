@@ -9,7 +9,7 @@ Claim, pure epsilon (Laplace noise) or (epsilon, delta) (Gaussian noise), for gr
 
     replaced:          corpora in which one unit's texts are others. Their tables differ by at most 2 c in L1 norm and
                        sqrt(2) c in L2 norm, so the noise has scale b = 2 c / epsilon. The number of people is public.
-    added or removed:  corpora of which one has a unit more; c and c, so b = c / epsilon. The number is private, and
+    added or removed:  corpora that differ by one added unit; c and c, so b = c / epsilon. The number is private, and
                        nothing that is released depends on it.
 
 After Dwork, McSherry, Nissim and Smith 2006 (histograms); votes of private texts for public ones as in private

@@ -66,7 +66,8 @@ _ROWS = 64  # words whose distances to a cluster are in memory at a time
 class CluSanT(WordVectorMechanism, OneOfGrid):
     """The CluSanT mechanism.
 
-    clusters: about how many; file: a JSON file of clusters, in their place; seed: of the clusters; stretch: K.
+    clusters: their approximate number; file: a JSON file of clusters to use instead; seed: for drawing clusters;
+    stretch: K.
 
     as_published: the whole epsilon in each step, and D_c in both forms; released_code: with it, a word in no cluster
     becomes a mark.

@@ -75,7 +75,7 @@ def features(texts: Sequence[Text]) -> NDArray[np.float64]:
 
 @lru_cache(_LISTS)
 def _vectors(texts: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return the vectors of texts [n, d]. The last lists are cached: many classifiers are tested on one."""
+    """Return the vectors of texts [n, d]. Recent lists are cached, since many classifiers are tested on the same."""
     distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # releases of few texts repeat
     vectors: NDArray[np.float64] = _encoder().encode([*distinct]).astype(np.float64)
     return vectors[[distinct[text] for text in texts]]

@@ -48,7 +48,7 @@ class Linear:
 
     @classmethod
     def fit(cls, examples: Examples, weights: NDArray[np.float64] | None = None) -> Linear:
-        """Train on these examples, deterministically. Texts without a word train only the classes' shares.
+        """Train on these examples, deterministically. If no text has a word, only the class frequencies are learnt.
 
         weights: [n], how many examples each counts for; None: one each.
         """

@@ -166,7 +166,7 @@ def figure(estimates: pl.DataFrame, dataset: str, exact: pl.DataFrame | None = N
     Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow if `upper` lies above it. Dots are
     hollow if the attack sees more than the release, or has not been validated for this number of candidates. The
     strongest attack inside has a panel if it differs from the strongest on what is released. exact: rows of `EXACT`,
-    one per cell, which have the first row of panels: the average, the quantiles and the worst pair, on a scale that is
+    one per cell, shown in the first row of panels: the average, the quantiles and the worst pair, on a scale that is
     logarithmic above 1 nat. All figures of one audit share their axes and styles. A mechanism without a budget is a
     line across the panel. The parameter `highlight` (names; none for all) fades the rest.
     """
@@ -209,7 +209,7 @@ class _Panels:
         tooltip: list[alt.Tooltip],
         ceiling: float | None = None,
     ) -> None:
-        """Add a panel with these rows; ceiling: of the trials, for rows without one because they are exact."""
+        """Add a panel with these rows; ceiling: that of the trials, if the rows are exact and so have none."""
         number, exact = len(self.charts), ceiling is not None
         ceilings = [ceiling] if ceiling is not None else sorted({row["ceiling"] for row in rows})
         axis, scale = height

@@ -120,7 +120,7 @@ def figure(table: pl.DataFrame) -> Specification:
 
 
 def _datasets(table: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """The measurements, the ends of the line of the truth and of the band below it, and the place of its label."""
+    """The figure's data: the measurements, the ends of the true line and its band, and the place of its label."""
     rows = [
         {
             **row,

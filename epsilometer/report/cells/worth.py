@@ -148,7 +148,7 @@ def _measure() -> pl.Expr:
 
 
 def _of_each_kind(base: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows, with a row of the majority for every kind of classifier of its label."""
+    """Return the rows, with the majority's row repeated for each kind of classifier that learns the same label."""
     kinds = base.drop_nulls("kind").select("dataset", "label", "kind").unique(maintain_order=True)
     majority = base.filter(pl.col("kind").is_null()).drop("kind").join(kinds, ["dataset", "label"])
     return pl.concat([majority.select(base.columns), base.drop_nulls("kind")])
@@ -159,8 +159,8 @@ def tradeoff_sentence(
 ) -> str:
     """Return the most useful mechanism among the cells within the limits, by data set and measure, without controls.
 
-    within: data set, mechanism and epsilon of the cells with the decision within (`DECISIONS`). keeps: if they keep
-    more than one fixed sentence (`use.uses`). hardly: mechanisms that hardly take in some texts.
+    within: data set, mechanism and epsilon of the cells with the decision within (`DECISIONS`). keeps: for each cell,
+    whether it keeps more than one fixed sentence does (`use.uses`). hardly: mechanisms that hardly take in some texts.
     """
     parts = []
     for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
@@ -275,7 +275,7 @@ def figure(
 
 
 def _to_the_edge(curve: pl.DataFrame, top: float) -> list[dict[str, Any]]:
-    """The points of a ceiling up to `top` nats, the end of the axis, where it equals that of the last point, or 1."""
+    """The points of a ceiling up to `top` nats, the end of the axis, and one there: the last ceiling, or 1."""
     points = curve.filter(pl.col("nats") <= top).select("nats", "ceiling").sort("nats").to_dicts()
     last = 1.0 if len(points) == len(curve) else points[-1]["ceiling"]
     return [*points, {"nats": top, "ceiling": last}] if points else []

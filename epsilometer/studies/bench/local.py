@@ -55,7 +55,7 @@ def chances(protocol: str, k: int, epsilon: float) -> Chances:
 
 
 def protocol(name: str, k: int, epsilon: float) -> KnownMechanism:
-    """Return a protocol at the first two of k values."""
+    """Return a protocol as a mechanism on the first two of k values."""
     table = chances(name, k, epsilon)
     law = Law(table.pair.ravel(), table.pair.T.ravel())
     losses = law.losses.reshape(2, 2)

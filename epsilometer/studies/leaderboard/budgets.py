@@ -77,7 +77,7 @@ class Curve(Protocol):
 
 @dataclass(frozen=True)
 class ByLaw:
-    """Losses by the law of the release, or of the latents behind it. texts: the texts that the pairs number."""
+    """Losses computed from the distribution of the release or of its latents. texts: those to which `pairs` refers."""
 
     mechanism: Mechanism
     texts: Sequence[str]

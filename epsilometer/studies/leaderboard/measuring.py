@@ -44,7 +44,7 @@ from epsilometer.text.words import words
 
 PURE, APPROXIMATE, METRIC, NO_CLAIM = "pure epsilon", "epsilon and delta", "per word or metric", "none"
 _TIMED = 100  # texts that the speed is measured on, once per cell
-_TYPED = 200  # public texts for the test that a mechanism has a channel
+_TYPED = 200  # public texts on which to test whether a mechanism has a channel
 
 Array = NDArray[np.float64]
 
@@ -90,8 +90,8 @@ _FILES = {"parts": TEXTS, "sets": SETS, "frontiers": FRONTIERS}
 class Comparison:
     """A mechanism on the parts of a data set.
 
-    stream: the name of its random streams. measured: the folder of measurements that cells at other losses share, None
-    where they share none.
+    stream: the name of its random streams. measured: the folder of measurements shared with cells at other losses;
+    None if none are shared.
     """
 
     parts: Parts
@@ -213,7 +213,7 @@ class Release:
 
     @cached_property
     def figures(self) -> list[dict[str, Any]]:
-        """Rows of `FIGURES` from `figure` on: F1 of the task, also by law, and of inferring the attribute."""
+        """Rows of `FIGURES` from `figure` on: F1 of the task, also with corrected labels, and of the attribute."""
         task = Labelled(list(self.rewrites.texts), self.parts.rewritten.labels, self._vectors)
         tests = [self.parts.of(TEST, block) for block in range(SPLITS)]
         rows = []
@@ -253,7 +253,7 @@ def figures(
 ) -> list[dict[str, Any]]:
     """A row per learner, with its macro F1 in each split.
 
-    of: the number of releases that it learnt from, where these were summed up.
+    of: the numbers of releases behind `learnt`, if its texts sum up several.
     """
     values: dict[str, list[float]] = {}
     for training, test in zip(learnt, tests, strict=True):

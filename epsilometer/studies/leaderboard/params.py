@@ -20,7 +20,7 @@ Loss = Annotated[float, Field(gt=0, le=20)]
 
 
 class LeaderboardDataset(Section):
-    """How the texts of a data set beside its public part are divided."""
+    """The division of a data set's texts other than its public part."""
 
     task: str = Field(description="The label that a classifier is to learn.")
     attribute: str | None = Field(None, description="The private label that an attacker infers.")
@@ -51,7 +51,7 @@ class LeaderboardCell(Cell):
 
 
 class Leaderboard(Section):
-    """What is compared; every combination is a cell."""
+    """The settings of the comparison; every combination is a cell."""
 
     losses: tuple[Loss, ...] = Field((1.0, 0.5, 2.0, 4.0), description="Average losses in nats, in the order of runs.")
     datasets: Mapping[str, LeaderboardDataset] = Field({}, description="The data sets, by their names in `datasets`.")

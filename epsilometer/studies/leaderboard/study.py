@@ -1,4 +1,4 @@
-"""What the core finds of this study (`core.study`)."""
+"""The parts of this study that the core loads (`core.study`)."""
 
 from __future__ import annotations
 

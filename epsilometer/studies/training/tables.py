@@ -12,7 +12,7 @@ from epsilometer.core.tables import Schema
 
 CANDIDATES: Schema = {  # as ESTIMATES, of noisy gradients: a row per level and number of candidates; epsilon: level
     "level": pl.Float64,  # sigma or kappa; null without noise
-    "law": pl.Float64,  # success rate expected by the law between two texts; null for more, and where unknown
+    "law": pl.Float64,  # success rate expected from the noise between two texts; null for more, or if unknown
     "bound": pl.Float64,  # the largest success rate of any adversary (`reconstruction_bounds.exact_match`)
     **ESTIMATES,
 }

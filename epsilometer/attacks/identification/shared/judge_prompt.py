@@ -83,7 +83,7 @@ def plain(rewrite: str, candidates: Sequence[str], labels: Sequence[str]) -> str
 
 
 def plain_ids(tokenizer: Any, prompt: str) -> list[int]:
-    """Return the tokens of a plain prompt, as in the judge's training: with the tokeniser's own beginning, if any."""
+    """Return the tokens of a plain prompt, as in the judge's training: after the BOS token, if there is one."""
     begin = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
     return begin + encode(tokenizer, prompt)
 

@@ -1,4 +1,4 @@
-"""What mechanisms on votes have in common: who counts, how neighbours differ, the noise, and one release."""
+"""The common base of mechanisms on votes: who counts, how neighbours differ, the noise, and one release."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class NoisyVotes(ABC):
 
     @abstractmethod
     def published(self, table: NDArray[np.int64], epsilon: float) -> Release:
-        """Return what is made of a noisy table and public data."""
+        """Return the release that follows from a noisy table and public data."""
 
     def noisy_votes(self, corpus: PrivateCorpus, epsilon: float, noise: Noise) -> NDArray[np.int64]:
         """Return the noisy table, all that is computed from private texts."""

@@ -1,4 +1,4 @@
-"""What is made of noisy votes: public texts with labels and weights. It sees no private text, so it costs no budget.
+"""Post-processing of noisy votes to public texts with labels and weights. It sees no private text, so it is free.
 
 With noisy votes H [m, L] of exemplars with unit vectors e_i, and all public texts with vectors x_j:
 
@@ -84,7 +84,7 @@ def spread(votes: VotesForTexts) -> Labelled:
 
 
 def self_trained(vectors: Array, labels: NDArray[np.integer], count: int) -> NDArray[np.int64]:
-    """Return the labels [p] after rounds of fitting a ridge classifier to them and predicting them anew."""
+    """Return the labels [p] after rounds of fitting a ridge classifier to them and predicting them again."""
     inputs, every = np.column_stack([vectors, np.ones(len(vectors))]), np.eye(count)
     for _ in range(_ROUNDS):
         size = np.maximum(np.bincount(labels, minlength=count), 1)
