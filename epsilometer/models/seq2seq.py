@@ -131,8 +131,8 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
 
     decoder_folder:  decoder.safetensors (the trained parameters, float16) and config.json (of the decoder); bounds.json
                      if the bounds of its logits were measured.
-    encoder_folder:  a BERT without a head, with its tokeniser; its word embeddings are the decoder's, in and out. If the
-                     decoder's configuration has `encoder_layers`, only this number of first layers is used.
+    encoder_folder:  a BERT without a head, with its tokeniser; its word embeddings are the decoder's, in and out. If
+                     the decoder's configuration has `encoder_layers`, only this number of first layers is used.
     out:             the folder to write: an EncoderDecoderModel in float32. Vocabulary entries that the decoder was
                      never trained to generate (bias -30) are named in its generation settings (`suppress_tokens`).
     """
