@@ -16,8 +16,7 @@ import polars as pl
 
 from benchmarks.shared.pages import RESULTS, head, table, write
 from epsilometer.attacks.identification.embedding import EmbeddingAttack
-from epsilometer.auditing.results.comparison import Comparison, compare, holm
-from epsilometer.cells.params import TextsParams
+from epsilometer.auditing.results.comparison import Comparison, compare, holm, least_difference
 from epsilometer.core.attack import Context
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
@@ -25,43 +24,43 @@ from epsilometer.pipeline.params import read
 from epsilometer.project.paths import audited
 
 OTHER = "profiles/packages/potion-base-8m.json"
+ALPHA = 0.01
 _ABOUT = "Rewrites and trials are those of the default audit; 150 of 300 is chance."
 _SAID = (
-    "Right guesses of the embedding attack by two encoders on the same trials; the p value is corrected for all rows."
+    "Right guesses of 300 of the embedding attack by two encoders; p values are corrected for all rows. The last "
+    "column is the difference that the test shows with probability .9."
 )
 
 
 def main() -> None:
     """Write results/encoders."""
-    params = read("params.yaml")
-    rows = [row for cell in params.cells.values() for row in _rows(params, cell.dataset, cell.mechanism, cell.budgets)]
+    rows = list(_rows())
+    adjusted = holm([row[-1].p_value for row in rows])
     shown = [
-        f"| {p:.2g} | {dataset} | {mechanism} | {epsilon:g} | {first} | {second} |"
-        for (dataset, mechanism, epsilon, first, second, _), p in zip(
-            rows, holm([row[-1].p_value for row in rows]), strict=True
-        )
+        f"| {p:.2g} | {dataset} | {mechanism} | {epsilon:g} | {first} | {second} | "
+        f"{compared.trials * least_difference(compared, ALPHA / len(rows)):.0f} |"
+        for (dataset, mechanism, epsilon, first, second, compared), p in zip(rows, adjusted, strict=True)
     ]
     lines = head("Two sentence encoders on the same trials", "encoders", _ABOUT)
-    columns = "| p value | data set | mechanism | epsilon | right by MiniLM | right by potion |"
+    columns = "| p value | data set | mechanism | epsilon | right by MiniLM | right by potion | shown from |"
     write([*lines, *table("Two encoders", _SAID, columns, shown)], RESULTS / "encoders")
 
 
-def _rows(
-    params: TextsParams, dataset: str, mechanism: str, budgets: tuple[float, ...]
-) -> Iterator[tuple[str, str, float, int, int, Comparison]]:
+def _rows() -> Iterator[tuple[str, str, float, int, int, Comparison]]:
     """Yield data set, mechanism, epsilon, right guesses by each encoder, and their comparison."""
-    texts = audited(params, dataset)["text"].to_list()
-    trials = pl.read_parquet(f"data/trials/{dataset}.parquet").sort("trial")
-    target, candidates = trials["target"].to_numpy(), np.stack(trials["candidates"].to_list())
-    guesses = pl.read_parquet(f"data/guesses/{dataset}-{mechanism}.parquet").filter(attack="embedding").sort("trial")
-    attack = EmbeddingAttack(model=OTHER)
-    for epsilon in budgets:
-        file = f"data/rewrites/{dataset}-{mechanism}/{epsilon:g}.parquet"
-        rewrites = Rewrites(pl.read_parquet(file).sort("trial")["text"].to_list())
-        context = Context(texts, None, epsilon, Noise.named(len(target), "encoders", dataset, mechanism, epsilon))
-        ours = guesses.filter(epsilon=epsilon)["guess"].to_numpy() == target
-        theirs = attack.guess(rewrites, candidates, context) == target
-        yield dataset, mechanism, epsilon, int(ours.sum()), int(theirs.sum()), compare(ours, theirs)
+    params, attack = read("params.yaml"), EmbeddingAttack(model=OTHER)
+    for name, cell in params.cells.items():
+        texts = audited(params, cell.dataset)["text"].to_list()
+        trials = pl.read_parquet(f"data/trials/{cell.dataset}.parquet").sort("trial")
+        target, candidates = trials["target"].to_numpy(), np.stack(trials["candidates"].to_list())
+        guesses = pl.read_parquet(f"data/guesses/{name}.parquet").filter(attack="embedding").sort("trial")
+        for epsilon in cell.budgets:
+            file = f"data/rewrites/{cell.dataset}-{cell.mechanism}/{epsilon:g}.parquet"
+            rewrites = Rewrites(pl.read_parquet(file).sort("trial")["text"].to_list())
+            context = Context(texts, None, epsilon, Noise.named(len(target), "encoders", name, epsilon))
+            ours = guesses.filter(epsilon=epsilon)["guess"].to_numpy() == target
+            theirs = attack.guess(rewrites, candidates, context) == target
+            yield cell.dataset, cell.mechanism, epsilon, int(ours.sum()), int(theirs.sum()), compare(ours, theirs)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Corpora released under central differential privacy: what is learnt from noisy votes, and what from public texts.
 
 Private texts, one a person, are released by `vote_histogram` under a pure epsilon by replacement, with 2,000 unlabelled
-public texts of the same kind. Each seed draws public, private and test texts anew, and the noise. Figures are macro F1
+public texts of the same kind. Each seed draws other public, private and test texts, and other
+noise. Figures are macro F1
 on 800 clean texts of the same source. Three learners are trained on the released texts with their labels: a head
 (logistic regression on the embeddings), logistic regression and naive Bayes on the words. The constants of
 `vote_histogram` were chosen on one half of the training texts of SNIPS. Public and test texts are of the other half,
@@ -17,7 +18,7 @@ Beside each release stand, through the same self-training and learner, what no p
 and the local twin at the same epsilon: every person adds noise to their own vote (the best of three protocols).
 A release is worth its budget only where `over the best public` is above 0 with its whole interval.
 
-Skewed: 800 private texts of SNIPS of which one topic has half, the others 20, 10, 8, 6, 4 and 2 %. SST-2: sentiment,
+Skewed: 800 private texts of SNIPS. One topic has half of them, the others 20, 10, 8, 6, 4 and 2 %. SST-2: sentiment,
 which embeddings show less; tries are `spread` and `ridge`. Shares of questions are of messages (chitchat-dataset): what
 share of people asks which, by `label_shares`, whose error is the total variation from the true shares of all messages
 of a person, each person counted once.
@@ -65,7 +66,7 @@ MESSAGES = ROOT / "profiles/packages/chitchat.json"
 CACHE = ROOT / "runs/release"  # of embeddings
 FOLDER = RESULTS / "release"
 
-SEEDS, FIRST = 20, 1000  # seeds, none of which chose a constant
+SEEDS, FIRST = 20, 1000  # seeds that chose no constant
 PUBLIC, TESTS, LABELLED = 2000, 800, 64
 NUMBERS, EPSILONS = (300, 1000, 3000, 0), (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # 0: all
 LOCAL, SMOOTHED = (1.0, 4.0), (0.25, 1.0, 4.0)  # epsilons of local twins, and of other post-processings

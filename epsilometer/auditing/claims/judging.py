@@ -15,7 +15,7 @@ from epsilometer.core.mechanism import HasInputs, Mechanism
 from epsilometer.runtime.progress import note
 
 _BY_GUESSES = pl.lit(False)
-_INPUTS = 500  # the most inputs of which all pairs are enumerated; of more, a sample of them is compared
+_INPUTS = 500  # up to this many inputs all pairs are enumerated; beyond, a sample is compared
 _ENTRIES = 2e8  # most losses to compute: tenths of a second, short beside an audit
 
 

@@ -49,6 +49,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
 from epsilometer.core.mechanism import OneOfGrid, Rewrites, Unread
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.tokens.shared.prompts import fitted
 from epsilometer.models.embedded import paraphraser
 from epsilometer.text.words import words as words_of
 
@@ -163,16 +164,7 @@ class DPFusion(OneOfGrid):
                 f"tokens), got {self.max_new_tokens}; set fewer",
                 "EPS-M110",
             )
-        rows = self._framed(texts)
-        for i, text in enumerate(texts):
-            low, high = (0, len(text)) if len(rows[i]) > room else (0, 0)
-            while low < high:
-                middle = (low + high + 1) // 2
-                fits = len(self._framed([text[:middle]])[0]) <= room
-                low, high = (middle, high) if fits else (low, middle - 1)
-            if len(rows[i]) > room:
-                rows[i] = self._framed([text[:low]])[0]
-        return rows
+        return fitted(texts, self._framed, room)
 
     def _framed(self, texts: Sequence[str]) -> list[list[int]]:
         written = [self.template.replace("{text}", text) for text in texts]

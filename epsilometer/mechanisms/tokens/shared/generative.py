@@ -36,6 +36,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
 from epsilometer.core.mechanism import OneOfGrid, Rewrites, Unread
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.tokens.shared.prompts import fitted
 from epsilometer.models.bounds import Clip, bounds
 
 if TYPE_CHECKING:
@@ -96,11 +97,7 @@ class GenerativeMechanism(OneOfGrid):
                 f"tokens to read, {self.model.longest(0)} to write), got {self.max_new_tokens}; set fewer",
                 "EPS-M077",
             )
-        rows = self.framed(texts)
-        for i, text in enumerate(texts):
-            if len(rows[i]) > room:
-                rows[i] = self._cut(text, room)
-        return rows
+        return fitted(texts, self.framed, room)
 
     def unread(self, texts: Sequence[str]) -> Unread:
         """Return the counts of texts that do not fit into the prompt, or that have more tokens than a rewrite may."""
@@ -110,14 +107,6 @@ class GenerativeMechanism(OneOfGrid):
             for text, framed in zip(texts, self.framed(texts), strict=True)
         ]
         return Unread(cut=sum(cut), texts=len(texts))
-
-    def _cut(self, text: str, room: int) -> list[int]:
-        """Return the prompt of the longest beginning of a text that fits, by bisection."""
-        low, high = 0, len(text)
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if len(self.framed([text[:middle]])[0]) <= room else (low, middle - 1)
-        return self.framed([text[:low]])[0]
 
     def _limits(self, prompts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
         """Return the most tokens that may be drawn after each prompt."""
