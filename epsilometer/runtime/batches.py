@@ -20,7 +20,7 @@ from typing import Any
 from epsilometer.core.atomic import read_json, write_json
 
 FOLDER = Path("data/batches")
-_NOTES = "EPSILOMETER_BATCHES"  # environment variable: the folder for notes of a stage's processes (on Ray, of all nodes)
+_NOTES = "EPSILOMETER_BATCHES"  # environment variable: the folder for notes of a stage's processes (Ray: of all nodes)
 
 _noted: set[str] = set()
 
