@@ -325,7 +325,7 @@ def _explained(pin: Pin, said: str) -> UserError:
         if not offered:
             return UserError(
                 f"{pin} is unknown to the index that pip asks, or has no wheel for this Python; correct the name, or "
-                "set another index (PIP_INDEX_URL), or a folder of wheels (PIP_FIND_LINKS)",
+                "set another index by PIP_INDEX_URL, or a folder of wheels by PIP_FIND_LINKS",
                 "EPS-C095",
             )
         latest = ", ".join(offered[: -_SOME - 1 : -1])
