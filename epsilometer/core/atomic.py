@@ -34,9 +34,7 @@ def read_json(path: Path | str) -> Any:
 
 def absent(path: Path | str) -> UserError:
     """Return the error for a missing stage file."""
-    return UserError(
-        f"{path} does not exist; run `dvc repro` in its project's folder to make it", "EPS-C001"
-    )
+    return UserError(f"{path} does not exist; run `dvc repro` in its project's folder to make it", "EPS-C001")
 
 
 def damaged(path: Path | str, error: Exception) -> UserError:

@@ -50,9 +50,7 @@ class Server(ThreadingHTTPServer):
         self.reply: Callable[[str], str] = lambda message: f"re: {message}"
         self.model: str | None = None  # None: the requested model
         self.usage: dict[str, Any] = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-        self.choice: Callable[[str], dict[str, Any]] = (
-            lambda message: {}
-        )  # extra fields of a choice and of its message
+        self.choice: Callable[[str], dict[str, Any]] = lambda message: {}  # extra fields of a choice and of its message
         self.delay = 0.0
         self.elsewhere = ""  # the target of redirects
         self.lock = threading.Lock()
