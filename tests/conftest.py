@@ -1,4 +1,4 @@
-"""What several tests share."""
+"""Fixtures and settings that many tests share."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tests.support.places import SHARED
 from tests.support.warm import Warm
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests may share the cores
-os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may reach for the network
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may use the network
 
-for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTEST"):  # of `make test`; tests start other makes
+for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTEST"):  # set by `make test`; tests start other makes
     os.environ.pop(name, None)
 
-gc.disable()  # while tests are collected, of which nothing goes
+gc.disable()  # during collection, which creates no garbage
 
 
 def pytest_collection_finish() -> None:
-    """A million objects that stay, which no later search for garbage need visit."""
+    """Exclude the million objects of collected tests from later garbage collections."""
     gc.freeze()
     gc.enable()
 
@@ -43,28 +43,28 @@ settings.load_profile("epsilometer")
 
 
 def _forget_files_of_users() -> Iterator[None]:
-    """Forgets the files of users that a test loaded, with helpers: another test may have some of the same names."""
+    """Unload the user files and helpers that a test loaded, since another test may use the same names."""
     last, folders = next(reversed(sys.modules)), list(sys.path)
     yield
     beside = [folder for folder in sys.path if folder not in folders]
     sys.path[:] = folders
-    for name in [*takewhile(lambda name: name != last, reversed(sys.modules))]:  # those loaded since, of thousands
+    for name in [*takewhile(lambda name: name != last, reversed(sys.modules))]:  # only those loaded since
         spec = getattr(sys.modules[name], "__spec__", None)
         places = [] if spec is None else [spec.origin or "", *(spec.submodule_search_locations or ())]
         if name.startswith("epsilometer_user_") or any(Path(p).is_relative_to(f) for p in places for f in beside):
             del sys.modules[name]
 
 
-# Twice: what a fixture of a whole file loads is there before the first test begins.
+# Both scopes: a module-wide fixture may load files before the first test begins.
 _forget_after_a_file = pytest.fixture(autouse=True, scope="module")(_forget_files_of_users)
 _forget_after_a_test = pytest.fixture(autouse=True)(_forget_files_of_users)
 
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """For tests that send signals to what they start: these are heard, and what a failing test leaves is killed.
+    """For tests that send signals to processes: restore signal handlers before, and kill remaining processes after.
 
-    A shell has what it runs in the background ignore SIGINT, and nohup has it ignore SIGHUP; children inherit both.
+    A shell makes background processes ignore SIGINT, and nohup makes them ignore SIGHUP. Children inherit this.
     """
     me = psutil.Process()
     others = {*me.children(recursive=True)}
@@ -90,7 +90,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Real data sets beside the project; tests that use them skip where they are absent."""
+    """The folder of real data sets next to the project. Tests that use it are skipped without it."""
     if not SHARED.is_dir():
         pytest.skip("needs the real data sets in ../shared, which a clone does not have")
     return SHARED
@@ -98,7 +98,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """A headless Chromium, driven by selenium; it reaches for nothing but what a test opens."""
+    """A headless Chromium, driven by selenium, without network requests of its own."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium to drive a browser")
     chromium, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
     if not (chromium and driver):
@@ -121,7 +121,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def warm() -> Iterator[Warm]:
-    """Runs commands of projects without loading anew what all of them import."""
+    """A process that runs commands of projects with their common packages already loaded."""
     process = Warm()
     yield process
     process.close()
@@ -129,7 +129,7 @@ def warm() -> Iterator[Warm]:
 
 @pytest.fixture(scope="module")
 def _embedded_once() -> Iterator[None]:
-    """For files whose tests embed the same texts again and again."""
+    """For files whose tests embed the same texts many times: cache the vectors."""
     from tests.support import remembering
 
     with pytest.MonkeyPatch.context() as patch:

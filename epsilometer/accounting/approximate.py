@@ -1,28 +1,28 @@
-"""The approximate loss of an average of directional draws, by Gaussian noise of equal size: an approximation, no proof.
+"""An approximate loss of averages of directional draws: the loss of Gaussian noise of equal size. It is not proved.
 
-The proved upper bound (`steps.py`) assumes that every draw is seen. An adversary who sees the average sees each draw
-among the others. A sum of n draws about known directions has the mean A times the sum of these, and the variance of
-every component is n A / kappa orthogonal to all of them; along the common direction of all of them it is n Var W, which
-is less: by sqrt(1 + (2 kappa / d)^2), nearly. Taken for a normal law, the sum over A is that of unit gradients with
-noise of
+The proved upper bound (`steps.py`) assumes that the adversary sees every draw. An adversary who sees only the average
+sees each draw mixed with the others. A sum of n draws about known directions has a mean of A times the sum of these
+directions. Each component orthogonal to all of them has the variance n A / kappa. If all directions are equal, the
+component along them has the variance n Var W, which is smaller, by a factor of nearly sqrt(1 + (2 kappa / d)^2). If the
+sum is treated as normal and divided by A, it is a sum of unit gradients with noise of
 
-    sigma^2 = L A / (kappa A^2)  under coins,        sigma^2 = L Var W / A^2  in fixed batches of L,
+    sigma^2 = L A / (kappa A^2)  under coins,        sigma^2 = L Var W / A^2  in fixed batches of L.
 
-and its epsilon is that of Gaussian noise (`dominating_pairs.py`) on the same schedule and for the same neighbours.
+The approximate epsilon is that of such Gaussian noise (`dominating_pairs.py`), for the same schedule and neighbours.
 
-- *In fixed batches* the adversary knows who is in the batch, and all gradients of a batch may lie along v, as the two
-  of the example in question do: then Var W counts.
-- *Under coins* gradients along v come and go, and hide the example's contribution along v more than Var W shows; so u
-  of all others is orthogonal to v, as for the proved lower bound (`hidden.py`), which comes within a percent
-  where kappa is so small that its cells do not truncate the rare outputs.
+- *In fixed batches* the adversary knows who is in the batch. All its gradients may lie along v, like both versions of
+  the example in question. Then Var W applies.
+- *Under coins* the number of gradients along v is random, which hides the example's contribution along v better than
+  Var W does. So the worst case is a direction u of all others that is orthogonal to v, as for the proved lower bound
+  (`hidden.py`). That bound is within a percent if kappa is so small that its cells do not truncate the rare outputs.
 
-In parts, drawn one by one, squared distances add up: 1 / sigma^2 is the sum over parts.
+If a gradient is drawn in parts, squared distances add up: 1 / sigma^2 is the sum over the parts.
 
-The approximation ignores two effects, both in the adversary's favour: the length of a sum reveals how many draws it
-has, to n sqrt(2 / d), where a Gaussian sum does not; and far out a sum of few draws is not normal. So it is not an
-upper bound, and nothing here claims it. Compared with the optimal test of whole sums in 100 and 400 dimensions, delta
-is right to .02 with 16 and 32 draws, and too low with 8, by .05 at epsilon 3 (`test_approximate.py`). Where a batch is
-one text, and the draw itself is seen, the draw's own law counts.
+The approximation ignores two effects, both in the adversary's favour. The length of a sum of draws reveals their
+number, up to an error of n sqrt(2 / d); the length of a Gaussian sum does not. And the tails of a sum of few draws are
+not normal. So the approximation is not an upper bound, and no claim uses it. It was compared with the optimal test of
+whole sums in 100 and 400 dimensions (`test_approximate.py`): delta is right to .02 with 16 and 32 draws. With 8 draws
+it is too low, by .05 at epsilon 3. If a batch is one text, the draw itself is seen, and the draw's own law applies.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from epsilometer.core.von_mises_fisher import mean_cosine, quadrature
 
 
 def as_gaussian(release: VonMisesFisher, schedule: Schedule) -> Gaussian:
-    """Return Gaussian noise on sums of unit gradients that hides an example about as well as an average of draws."""
+    """Return the Gaussian noise on sums of unit gradients that hides an example about as well as draws do."""
     size, precision = float(schedule.expected_batch), 0.0
     for dimension in release.dimensions:
         cosine = mean_cosine(release.kappa, dimension)

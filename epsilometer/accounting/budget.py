@@ -1,4 +1,4 @@
-"""The noise for a target: the least noise at which the upper bound of the exact epsilon's bracket is below it."""
+"""The noise for a target epsilon: the smallest noise whose exact epsilon has an upper bound below the target."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gaussian_for(
     delta: float | None = None,
     neighbours: Neighbours = Neighbours.ADDED_OR_REMOVED,
 ) -> Gaussian:
-    """Return the least sigma, to four digits, whose exact epsilon at delta (1/N where None) is at most the target."""
+    """Return the smallest sigma, to four digits, whose exact epsilon is at most the target. delta: default 1/N."""
     delta = checked_delta(Gaussian(1.0), schedule, delta)
     return _least(target, lambda amount: Gaussian(amount), (schedule, delta, neighbours))
 
@@ -38,7 +38,7 @@ def directional_for(
     delta: float | None = None,
     neighbours: Neighbours = Neighbours.REPLACED,
 ) -> VonMisesFisher:
-    """Return the largest kappa, to four digits, whose exact epsilon at delta (1/N where None) is at most the target.
+    """Return the largest kappa, to four digits, whose exact epsilon is at most the target. delta: default 1/N.
 
     At delta 0 the exact epsilon is the pure loss.
     """

@@ -1,32 +1,32 @@
-"""Dominating pairs: for each release and relation the two laws, P and P', that are hardest to tell apart in one step.
+"""Dominating pairs: for each release and kind of neighbours, the laws P and P' that are hardest to tell apart.
 
-P dominates where sup_S P(S) - e^eps P'(S) is at least that of any two neighbouring data sets, for every eps. Dominating
-pairs compose (Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function",
-theorem 10), so T steps lose at most what T independent copies of the pair lose, and lose that in the worst case. Only
-the law of the pair's loss L = ln P/P' under P matters.
+A pair is of one step. It dominates if, for every eps, its sup_S P(S) - e^eps P'(S) is at least that of any two
+neighbouring data sets. Dominating pairs compose (Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy
+via characteristic function", theorem 10): T steps lose at most what T independent copies of the pair lose, and exactly
+that in the worst case. Only the law of the pair's loss L = ln P/P' under P matters.
 
-**Gaussian, Poisson with rate q, one example added or removed** (the same text: zeroed, as its gradient is then not a
-term of the sum). P = (1-q) N(0, s^2) + q N(1, s^2) and P' = N(0, s^2), where the example is removed, and the reverse
-where it is added (Zhu, Dong and Wang 2022, theorem 11). Both are needed: neither loses more at every eps.
+**Gaussian, Poisson with rate q, one example added or removed** (or zeroed: its gradient is then not a term of the sum).
+If the example is removed, P = (1-q) N(0, s^2) + q N(1, s^2) and P' = N(0, s^2); if it is added, P and P' are exchanged
+(Zhu, Dong and Wang 2022, theorem 11). Both pairs are needed: neither loses more at every eps.
 
 **Gaussian, Poisson, one example replaced**: P = (1-q) N(0, s^2) + q N(1, s^2), P' = (1-q) N(0, s^2) + q N(-1, s^2).
 Proof that it dominates the pair of any two gradients g, g' of length at most 1. Let k = e^eps >= 1, R = N(0, s^2 I),
 A = N(g, s^2 I), B = N(g', s^2 I), and S any set. Then P(S) - k P'(S) = q A(S) - (k-1)(1-q) R(S) - k q B(S). By Neyman
 and Pearson R(S) >= Phi(Phi^-1(A(S)) - |g|/s) and B(S) >= Phi(Phi^-1(A(S)) - |g - g'|/s), where |g| <= 1 and |g - g'|
-<= 2. In the pair above a half-line of the same A(S) attains both at |g| = 1 and |g - g'| = 2 at once. For k < 1 the
-same holds with P and P' exchanged, which is a pair of that kind again.
+<= 2. In the pair above, a half-line with the same A(S) attains both bounds at once, at |g| = 1, |g - g'| = 2. For k < 1
+the same holds with P and P' exchanged, which is again a pair of this kind.
 
-**A directional draw, replaced**: the von Mises-Fisher laws about opposite directions. The loss is 2 kappa W with W
+**A directional draw, replaced**: the von Mises-Fisher laws about opposite directions. The loss is 2 kappa W, W being
 the cosine of a draw. Proof that H(theta) = sup_S P_mu(S) - e^eps P_nu(S) grows with the angle: the best S is a
-half-space {v'y > c} with v in the plane of mu and nu; turning nu away from mu in the plane lowers v'nu, and P_m(v'y >
-c) falls with v'm (reflect in the hyperplane between the two means: on the side where the nearer law is denser, v'y >
-v'Ry).
+half-space {v'y > c} with v in the plane of mu and nu. Turning nu away from mu in this plane lowers v'nu. And
+P_m(v'y > c) falls with v'm: under the reflection R in the hyperplane between two means, v'y > v'Ry on the side where
+the nearer law is denser.
 
-**A directional draw, zeroed**: the law about a direction and the uniform law, from which a zero gradient draws.
-All directions are equivalent, and lose kappa W - ln M, or ln M - kappa U in reverse.
+**A directional draw, zeroed**: the law about a direction and the uniform law, which is that of a zero gradient.
+All directions are equivalent. The loss is kappa W - ln M, or ln M - kappa U in reverse.
 
-Neighbours of the directional draw are never added or removed: without one example an average of L unit vectors is one
-of L - 1, which has another support, and no finite pure epsilon covers that.
+A directional draw has no pair for an added or removed example: an average of L - 1 unit vectors has another support
+than an average of L, so no pure epsilon is finite.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from epsilometer.core.von_mises_fisher import angle_range, log_angle_density, lo
 Array = NDArray[np.float64]
 
 _LOG_ROOT = math.log(math.sqrt(2 * math.pi))
-_UNIFORM = 1e-150  # a concentration whose law is the uniform one in float64
+_UNIFORM = 1e-150  # a concentration whose law equals the uniform one in float64
 
 
 class Pair(Protocol):
-    """The loss L of a pair of laws under the first, by a coordinate x in which L increases."""
+    """The loss L of a pair of laws, under the first law P, as an increasing function of a coordinate x."""
 
     @property
     def scale(self) -> float:
@@ -57,7 +57,7 @@ class Pair(Protocol):
 
     @property
     def largest(self) -> float:
-        """The largest loss of any output; inf where there is none."""
+        """The largest loss of any output; inf if losses are unbounded."""
         ...
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
@@ -69,7 +69,7 @@ class Pair(Protocol):
         ...
 
     def place(self, losses: Array) -> Array:
-        """Return the x at which L has these values; an end of the line where it has none."""
+        """Return the x at which L has these values; an end of the line if L never has the value."""
         ...
 
     def log_density(self, x: Array) -> Array:
@@ -79,14 +79,14 @@ class Pair(Protocol):
 
 @dataclass(frozen=True)
 class _Sampled:
-    """A pair of Gaussian noise of deviation `sigma`, s, where an example enters at rate `rate`, q."""
+    """A pair for Gaussian noise. sigma: its standard deviation, s. rate: the rate q at which an example enters."""
 
     sigma: float
     rate: float
 
     @property
     def scale(self) -> float:
-        """The noise's deviation."""
+        """The noise's standard deviation."""
         return self.sigma
 
 
@@ -99,7 +99,7 @@ class _FromMixture(_Sampled):
         return math.inf
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
-        """Return intervals about both means, or about the one mean where every example enters."""
+        """Return intervals around both means, or around the single mean if every example enters."""
         return _about([1.0] if self.rate == 1 else [0.0, 1.0], self.sigma, tail)
 
     def log_density(self, x: Array) -> Array:
@@ -120,7 +120,7 @@ class Removed(_FromMixture):
 
 
 class Replaced(_FromMixture):
-    """(1-q) N(0, s^2) + q N(1, s^2) against (1-q) N(0, s^2) + q N(-1, s^2): the reverse is its mirror image."""
+    """(1-q) N(0, s^2) + q N(1, s^2) against (1-q) N(0, s^2) + q N(-1, s^2). The reverse is the mirror image."""
 
     def loss(self, x: Array) -> Array:
         """Return the difference of the mixtures' logarithms."""
@@ -165,9 +165,9 @@ class Added(_Sampled):
 
 @dataclass(frozen=True)
 class _OfDraw:
-    """A directional draw in d dimensions against another law; x is minus the angle to its mean.
+    """A directional draw in d dimensions against another law. x is minus the angle between the draw and its mean.
 
-    The loss is slope cos x - offset.
+    The loss is slope cos x - offset, which subclasses set.
     """
 
     kappa: float
@@ -183,7 +183,7 @@ class _OfDraw:
 
     @property
     def scale(self) -> float:
-        """About one deviation of the angle."""
+        """About one standard deviation of the angle."""
         return _angle_scale(self.kappa, self.dimension)
 
     @property
@@ -201,7 +201,7 @@ class _OfDraw:
         return self._slope * np.cos(x) - self._offset
 
     def place(self, losses: Array) -> Array:
-        """Return the inverse of `loss`, by 1 - cos x, which keeps the digits of small angles."""
+        """Return the inverse of `loss`. It works with 1 - cos x, which is accurate for small angles."""
         return -_angle(1 - (losses + self._offset) / self._slope)
 
     def log_density(self, x: Array) -> Array:
@@ -210,7 +210,7 @@ class _OfDraw:
 
 
 class Opposite(_OfDraw):
-    """Two directional draws about opposite means: the loss is 2 kappa cos x."""
+    """Two directional draws around opposite means: the loss is 2 kappa cos x."""
 
     @property
     def _slope(self) -> float:
@@ -227,14 +227,14 @@ class ToUniform(_OfDraw):
 
 @dataclass(frozen=True)
 class FromUniform:
-    """A uniform draw against a directional one; x is the angle to the latter's mean."""
+    """A uniform draw against a directional one. x is the angle to the directional draw's mean."""
 
     kappa: float
     dimension: int
 
     @property
     def scale(self) -> float:
-        """About one deviation of the angle."""
+        """About one standard deviation of the angle."""
         return _angle_scale(_UNIFORM, self.dimension)
 
     @property
@@ -279,7 +279,7 @@ def _mixed(x: Array, sigma: float, rate: float) -> Array:
 
 
 def _log_over(losses: Array, rate: float) -> Array:
-    """Return ln(e^l - (1 - q)); -inf where that is not positive."""
+    """Return ln(e^l - (1 - q)); -inf if the difference is not positive."""
     if rate == 1:
         return losses
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -300,7 +300,7 @@ def _about(means: list[float], sigma: float, tail: float) -> list[tuple[float, f
 
 
 def _angle(deficit: Array) -> Array:
-    """Return the angle whose cosine is 1 - deficit; 0 or pi beyond."""
+    """Return the angle whose cosine is 1 - deficit. deficit is clipped to [0, 2]."""
     return 2 * np.arcsin(np.sqrt(np.clip(deficit / 2, 0, 1)))
 
 
@@ -310,9 +310,9 @@ def _angle_scale(kappa: float, dimension: int) -> float:
 
 
 def _angles(kappa: float, dimension: int, tail: float) -> tuple[float, float]:
-    """Return the smallest and the largest angle outside which little mass remains.
+    """Return the smallest and the largest angle; at most about `tail` of the mass lies outside them.
 
-    Beyond a drop of x nats below the mode of a density that falls there at least as fast as at that point, less than
-    e^-x of the mass remains, up to the ratio of the range to the scale, for which 12 nats are more than enough.
+    They are the angles where the log-density is x nats below its mode. The density falls at least as fast beyond them,
+    so the mass there is less than e^-x, times the ratio of the range to the scale. 12 nats more than cover this ratio.
     """
     return angle_range(kappa, dimension, 12 - math.log(tail))

@@ -1,36 +1,38 @@
-"""A lower bound for directional noise when coins choose the batch, and others' draws in the average hide one.
+"""A lower bound on epsilon for directional noise if coins choose the batch, so that other examples hide one example.
 
-The upper bound (`steps.py`) shows the example's coin. The release is an average, in which N - 1 other examples,
-each with a coin of its own, hide whether this one is there and what it drew. For a lower bound,
-one training with that loss is enough. Here it is: in every step the example's gradient is v in one data set and -v
-in the other, and the gradients of all others are the same u, orthogonal to v.
- Two adversaries see the sum S of draws; what either proves is a lower bound.
+The upper bound (`steps.py`) shows the adversary the example's coin. The release is an average, in which N - 1 other
+examples, each with its own coin, hide whether this example is present and what it drew. A lower bound needs only one
+pair of data sets with this loss. Here it is: in every step the example's gradient is v in one data set and -v in the
+other, and the gradients of all other examples are u, orthogonal to v. Two adversaries see the sum S of draws. The loss
+that either of them proves is a lower bound.
 
-**One uses the component along v** of every step,
+**The first adversary uses the component along v** of every step,
 
-    Y = b W + sum_j c_j T_j        against        Y = -b W + sum_j c_j T_j,
+    Y = b W + sum_j c_j T_j        against        Y = -b W + sum_j c_j T_j.
 
-with coins b, c_j of probability q, W the cosine of a draw about v and T_j the component along v of a draw about u, of
-density in proportion to (1 - t^2)^((d-3)/2) M_(d-1)(kappa sqrt(1 - t^2)). That is post-processing of the release, so
-the epsilon of this pair is a lower bound. The masses of Y in cells (a sixth of the narrowest deviation wide)
-come from its characteristic function, (1 - q + q phi_W)(1 - q + q phi_T)^(N-1), by one FFT, so no draw is rounded;
-phi_W and phi_T are computed by quadrature.
- Only the empty batch is an atom, and is added by itself. If the function has not fallen to 1e-13 by the last
-frequency, as in few dimensions, normal noise is added to Y until it has: truncation without the noise would show
-more than Y does. Cells of less than 1e-11 are counted with their neighbours towards the ends. Both are post-processing.
+Here b and c_j are coins of probability q, W is the cosine of a draw about v, and T_j is the component along v of a draw
+about u. The density of T_j is proportional to (1 - t^2)^((d-3)/2) M_(d-1)(kappa sqrt(1 - t^2)). Y is post-processing of
+the release, so the epsilon of this pair is a lower bound. The masses of Y in cells (a sixth of the smallest deviation
+wide) follow from its characteristic function, (1 - q + q phi_W)(1 - q + q phi_T)^(N-1), by one FFT, so no draw is
+rounded. phi_W and phi_T are computed by quadrature.
 
-**The other counts the steps that show the example**, because the rarest outputs, which such cells truncate, decide the
-loss under little noise. A step shows it where Y > t and S'u < B (a batch that is not too large, as large ones hide
-more). With E e^(l'V) = M(|kappa mu + l|) / M(kappa) of a draw about mu, Chernoff's bound holds exactly, for every
+Only the empty batch is an atom, which is added separately. In few dimensions the function may be above 1e-13 at the
+last frequency. Then normal noise is added to Y until it is not: truncation without noise would reveal more than Y does.
+Cells of less than 1e-11 at the ends are merged with their neighbours. Both changes are post-processing.
+
+**The second adversary counts the steps that show the example.** Under little noise the rarest outputs decide the loss,
+and the cells above truncate these. A step shows the example if Y > t and S'u < B, which excludes large batches, since
+they hide more. A draw V about mu has E e^(l'V) = M(|kappa mu + l|) / M(kappa), so Chernoff's bound is exact. For every
 l, e >= 0:
 
     P'(shown) <= e^(-l t + e B) (1 - q + q M(|(l - kappa) v - e u|) / M(kappa))
-                                (1 - q + q M(|l v + (kappa - e) u|) / M(kappa))^(N-1) = p',
+                                (1 - q + q M(|l v + (kappa - e) u|) / M(kappa))^(N-1) = p'.
 
-and in the same way 1 - P(shown | b = 1) is at most the sum of the bounds on Y <= t and on S'u >= B, so P(shown) >= p.
-Shown steps are independent: with k of T, epsilon >= ln (P(Bin(T, p) >= k) - delta) - ln (T choose k) - k ln p'.
+In the same way, 1 - P(shown | b = 1) is at most the sum of the bounds on Y <= t and on S'u >= B, so P(shown) >= p. The
+steps are independent. For any k, counting whether k of T steps show the example gives
+epsilon >= ln (P(Bin(T, p) >= k) - delta) - ln (T choose k) - k ln p'.
 
-Both bounds hold up to floating point; t, B, l, e and k are chosen for the largest bound, and any choice is valid.
+Both bounds hold up to floating point. t, B, l, e and k are chosen for the largest bound, and any choice is valid.
 """
 
 from __future__ import annotations
@@ -58,26 +60,26 @@ Array = NDArray[np.float64]
 _FINENESS = 6  # cells per narrowest deviation
 _LARGEST = 1 << 21  # most cells
 _LEAST = 1e-11  # smallest probability of a cell
-_REACH = 9.0  # deviations
-_DECAY = 9.0  # characteristic functions are computed up to this many inverse deviations, where a normal one is e^-40
+_REACH = 9.0  # standard deviations that grids and quadratures cover
+_DECAY = 9.0  # inverse deviations up to which characteristic functions are computed; a normal one is then e^-40
 _NODES = 400  # nodes of T's quadrature
 _GONE = 12.0  # at this many inverse deviations or more, a normal characteristic function counts as 0
-_CUT_OFF = 1e-13  # largest value of a characteristic function at its truncation
+_CUT_OFF = 1e-13  # largest value of a characteristic function where it is truncated
 _CHUNK = 1 << 10  # frequencies at a time
 _NOTHING = 1e-17  # once a characteristic function is this small, it only falls further
-_SHOWN_AT = np.linspace(0.3, 0.95, 14)  # t over A
-_LARGE_AT = (1.5, 2.0, 3.0)  # deviations by which B lets the batch size exceed its mean
+_SHOWN_AT = np.linspace(0.3, 0.95, 14)  # values of t, as multiples of A
+_LARGE_AT = (1.5, 2.0, 3.0)  # values of B: standard deviations by which the batch size may exceed its mean
 
 
 def lower_end(release: VonMisesFisher, schedule: Poisson, delta: float) -> float:
-    """Return a lower bound on the training's epsilon at delta, where one example is replaced; 0 where unknown.
+    """Return a lower bound on the training's epsilon at delta if one example is replaced; 0 if none is known.
 
-    For a release in parts, the bound of the best single part. Parts of two numbers are left out.
+    For a release in parts, the bound is that of the best single part. Parts with two dimensions are left out.
     """
     ends = [0.0]
     for dimension in sorted({d for d in release.dimensions if d > 2}):
         ends.append(by_shown_steps(release.kappa, dimension, schedule, delta))
-        if ends[-1] > -math.log(_LEAST) * schedule.steps:  # more than cells could show
+        if ends[-1] > -math.log(_LEAST) * schedule.steps:  # the first adversary cannot prove more
             continue
         pair = pair_along(release.kappa, dimension, schedule)
         if pair is not None:
@@ -86,7 +88,7 @@ def lower_end(release: VonMisesFisher, schedule: Poisson, delta: float) -> float
 
 
 def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
-    """Return the losses of one step along v; None where the grid would be too long."""
+    """Return the losses of one step for the first adversary (along v); None if the grid would be too long."""
     rate, others = float(schedule.rate), schedule.texts - 1
     cosine, aside = mean_cosine(kappa, dimension), math.sqrt(mean_cosine(kappa, dimension) / kappa)
     cosines, weights = quadrature(kappa, dimension)
@@ -102,7 +104,7 @@ def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
     empty, beside, laws = (1 - rate) ** schedule.texts, _aside(kappa, dimension), []
     for part in (frequencies[i : i + _CHUNK] for i in range(0, len(frequencies), _CHUNK)):
         other = _characteristic(part, *beside).real
-        if _REACH * aside < 1:  # T is nearly normal, so at most e^-72 is lost; its quadrature fails here
+        if _REACH * aside < 1:  # T is nearly normal, so at most e^-72 is lost; quadrature fails at these frequencies
             other[part * aside > _GONE] = 0
         hidden = (1 - rate + rate * other) ** others
         laws.append(hidden * (1 - rate + rate * _characteristic(part, cosines, weights)) - empty)
@@ -120,7 +122,7 @@ def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
 
 
 def by_shown_steps(kappa: float, dimension: int, schedule: Poisson, delta: float) -> float:
-    """Return the lower bound at delta from counting the steps that show the example; 0 where it proves nothing."""
+    """Return the second adversary's lower bound at delta, from counting shown steps; 0 if it proves nothing."""
     cosine, best = mean_cosine(kappa, dimension), 0.0
     for seen, deviations in product(_SHOWN_AT.tolist(), _LARGE_AT):
         there, absent = chances(kappa, dimension, schedule, threshold=cosine * seen, deviations=deviations)
@@ -137,7 +139,7 @@ def chances(
 ) -> tuple[float, float]:
     """Return p, a lower bound on P(a step shows the example), and ln p', an upper bound for the other data set.
 
-    threshold: t; deviations: S'u < B lets the batch size exceed its mean by this many.
+    threshold: t. deviations: standard deviations by which S'u < B lets the batch size exceed its mean.
     """
     rate, others = float(schedule.rate), schedule.texts - 1
     cosine, base = mean_cosine(kappa, dimension), log_moment(kappa, dimension)
@@ -145,7 +147,7 @@ def chances(
     limit = cosine * size
 
     def moment(v: float, u: float) -> float:
-        """Return ln of M at the length of (v, u), over M(kappa)."""
+        """Return ln (M(length of (v, u)) / M(kappa))."""
         return log_moment(max(math.hypot(v, u), 1e-100), dimension) - base
 
     def coin(log: float) -> float:
@@ -169,7 +171,7 @@ def chances(
 
 
 def _least(exponent: Callable[[Array], float], start: list[float]) -> float:
-    """Return the least value of a convex function of numbers >= 0, found near a start; every value of it is a bound."""
+    """Return the minimum of a convex function of numbers >= 0, searched near `start`. Any value of it is a bound."""
     scale = np.asarray(start)
     result = minimize(lambda x: exponent(np.abs(x) * scale), np.ones(len(start)), method="Nelder-Mead",
                       options={"xatol": 1e-3, "fatol": 1e-3, "maxiter": 120})  # fmt: skip
@@ -184,7 +186,7 @@ def _atoms(first: Array, second: Array) -> Atoms:
     for law, whole in zip(laws, (first, second), strict=True):
         law[0] += max(float(whole[:low].sum()), 0)
         law[-1] += max(float(whole[high + 1 :].sum()), 0)
-    seen = (laws[0] > _LEAST) & (laws[1] > _LEAST)  # smaller cells in between are left out of both
+    seen = (laws[0] > _LEAST) & (laws[1] > _LEAST)  # smaller cells between the ends are left out of both laws
     log_p, log_q = np.log(laws[0][seen]), np.log(laws[1][seen])
     order = np.argsort(log_p - log_q, kind="stable")
     return Atoms((log_p - log_q)[order], log_p[order])
@@ -196,7 +198,7 @@ def _characteristic(frequencies: Array, values: Array, weights: Array) -> NDArra
 
 
 def _aside(kappa: float, dimension: int) -> tuple[Array, Array]:
-    """Return values [n] and weights [n] of a quadrature of T, the weights summing to 1."""
+    """Return values [n] and weights [n] of a quadrature of T. The weights sum to 1."""
     reach = min(_REACH * math.sqrt(mean_cosine(kappa, dimension) / kappa), 1.0)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     values = reach * nodes

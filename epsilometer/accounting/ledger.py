@@ -1,17 +1,18 @@
-"""A ledger of what releases have spent of each person: epsilons of the same people add up.
+"""A ledger of the privacy budget that releases have spent for each person, since epsilons of the same people add up.
 
-One file of JSON lines in a folder that belongs to the curator, and a key beside it. An entry is a release: its claim,
-and for each of its people a keyed digest of their id and the number of times that the claim counts for them (1 for a
-claim per user, the number t of their texts for one per document). Sums are by replacement of a person: a claim by
-adding or removing counts twice, since a replacement is a removal and an addition. A claim that counts t times is
-(t epsilon, t e^((t - 1) epsilon) delta), by group privacy (Vadhan 2017, lemma 2.2). Pure epsilons add; of (epsilon,
-delta) both add (basic composition, Dwork et al. 2006). Claims per word, for texts of one length, times a metric, in
-zCDP, Renyi or GDP, and none at all bound no epsilon of a person here and are recorded as unbounded.
+It is a file of JSON lines in a folder of the curator, with a key in the same folder. An entry records a release: its
+claim, and for each person a keyed digest of their id with what the release spends for that person. A claim per user
+counts once for a person, and a claim per document t times for a person with t texts. Sums are for the replacement of a
+person. So a claim for adding or removing counts twice, since a replacement is a removal and an addition. By group
+privacy, a claim that counts t times is (t epsilon, t e^((t - 1) epsilon) delta) (Vadhan 2017, lemma 2.2). Epsilons add,
+and deltas add (basic composition, Dwork et al. 2006). Some claims bound no epsilon of a person here, and are recorded
+as
+unbounded: claims per word, for texts of one length, times a metric, in zCDP, Renyi or GDP, and missing claims.
 
-An entry is written and synced under a lock before anything is published. A process that is killed before that has
-published nothing; one killed after has a recorded release that nobody saw, which errs on the safe side. An entry that
-was cut short by a kill is dropped by the next one. This is bookkeeping, not a proof: copies of the folder, other ids
-for the same people, and deletion evade it.
+An entry is written and synced under a lock before anything is published. A process that is killed earlier has published
+nothing. A process that is killed later leaves an entry for a release that nobody saw, which errs on the safe side. A
+half-written entry of a killed process is dropped when the next entry is written. The ledger is bookkeeping, not a
+proof: copies of the folder, other ids for the same people, and deletion evade it.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from epsilometer.core.own_folder import own_folder
 _ENTRIES, _KEY = "ledger.jsonl", "key"
 _UNBOUNDED = "unbounded"
 _WHOLE = (Granularity.DOCUMENT, Granularity.USER)
-_TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED: 2}  # in a replacement
+_TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED: 2}  # times in a replacement
 
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum spent by several releases. unbounded: the number of releases whose claims bound nothing for a person."""
+    """The sum spent by several releases. unbounded: the number of releases whose claims bound no epsilon."""
 
     epsilon: float = 0.0
     delta: float = 0.0
@@ -58,7 +59,7 @@ class Sum:
 
 
 def spent(claim: Guarantee | None, times: int) -> Sum:
-    """Return what a release with this claim spends of a person whose texts count this many times."""
+    """Return what a release with this claim spends for a person with this many texts."""
     if (
         claim is None
         or claim.granularity not in _WHOLE
@@ -79,9 +80,9 @@ def spent(claim: Guarantee | None, times: int) -> Sum:
 class Standing:
     """The ledger after an entry.
 
-    before, after: the largest sum of a person of this release; again: how many of them had been in a release. of_all:
-    the sum over all releases of the ledger as if one person had been in each, which bounds every person's and does
-    not depend on who was in which. Claims per document count once in it.
+    before, after: the largest sum of a person in this release, without and with it. again: how many of its people are
+    in an earlier release. of_all: the sum for a person who is in every release of the ledger. It depends on nobody's
+    presence, and is an upper bound for every person. Claims per document count once in it.
     """
 
     before: Sum
@@ -99,7 +100,7 @@ class Ledger:
     def enter(self, claim: Guarantee | None, people: Mapping[str, int], *, again: bool) -> Standing:
         """Record a release of these people, each with the number of their texts, and return the ledger after it.
 
-        Raises UserError where one of them has an entry and `again` is not set; nothing is then recorded.
+        Raises UserError, and records nothing, if one of them has an entry and `again` is not set.
         """
         own_folder(self.folder)
         with self._locked() as file:
@@ -117,7 +118,7 @@ class Ledger:
             return standing
 
     def check(self, claim: Guarantee | None, people: Mapping[str, int], *, again: bool) -> None:
-        """Raise UserError where `enter` would, before work that would be lost."""
+        """Raise the error of `enter` beforehand, so that no work is lost."""
         if not (self.folder / _ENTRIES).is_file():
             return
         own_folder(self.folder)
@@ -129,7 +130,7 @@ class Ledger:
     def _standing(
         self, file: BinaryIO, claim: Guarantee | None, people: Mapping[str, int]
     ) -> tuple[Standing, dict[str, Sum]]:
-        """Return the ledger with this release added, and what it spends of each person, by digest."""
+        """Return the ledger with this release added, and what the release spends for each person, by digest."""
         key = self._key()
         new = {hmac.digest(key, name.encode(), "sha256").hex(): spent(claim, count) for name, count in people.items()}
         totals = dict.fromkeys(new, Sum())
@@ -145,19 +146,19 @@ class Ledger:
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:
-        """Open the entries, at the end of the last whole one, for this process alone."""
+        """Open the file of entries for this process alone."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(self.folder / _ENTRIES, flags, 0o600), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed, or its process ends
             folder = os.open(self.folder, os.O_RDONLY)
             try:
-                os.fsync(folder)  # so that a new file's name lasts, too
+                os.fsync(folder)  # so that a new file's name is on disk too
             finally:
                 os.close(folder)
             yield file
 
     def _key(self) -> bytes:
-        """Return the key of the digests, a new one for a new ledger."""
+        """Return the key of the digests. A new ledger gets a new key."""
         path = self.folder / _KEY
         if path.is_file():
             return path.read_bytes()
@@ -170,7 +171,7 @@ class Ledger:
         return path.read_bytes()
 
     def _entries(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
-        """Yield the entries, and leave the file at the end of the last one; a line without an end is dropped."""
+        """Yield the entries, and leave the file at the end of the last one. A last line without an end is removed."""
         end = 0
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
@@ -179,8 +180,8 @@ class Ledger:
                 yield json.loads(line)
             except ValueError:
                 raise UserError(
-                    f"{self.folder / _ENTRIES}: line {number} is damaged; restore the file, or keep a new ledger in "
-                    "another folder and add these sums yourself",
+                    f"{self.folder / _ENTRIES}: line {number} is damaged; restore the file, or start a new ledger "
+                    "in another folder and add the sums yourself",
                     "EPS-L015",
                 ) from None
             end += len(line)
@@ -205,6 +206,6 @@ def _largest(sums: Any) -> Sum:
 def _refusal(standing: Standing) -> str:
     return (
         f"{standing.again:,} of these people are in an earlier release of the ledger. With this one the largest sum of "
-        f"a person goes from {standing.before.describe()} to {standing.after.describe()}, and what the earlier "
-        "statement promised no longer holds; release again with --again, or leave these people out"
+        f"a person goes from {standing.before.describe()} to {standing.after.describe()}, and the earlier "
+        "statement no longer holds; release again with --again, or leave these people out"
     )

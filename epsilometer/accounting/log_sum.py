@@ -1,4 +1,4 @@
-"""Sums of numbers that are given by their logarithms."""
+"""Sums of numbers given as logarithms."""
 
 from __future__ import annotations
 

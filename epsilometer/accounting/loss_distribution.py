@@ -1,24 +1,25 @@
-"""The loss of many steps from the law of the loss of one: a bracket [lower, upper] of the exact epsilon at a delta.
+"""The loss of many steps from the law of one step's loss: a bracket [lower, upper] of the exact epsilon at a delta.
 
 With L_t = ln P/P' of step t under P (`dominating_pairs.py`) and S = L_1 + ... + L_T, delta(eps) = E (1 - e^(eps - S))^+
 exactly.
 
-*Rounding.* A loss l between two points g and g + h of a grid goes up with probability (1 - e^-(l - g)) / (1 - e^-h),
-else down. So e^-L' has the mean e^-l. As (1 - e^(eps - S))^+ is convex in each e^-L_t, rounding one step after
-another only raises delta: an **upper bound** ("connect the dots", `convolution/grid.py`). For the
-**lower bound**, the amounts D_t by which losses were raised are independent, at most h, and their mean and variance are
-computed; by Bernstein's inequality their sum exceeds T E D + t with probability at most eta, so
+*Rounding.* Each loss l lies between two points g and g + h of a grid. It goes up with probability
+(1 - e^-(l - g)) / (1 - e^-h), else down, so that the rounded loss L' has E e^-L' = e^-l. Since (1 - e^(eps - S))^+ is
+convex in each e^-L_t, rounding one step after another only raises delta. This gives the **upper bound** ("connect the
+dots", `convolution/grid.py`). For the **lower bound**, let D_t be the amount by which the loss of step t is raised. The
+D_t are independent and at most h, and their mean and variance are computed. By Bernstein's inequality their sum exceeds
+T E D + t with probability at most eta, so
 
     delta(eps) >= delta'(eps + T E D + t) - eta.
 
-*Composition.* The rounded law is tilted by e^(lambda l), lambda being that of Chernoff's bound at this delta, so
-the tilted sum lies about epsilon itself, however rare that is under P; its T-th power by FFT needs a window of only
-about 20 deviations, and digits are lost against Chernoff's bound, not against 1 (`convolution/tilted.py`). The mass
-outside the window and the transform's error are added to one bound and subtracted from the other; so is the mass that
-the grid omits in one step.
+*Composition.* The rounded law is tilted by e^(lambda l), with the lambda of Chernoff's bound at this delta. The tilted
+sum then lies near epsilon, however rare that is under P. So its T-th power by FFT needs a window of only about 20
+deviations, and floating-point errors are relative to Chernoff's bound, not to 1 (`convolution/tilted.py`). Three errors
+are added to one bound and subtracted from the other: the mass outside the window, the transform's error, and the mass
+that the grid omits in one step.
 
-The error of floating-point masses was measured, not proved: delta is raised and lowered by 1e-4 of itself. It is never
-below e^-20 of Chernoff's bound.
+The error of floating-point masses was measured, not proved: delta is raised and lowered by 1e-4 of itself. delta is
+never below e^-20 of Chernoff's bound.
 """
 
 from __future__ import annotations
@@ -43,28 +44,28 @@ from epsilometer.accounting.steps import Step
 
 Array = NDArray[np.float64]
 
-WIDTH = 0.01  # of a bracket: relative, and absolute below epsilon 1
-_ROUNDING = 1e-4  # share of delta for floating point
+WIDTH = 0.01  # largest width of a bracket: relative to epsilon, absolute below epsilon 1
+_ROUNDING = 1e-4  # share of delta that covers floating-point errors
 _DIGITS = 20.0  # most nats that delta may lie below Chernoff's bound
-_LEFT_OUT = 1e-7  # share of delta for the mass outside the spans
+_LEFT_OUT = 1e-7  # share of delta that may lie outside the spans
 _FAILURE = 1e-3  # eta as a share of delta
-_BELOW = 40.0  # nats: the lowest losses are left out, at most e^-40 of the tilted mass
-_SCALES = tuple(np.geomspace(0.3, 60, 12).tolist())  # deviations at which the window is bounded
+_BELOW = 40.0  # nats: the lowest losses, at most e^-40 of the tilted mass, are left out
+_SCALES = tuple(np.geomspace(0.3, 60, 12).tolist())  # scales for `window`
 _LARGEST = 1 << 23  # most points of a window
 
 
 @dataclass(frozen=True)
 class EpsilonBracket:
-    """lower <= the exact epsilon <= upper, in nats."""
+    """Bounds on the exact epsilon, in nats: lower <= epsilon <= upper."""
 
     lower: float
     upper: float
 
 
 def bracket(directions: Sequence[Step], steps: int, delta: float, width: float = WIDTH) -> EpsilonBracket:
-    """Return the epsilon at `delta`, 0 < delta < 1, of a number of equal steps: the largest over all directions.
+    """Return the bracket of the epsilon at `delta` of `steps` equal steps, the largest over all directions.
 
-    width: the largest width of the bracket, relative to epsilon, and absolute below epsilon 1.
+    delta: between 0 and 1. width: the largest width of the bracket, relative to epsilon, absolute below epsilon 1.
     """
     lower = upper = 0.0
     for spread in sorted(
@@ -78,12 +79,12 @@ def bracket(directions: Sequence[Step], steps: int, delta: float, width: float =
 
 
 def _one_direction(spread: _Spread, width: float) -> EpsilonBracket:
-    share = 0.4  # share of the width for the lower bound, at first
+    share = 0.4  # initial share of the width for the lower bound
     while True:
         result = _composed(spread, spread.grid(share * width * max(1.0, spread.chernoff)))
         narrow = result.upper - result.lower <= width * max(1.0, result.upper)
         if spread.log_factor(result.upper) > _DIGITS or not (narrow or result.lower):
-            if spread.tilt * spread.chernoff < 1:  # losses end so close to epsilon that no tilt resolves them
+            if spread.tilt * spread.chernoff < 1:  # the largest loss is so close to epsilon that no tilt resolves it
                 return EpsilonBracket(0.0, min(spread.chernoff, spread.largest))
             spread.tilt_less()
         elif narrow or share < 0.03:
@@ -93,7 +94,7 @@ def _one_direction(spread: _Spread, width: float) -> EpsilonBracket:
 
 
 class _Spread:
-    """The location of the tilted sum of the losses, by quadrature and without a grid."""
+    """The location and deviation of the tilted sum of losses, computed by quadrature without a grid."""
 
     def __init__(self, step: Step, steps: int, delta: float, width: float) -> None:
         self.step, self.steps, self.delta = step, steps, delta
@@ -101,17 +102,17 @@ class _Spread:
         self.draws = steps * len(step.pairs)
         self.tail = max(_LEFT_OUT * delta / (2 * self.draws), 1e-300)
         self.nodes: dict[Pair | Atoms, tuple[Array, Array]] = {}
-        self.places: dict[Pair | Atoms, Array] = {}  # coordinates of the nodes; several nodes may have the same loss
+        self.places: dict[Pair | Atoms, Array] = {}  # coordinates of the nodes; losses may repeat
         for pair in self.counts:
             self.places[pair], *nodes = whole(pair, self.tail)
             self.nodes[pair] = nodes[0], nodes[1]
         self.largest = steps * sum(pair.largest for pair in step.pairs)
         self.chernoff, self.tilt = self._tilt(width)
-        self.finest = 1e-4 * width * max(1.0, self.chernoff)  # a deviation below which no detail is needed
+        self.finest = 1e-4 * width * max(1.0, self.chernoff)  # smaller deviations need no resolution
         self._lay_out()
 
     def log_factor(self, epsilon: float) -> float:
-        """Return ln of Chernoff's bound over delta: large where epsilon lies far below the tilted sum's location."""
+        """Return ln of Chernoff's bound over delta. It is large if epsilon lies far below the tilted sum's location."""
         return self.log_moment(self.tilt) - self.tilt * epsilon - math.log(self.delta)
 
     def tilt_less(self) -> None:
@@ -150,10 +151,10 @@ class _Spread:
         return self.steps * share * mean, max(math.sqrt(self.steps * variance), self.finest)
 
     def _tilt(self, width: float) -> tuple[float, float]:
-        """Return Chernoff's bound, epsilon <= min over lambda of (ln E e^(lambda S) + ln 1/delta) / lambda; and a tilt.
+        """Return Chernoff's bound, epsilon <= min over lambda of (ln E e^(lambda S) + ln 1/delta) / lambda, and a tilt.
 
-        The tilt is the least lambda that is nearly as good, which matters where losses end: there the best one is so
-        large that it resolves the end more finely than needed.
+        The tilt is the smallest lambda that is nearly as good as the best. If losses are bounded, the best lambda may
+        be so large that it resolves their end more finely than needed.
         """
         rarity = -math.log(self.delta)
 
@@ -175,25 +176,25 @@ class _Spread:
         return lowest, min(near)
 
     def losses(self, pair: Pair | Atoms, h: float) -> Iterator[tuple[Array, Array]]:
-        """Yield losses and log-masses [n] of the pair, in panels that no point of the grid of step h divides."""
+        """Yield losses and log-masses [n] of the pair, in panels that contain no grid point of step h inside."""
         if isinstance(pair, Atoms):
             yield self.nodes[pair]
         else:
             yield from ((losses, logs) for _, losses, logs in quadrature(pair, self._spans(pair), h))
 
     def _spans(self, pair: Pair) -> Iterator[tuple[float, float]]:
-        """Return the pair's spans without the lowest losses, at most e^-40 of the tilted mass in all steps."""
+        """Yield the pair's spans without the lowest losses, at most e^-40 of the tilted mass in all steps."""
         losses, logs = self.nodes[pair]
         logs = logs + self.tilt * losses
         below = log_sum(logs) - _BELOW - math.log(self.draws)
-        first = int(np.searchsorted(np.logaddexp.accumulate(logs), below))  # the nodes ascend
+        first = int(np.searchsorted(np.logaddexp.accumulate(logs), below))  # the nodes are in ascending order
         start = float(self.places[pair][first - 1]) if first else -math.inf
         for low, high in pair.spans(self.tail):
             if high > start:
                 yield max(low, start), high
 
     def grid(self, allowed: float) -> float:
-        """Return the step h at which the lower bound is off by about `allowed` nats, for the worst rounding."""
+        """Return the grid step h at which rounding lowers the lower bound by about `allowed` nats in the worst case."""
         rarity = -math.log(_FAILURE * self.delta)
         raised = self.draws * self.step.coin
         spread = rarity / 3 + math.sqrt((rarity / 3) ** 2 + 2 * raised / 6 * rarity)
@@ -202,7 +203,7 @@ class _Spread:
 
 
 def _composed(spread: _Spread, h: float) -> EpsilonBracket:
-    """Return the bracket by a grid of step h."""
+    """Return the bracket from a grid of step h."""
     low, high = spread.window
     first = math.floor(low / h) - 1
     size = next_fast_len(math.ceil(high / h) + 2 - first, real=True)
@@ -220,7 +221,7 @@ def _composed(spread: _Spread, h: float) -> EpsilonBracket:
 
 
 def _ends(spread: _Spread, law: TiltedLaw, raised: float, spread_of: tuple[float, float]) -> EpsilonBracket:
-    """Return the bracket; raised: T E D; spread_of: the variance of the sum of D and the most that one step adds."""
+    """Return the bracket. raised: T E D. spread_of: the variance of the sum of all D, and the largest D of one step."""
     delta = spread.delta
     variance, most = spread_of
     rarity = -math.log(_FAILURE * delta)
@@ -233,9 +234,9 @@ def _ends(spread: _Spread, law: TiltedLaw, raised: float, spread_of: tuple[float
 
 @dataclass(frozen=True)
 class _Rounded:
-    """Independent draws from one pair, tilted and on the grid; ln of their mass.
+    """The tilted and rounded losses of independent draws from one pair, and ln of their mass.
 
-    mean, variance: of the amount D by which their losses were raised, under P.
+    mean, variance: of the amount D by which rounding raised their losses, under P.
     """
 
     summand: Summand

@@ -1,7 +1,7 @@
 """Losses of a pair of laws and their masses, by Gauss-Legendre quadrature over the pair's coordinate.
 
-Panels are a fraction of the density's scale. Where losses go on a grid next, panels are divided at the places where the
-loss is a grid point, so that no panel has a kink: errors are about 1e-12 of the mass.
+Panels are a fraction of the density's scale. If losses go on a grid afterwards, panels are also divided where the loss
+equals a grid point, so that no panel has a kink. Errors are about 1e-12 of the mass.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _CHUNK = 1 << 16  # panels at a time
 def quadrature(
     pair: Pair, spans: Iterable[tuple[float, float]], h: float | None
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield coordinates, losses and log-masses [n] of a quadrature over spans, panels divided at grid points of h."""
+    """Yield coordinates, losses and log-masses [n] of a quadrature over spans, divided at grid points of h."""
     for low, high in spans:
         panels = math.ceil((high - low) / pair.scale * _PANELS)
         edges = np.linspace(low, high, panels + 1)
-        halved = high - (high - low) / panels * 0.5 ** np.arange(1, 40)  # a tilt emphasises the end of bounded losses
+        halved = high - (high - low) / panels * 0.5 ** np.arange(1, 40)  # a tilt may move all mass to the end
         edges = np.unique(np.concatenate([edges, halved]))
         if h is None:
             yield _atoms(pair, edges)
@@ -54,7 +54,7 @@ def _atoms(pair: Pair, edges: Array) -> tuple[Array, Array, Array]:
 
 
 def whole(pair: Pair | Atoms, tail: float) -> tuple[Array, Array, Array]:
-    """Return coordinates and losses, ascending, and log-masses [n] of a pair, by its own quadrature."""
+    """Return coordinates, losses and log-masses of a pair, each [n], in ascending order."""
     if isinstance(pair, Atoms):
         return pair.losses, pair.losses, pair.log_masses
     places, losses, logs = zip(*quadrature(pair, pair.spans(tail), None), strict=True)

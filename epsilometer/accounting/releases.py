@@ -1,4 +1,4 @@
-"""The release of one step of a training about its examples, as an accountant needs to know it."""
+"""The output of one step of a training, as the parameters that an accountant needs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from epsilometer.core.errors import UserError
 from epsilometer.core.von_mises_fisher import check_concentration
 
-MOST_CONCENTRATED = 1e9  # beyond it no loss distribution is computed
+MOST_CONCENTRATED = 1e9  # no loss distribution is computed for a larger kappa
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A sum of vectors of length at most 1 with independent normal noise on every coordinate.
+    """A sum of vectors of length at most 1, with independent normal noise on every coordinate.
 
-    sigma: the noise's deviation in units of that length, the sum's sensitivity to one vector that is added or removed.
+    sigma: the noise's standard deviation, in units of the sum's sensitivity to one added or removed vector, which is 1.
     """
 
     sigma: float
@@ -29,10 +29,10 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class VonMisesFisher:
-    """A draw for every example about the direction of its gradient, or about those of the gradient's parts.
+    """A draw for every example around the direction of its gradient, or around the direction of each part of it.
 
     kappa:       the concentration of each draw, at most 1e9.
-    dimensions:  the numbers of each part, d; one part where the gradient is drawn as a whole.
+    dimensions:  the dimension d of each part. A gradient that is drawn as a whole has one part.
     """
 
     kappa: float

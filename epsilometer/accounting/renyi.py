@@ -1,22 +1,21 @@
-"""Renyi divergences of a step, and the epsilon that they give: an upper bound, in closed form or from one integral.
+"""Renyi divergences of a step, and the upper bound on epsilon that they imply, in closed form or from one integral.
 
-Steps add: T of them have T times the divergence at each order alpha > 1. With it, by Balle et al. 2020 ("Hypothesis
-testing interpretations and Renyi differential privacy", theorem 21),
+Divergences add: T steps have T times the divergence of one step at each order alpha > 1. By Balle et al. 2020
+("Hypothesis testing interpretations and Renyi differential privacy", theorem 21),
 
     epsilon = divergence + ln((alpha - 1) / alpha) - (ln delta + ln alpha) / (alpha - 1),
 
-the least over all orders. Any order is valid, so a grid of orders only costs tightness: that of released accountants
-(`RELEASED`) starts at 1.1, which overstates an epsilon of 10^4 more than fivefold. Here they start at
-1.00001.
+and the minimum over all orders is taken. Any order is valid, so a grid of orders only makes the bound looser. The grid
+of released accountants (`RELEASED`) starts at 1.1, which overstates an epsilon of 10^4 more than fivefold. Here orders
+start at 1.00001.
 
 - Sampled Gaussian, one example added or removed: A = E_{x ~ N(0, s^2)} (1 - q + q e^((2x - 1) / 2s^2))^alpha, whose
   logarithm over alpha - 1 is at least that of the reverse (Mironov, Talwar and Zhang 2019, "Renyi differential
-  privacy of the sampled Gaussian mechanism", theorem 5). Replaced: the same integral of its pair, which is symmetric.
-  By the
-  trapezoidal rule, whose error falls like e^(-2 pi^2 s n) with n points to one s: the integrand's nearest singularities
-  lie pi s^2 beside the real line.
-- Directional draws: E e^((alpha - 1) L) under P, for opposite means, is M((2 alpha - 1) kappa) / M(kappa), and to or
-  from the uniform law M(alpha kappa) / M(kappa)^alpha and M((alpha - 1) kappa) M(kappa)^(alpha - 1).
+  privacy of the sampled Gaussian mechanism", theorem 5). Replaced: the same integral for the pair `Replaced`, which
+  is symmetric. The trapezoidal rule computes the integral. Its error falls like e^(-2 pi^2 s n) with n points per s,
+  since the integrand's nearest singularities have the distance pi s^2 from the real line.
+- Directional draws: E e^((alpha - 1) L) under P is M((2 alpha - 1) kappa) / M(kappa) for opposite means. For a draw
+  against the uniform law it is M(alpha kappa) / M(kappa)^alpha, in reverse M((alpha - 1) kappa) M(kappa)^(alpha - 1).
 """
 
 from __future__ import annotations
@@ -44,30 +43,30 @@ from epsilometer.core.von_mises_fisher import log_moment
 
 RELEASED = (*(1 + i / 10 for i in range(1, 100)), *(float(i) for i in range(12, 64)))  # 1.1 to 10.9, 12 to 63
 _LOWEST, _HIGHEST = 1e-5, 1e4  # range of alpha - 1
-_POINTS = 200_000  # most points of an integral: higher orders, which would take more, are left out
+_POINTS = 200_000  # most points of an integral; orders that would need more are left out
 _PER_SIGMA = 8
 
 
 def renyi(directions: Sequence[Step], steps: int, delta: float) -> float:
-    """Return the epsilon at delta of a number of equal steps, in nats, by the best order from 1.00001 on."""
+    """Return the epsilon at delta of `steps` equal steps, in nats, from the best order of 1.00001 or more."""
     return max(_best(step, steps, delta) for step in _distinct(directions))
 
 
 def renyi_on(orders: Sequence[float], directions: Sequence[Step], steps: int, delta: float) -> float:
-    """Return the same as `renyi`, by these orders alone, which ascend."""
+    """Return the epsilon of `renyi` from these orders alone, in ascending order."""
     excesses = [order - 1 for order in orders]
     return max(min(_epsilons(excesses, step, steps, delta)) for step in _distinct(directions))
 
 
 def log_moment_of(step: Step, excess: float) -> float:
-    """Return ln E e^(excess L) under P of one step's loss L: the divergence of order 1 + excess, times excess."""
+    """Return ln E e^(excess L) for the loss L of one step under P: excess times the divergence of order 1 + excess."""
     parts = sum(_log_moment(pair, excess) for pair in step.pairs)
     coin = step.coin
     return parts if coin == 1 else float(np.logaddexp(math.log1p(-coin), math.log(coin) + parts))
 
 
 def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
-    """Return the distinct directions; `Added` counts as `Removed`, whose divergences bound its own."""
+    """Return the distinct directions. `Added` is replaced by `Removed`, whose divergences are at least as large."""
     return dict.fromkeys(
         Step(tuple(Removed(p.sigma, p.rate) if isinstance(p, Added) else p for p in step.pairs), step.coin)
         for step in directions
@@ -75,9 +74,9 @@ def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
 
 
 def _epsilons(excesses: Sequence[float], step: Step, steps: int, delta: float) -> list[float]:
-    """Return the epsilon of each order 1 + excess, ascending; stop once every higher order must give a larger one.
+    """Return the epsilon from each order 1 + excess, and stop once no higher order can give a smaller one.
 
-    Divergences grow with the order, so most need not be computed.
+    excesses: in ascending order. Divergences grow with the order, so most need not be computed.
     """
     more = [_conversion(excess, delta) for excess in excesses]
     rest = np.minimum.accumulate(more[::-1])[::-1].tolist()
@@ -108,7 +107,7 @@ def _epsilon(step: Step, steps: int, delta: float, excess: float) -> float:
 
 
 def _conversion(excess: float, delta: float) -> float:
-    """Return the term to add to a divergence of order 1 + excess for the epsilon at delta."""
+    """Return the term that turns a divergence of order 1 + excess into an epsilon at delta, when added."""
     order = 1 + excess
     return math.log(excess / order) - (math.log(delta) + math.log(order)) / excess
 
@@ -120,7 +119,7 @@ def _log_moment(pair: Pair | Atoms, excess: float) -> float:
         return _moments(pair.kappa, pair.dimension, excess + 1) - (excess + 1) * _moments(pair.kappa, pair.dimension, 1)
     if isinstance(pair, FromUniform):
         return _moments(pair.kappa, pair.dimension, excess) + excess * _moments(pair.kappa, pair.dimension, 1)
-    if isinstance(pair, Removed | Added):  # the reverse is never more than the divergence of `Removed`
+    if isinstance(pair, Removed | Added):  # the divergence of `Added` is never larger than that of `Removed`
         if pair.rate == 1:
             return excess * (excess + 1) / (2 * pair.sigma**2)
         return _integral(Removed(pair.sigma, pair.rate), excess, excess + 1)
@@ -137,9 +136,10 @@ def _moments(kappa: float, dimension: int, factor: float) -> float:
 
 
 def _integral(pair: Removed | Replaced, excess: float, furthest: float) -> float:
-    """Return ln of the integral of P e^(excess L); its mass lies between means 0 and `furthest`. inf where too long.
+    """Return ln of the integral of P e^(excess L), whose mass lies around means from 0 to `furthest`.
 
-    For `Removed` that of P' e^((excess + 1) L), which is the same and takes one law fewer.
+    Returns inf if that takes too many points. For `Removed`, the equal integral of P' e^((excess + 1) L) is computed,
+    which needs one law fewer.
     """
     reach = 14 * pair.sigma
     points = math.ceil((furthest + 2 * reach) / pair.sigma * _PER_SIGMA)

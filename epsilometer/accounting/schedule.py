@@ -1,7 +1,7 @@
-"""The examples that enter each step of a training, as public numbers that the sampler and the accountant both read.
+"""The schedule of a training: how many examples enter each step, as public numbers for sampler and accountant.
 
-The rate is q = 1 / ceil(N / B) for N examples and batches of B, a fraction, and a pass over the data is ceil(N / B)
-steps, an integer: neither is ever recovered from a rounded quotient. A step divides its sum by the public q N.
+For N examples and batches of B, the rate is the exact fraction q = 1 / ceil(N / B), and a pass over the data has
+ceil(N / B) steps. Neither is ever computed from a rounded quotient. A step divides its sum by the public number q N.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import ClassVar
 
 from epsilometer.core.errors import UserError
 
-MOST_STEPS = 10**9  # of a training; more than that cannot be composed
+MOST_STEPS = 10**9  # of a training; more cannot be composed
 
 
 @dataclass(frozen=True)
 class _Schedule:
     """The examples of each step.
 
-    texts: the examples N, a public number; batch: nominal examples in a step, B; epochs: passes over the data.
+    texts: the number N of examples, which is public. batch: the nominal number B of examples in a step. epochs: the
+    number of passes over the data.
     """
 
     texts: int
@@ -58,20 +59,20 @@ class _Schedule:
 
     @property
     def expected_batch(self) -> Fraction:
-        """The mean number of examples of a step, q N, by which the noisy sum is divided: a public number."""
+        """The mean number of examples of a step, q N. It is public, and the noisy sum is divided by it."""
         return self.rate * self.texts
 
 
 @dataclass(frozen=True)
 class Poisson(_Schedule):
-    """Every example enters every step by its own coin of probability q. An empty batch is a step like any other."""
+    """Sampling by coins: every example enters every step with probability q. An empty batch is a normal step."""
 
     sampling: ClassVar[str] = "poisson"
 
 
 @dataclass(frozen=True)
 class Shuffled(_Schedule):
-    """Disjoint batches, the same in every pass: each example enters one step of a pass, and none is hidden by chance.
+    """Disjoint batches, the same in every pass: each example enters one step of a pass, and no randomness hides which.
 
     The N examples are dealt into ceil(N / B) batches whose sizes are public and differ by one at most.
     """

@@ -1,22 +1,24 @@
-"""Statements of a training's privacy, each epsilon with its accountant, its neighbours, its sampling and its delta.
+"""Statements on a training's privacy: each is an epsilon with its accountant, neighbours, sampling and delta.
 
-Ours: `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper bound), `pure` (delta 0). For averages
-of directional draws also `approximation` (`approximate.py`): their approximate loss, neither proved nor claimed.
+Ours are `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper bound) and `pure` (delta 0). Averages
+of directional draws also get an `approximation` of their loss (`approximate.py`), which is neither proved nor claimed.
 
-Published, for comparison: the statements of "Empirical Calibration and Metric Differential Privacy in Language Models"
-(IEEE Access 13, 2025) about the same training.
+For comparison, `published` repeats what "Empirical Calibration and Metric Differential Privacy in Language Models"
+(IEEE Access 13, 2025) states about the same training:
 
-- Gaussian: Renyi by the orders of released accountants, 1.1 to 63: an upper bound, loose from 100 on.
-- Directional: 2 kappa, whatever the number of passes (corollary 2). Its proof composes disjoint batches, so it holds
-  for one pass; E passes draw about each gradient E times and lose 2 kappa E at y = (mu - nu) / |mu - nu| every time.
-- Directional in m parts: 2 kappa sqrt(m) (corollary 1). Each part is scaled to length 1 and drawn with kappa, so for
-  gradients opposite in every part, and draws at the first one's directions, the loss is 2 kappa m.
-- By angle: kappa times the angle between gradients (corollary 3), pi kappa at most. The exact loss is kappa times their
-  distance, 2 kappa sin(angle / 2): the bound is loose by up to pi / 2, and false after some passes, as the others are.
+- Gaussian: Renyi by the orders of released accountants, 1.1 to 63. An upper bound, loose for epsilons above 100.
+- Directional: 2 kappa for any number of passes (corollary 2). The proof composes disjoint batches, so it holds for one
+  pass. With E passes, E draws are made about each gradient, and if every draw is y = (mu - nu) / |mu - nu| the loss
+  is 2 kappa E.
+- Directional in m parts: 2 kappa sqrt(m) (corollary 1). Each part is scaled to length 1 and drawn with kappa. So if two
+  gradients are opposite in every part, and the draws equal the first one's directions, the loss is 2 kappa m.
+- By angle: kappa times the angle between gradients (corollary 3), at most pi kappa. The exact loss is kappa times their
+  distance, 2 kappa sin(angle / 2). The bound is loose by up to pi / 2, and like the others false after some passes.
 
-Pure losses and brackets of directional draws are those of the draws. An average of them has the same largest loss (an
-average of length 1 shows every draw), and at a delta no more. Under coins the bounds lie apart: the upper one assumes
-that the draws and the coin are seen, the lower one is proved for averages on one pair of data sets (`hidden.py`).
+Pure losses and brackets of directional noise are computed for the draws. An average of the draws has the same largest
+loss, since an average of length 1 reveals every draw, and no larger loss at a delta > 0. Under coins the two bounds of
+the bracket differ: the upper one assumes that the adversary sees the draws and the coin, the lower one is proved for
+averages on one pair of data sets (`hidden.py`).
 """
 
 from __future__ import annotations
@@ -51,9 +53,8 @@ class Statement:
     neighbours:    the training sets that it compares.
     sampling:      how examples enter steps, `poisson` or `shuffled`.
     delta:         its delta.
-    lower, upper:  the bounds of the bracket; lower is None where the accountant knows none. For `approximation`, upper
-    is
-                   its value, not a bound.
+    lower, upper:  the bounds of the bracket; lower is None if the accountant has no lower bound. For `approximation`,
+                   upper is a value, not a bound.
     """
 
     accountant: str
@@ -82,7 +83,7 @@ class Statement:
 
 
 def between(neighbours: str, sampling: str) -> str:
-    """Return neighbours in words: in fixed batches a missing example leaves its place empty, as N is public."""
+    """Return neighbours in words. In fixed batches a missing example leaves its place empty, since N is public."""
     emptied = (neighbours, sampling) == (Neighbours.ADDED_OR_REMOVED.value, Shuffled.sampling)
     return f"{neighbours} (place left empty)" if emptied else neighbours
 
@@ -90,9 +91,9 @@ def between(neighbours: str, sampling: str) -> str:
 def account(
     release: Release, schedule: Schedule, delta: float | None = None, neighbours: Neighbours | None = None
 ) -> list[Statement]:
-    """Return all statements for these neighbours, or for all that the release is usually accounted for.
+    """Return all statements for these neighbours, by default for all usual neighbours of the release.
 
-    delta: 1/N where None; 0 leaves the pure losses, which only directional noise has.
+    delta: default 1/N. At 0 only the pure losses of directional noise are returned; Gaussian noise raises UserError.
     """
     delta = checked_delta(release, schedule, delta)
     usual = (Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED)
@@ -106,7 +107,7 @@ def account(
 
 
 def checked_delta(release: Release, schedule: Schedule, delta: float | None) -> float:
-    """Return delta, 1/N where it is None, if this release has an epsilon there."""
+    """Return delta, by default 1/N. Raises UserError if this release has no epsilon at delta."""
     if delta is None:
         return 1 / schedule.texts if schedule.texts > 1 else 0.5
     if not 0 <= delta < 1:
@@ -120,7 +121,7 @@ def checked_delta(release: Release, schedule: Schedule, delta: float | None) -> 
 
 
 def caveat(schedule: Schedule, delta: float) -> str | None:
-    """Return the caveat of a delta of 1/N or more, the default among them; None for a smaller one."""
+    """Return a caveat if delta is 1/N (the default) or more; None for a smaller delta."""
     if delta * schedule.texts < 1:
         return None
     return (
@@ -132,10 +133,10 @@ def caveat(schedule: Schedule, delta: float) -> str | None:
 def effective_noise(release: VonMisesFisher, schedule: Schedule) -> float:
     """Return the sigma of Gaussian noise that moves a step's sum of unit gradients as much as the draws do.
 
-    Exactly: L draws of mean A mu and tangent variance A / kappa per coordinate average to the mean of the gradients,
-    times A, so over A their sum has the deviation sqrt(L / (A kappa)) per coordinate; L is the expected batch. With
-    several parts, the largest. It measures the hiding by the *average*; each draw is also hidden by itself, which sigma
-    does not cover.
+    L draws, L being the expected batch, have the mean A mu and the tangent variance A / kappa per coordinate. Their sum
+    divided by A therefore has the standard deviation sqrt(L / (A kappa)) per coordinate. With several parts, the
+    largest one counts. Sigma measures the noise of the *average*. Each draw is also noisy by itself, which sigma does
+    not cover.
     """
     examples = float(schedule.expected_batch)
     return max(math.sqrt(examples / (mean_cosine(release.kappa, d) * release.kappa)) for d in release.dimensions)
@@ -146,7 +147,7 @@ def _ours(release: Release, schedule: Schedule, delta: float, relation: Neighbou
     if delta > 0:
         ends = bracket(steps.directions, steps.count, delta)
         lower: float | None = ends.lower
-        if any(step.coin < 1 for step in steps.directions):  # an upper bound only: the coin was given away
+        if any(step.coin < 1 for step in steps.directions):  # only the upper bound holds, since it reveals the coin
             lower = _hidden(release, schedule, delta) if relation is Neighbours.REPLACED else None
         said.append(Statement(LOSS_DISTRIBUTION, relation, schedule.sampling, delta, lower=lower, upper=ends.upper))
         upper = renyi(steps.directions, steps.count, delta)

@@ -1,11 +1,12 @@
-"""The steps of a training, as dominating pairs to compose: which pair, how often, with which coin.
+"""The steps of a training as dominating pairs to compose: the pairs, the number of steps, and the coin of the example.
 
-- Gaussian, Poisson: T steps of the sampled pair. Shuffled: each example enters one step of a pass and the adversary
-    knows which, so E steps of the pair of rate 1. One example added or removed there means that its place is empty or
-    not; the places of the others, and the public number that the sum is divided by, do not depend on it.
+- Gaussian noise, Poisson: T steps of the sampled pair. Shuffled: each example enters one step of a pass and the
+    adversary knows which, so there are E steps of the pair of rate 1. There, added or removed means that the example's
+    place is filled or empty. The places of the others, and the public number that divides the sum, do not change.
 - Directional draws, shuffled: E steps of the product of the parts' pairs (a product of dominating pairs dominates).
-    Poisson: T steps with the example's coin given to the adversary: with probability q the product, else no loss. That
-    is an upper bound, as giving a coin away helps; it ignores how well the other draws of an average hide one.
+    Poisson: T steps in which the adversary sees the example's coin: with probability q the loss is that of the product,
+    else there is no loss. Since seeing the coin helps, this is an upper bound. It ignores how well the other draws of
+    an average hide one draw.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ OF_TRAINING = (Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED, Neighbours.ZERO
 
 @dataclass(frozen=True)
 class Step:
-    """The loss of a step: none with probability 1 - coin, which shows, else the losses of independent pairs."""
+    """The loss of a step: the sum over independent pairs with probability `coin`, which is visible; else no loss."""
 
     pairs: tuple[Pair | Atoms, ...]
     coin: float = 1.0
@@ -40,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Steps:
-    """A number (count) of equal steps, in each direction in which neighbours can be compared."""
+    """A number (`count`) of equal steps, for each direction in which neighbours can be compared."""
 
     directions: tuple[Step, ...]
     count: int
@@ -58,7 +59,7 @@ def steps_of(release: Release, schedule: Schedule, neighbours: Neighbours) -> St
         pairs: tuple[Pair, ...]
         if neighbours is Neighbours.REPLACED:
             pairs = (Replaced(release.sigma, rate),)
-        elif rate == 1:  # the reverse is its mirror image
+        elif rate == 1:  # the reverse is the mirror image
             pairs = (Removed(release.sigma, rate),)
         else:
             pairs = (Removed(release.sigma, rate), Added(release.sigma, rate))

@@ -1,8 +1,8 @@
-"""The command line. A user's error ends with exit code 2 and one message. Results go to standard output, notes do not.
+"""The command line. A user's error ends with exit code 2 and one message. Only results go to standard output.
 
 A command is a function in the file of its group: it reads options, makes one call, and prints. Each command imports
-heavy packages inside its function. So `epsilometer --help` answers at once, and a stage loads no other command; an
-audit starts dozens of stages.
+heavy packages inside its function. So `epsilometer --help` answers at once, and each of the dozens of stages of an
+audit starts fast.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epsilometer.runtime.withholding import in_one_line, restore
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the entry point `epsilometer`; given arguments, run them in this process."""
+    """Run the command line and exit. With `arguments`, the command runs in this process, without a child process."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     run = partial(_run, words)
     if _own(words):
@@ -29,25 +29,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         sys.exit(run())
     finally:
-        restore()  # the process goes on to do other work
+        restore()  # the caller continues in this process
 
 
 def _run(words: Sequence[str]) -> int:
-    """Return the exit code of a command: 2 for every error, by whomever it is caused; 1 and 3 are findings."""
+    """Run a command and return its exit code: 2 for every error, whatever caused it; 1 and 3 report findings."""
     try:
-        if (code := _call(words)) == INTERRUPTED:  # typer's for Ctrl-C
+        if (code := _call(words)) == INTERRUPTED:  # typer's code for Ctrl-C
             raise KeyboardInterrupt
         return code
-    except KeyboardInterrupt:  # which may come before and after typer, too
+    except KeyboardInterrupt:  # Ctrl-C before or after typer's own handling
         say("interrupted")
         return INTERRUPTED
     except BaseException as error:
         if isinstance(error, SystemExit):
             if _own(words):
                 raise
-            if isinstance(error.__context__, BrokenPipeError):  # nobody reads its output any more
+            if isinstance(error.__context__, BrokenPipeError):  # the reader of the output has gone
                 return 141
-        if show := getattr(error, "show", None):  # a wrong option's
+        if show := getattr(error, "show", None):  # typer's error for a wrong option
             show(notes())
         elif isinstance(error, PermissionError):
             say(f"error: no permission to read or write {error.filename}; change its permissions")
@@ -57,7 +57,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _own(words: Sequence[str]) -> bool:
-    """Return True for a command that runs stages; stages end with their run, and report their own errors."""
+    """Return whether a command runs stages: it ends its own processes and reports its own errors."""
     first, *others = [word for word in words if not word.startswith("-")] or [""]
     return (others[:1] if first == "pipeline" else [first]) in (["stage"], ["repro"])
 

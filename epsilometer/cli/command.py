@@ -1,4 +1,4 @@
-"""A command that keeps others from printing, and refuses unreadable paths and files that it would overwrite."""
+"""A command that withholds others' output, and refuses unreadable paths and outputs that overwrite its inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRITTEN = ("out", "report")  # parameters whose files are written
 
 
 class Group(TyperGroup):
-    """The commands; names of earlier versions also work."""
+    """A group of commands, in which names of earlier versions also work."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Resolve a command as `TyperGroup` does, with old commands and options translated.
@@ -53,7 +53,7 @@ class Command(TyperCommand):
     """A command that withholds the output of mechanisms and libraries until the process ends."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run as `TyperCommand` does. Raises UserError, before any work, for a refused path."""
+        """Run the command. Raises UserError, before any work, for an unreadable path or an overwritten input."""
         for name, value in ctx.params.items():
             for path in _each(value):
                 if isinstance(path, Path):
@@ -88,10 +88,10 @@ def _each(value: Any) -> Iterator[Any]:
 
 
 def _files(value: Any) -> Iterator[Path]:
-    """Yield the existing files that an argument's value or list of values names."""
+    """Yield the existing files among an argument's values, as absolute paths."""
     for each in _each(value):
         try:
             if isinstance(each, (str, Path)) and Path(each).is_file():
                 yield Path(each).resolve()
-        except (OSError, ValueError):  # a name that is too long, or no name at all
+        except (OSError, ValueError):  # a name that is too long or invalid
             continue

@@ -35,7 +35,7 @@ def decide(
 ) -> None:
     """Decide at which budgets a mechanism keeps its limits.
 
-    The limits are on the figures of any questions. Prints a row for each budget and figure, and a row `all` for all
+    Limits may be set on the figures of any questions. Prints a row for each budget and figure, and a row `all` for all
     limits together. A limit is *within* only with an upper bound that covers every adversary, for example by a stated
     law that the rewrites do not refute. Once a budget does not pass, no larger budget passes. The exit code is 0 if
     every budget passes, 1 if one is beyond a limit, and 3 otherwise.
@@ -62,7 +62,7 @@ def _code(words: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Asked:
-    """The questions whose figures are accepted."""
+    """Options for the questions whose figures become the baseline."""
 
     question: Annotated[
         list[str],
@@ -85,7 +85,7 @@ def reaudit(
 ) -> None:
     """Measure whether figures have changed since a baseline.
 
-    The baseline has the figures of any questions, as --accept measured them. The same trials are drawn again. A sign
+    The baseline holds the figures that --accept measured, of any questions. The same trials are drawn again. A sign
     test compares each figure, corrected for the number of figures; the re-audits of a year share alpha. The exit code
     is 0 if no figure is worse, 1 if one is, and 3 if no figure could be tested.
     """

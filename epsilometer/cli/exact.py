@@ -37,7 +37,7 @@ def exact(
     epsilons: Epsilons = None,
     vectors: Vectors = None,
     trials: Annotated[
-        int, typer.Option(help="Number of trials to take pairs from, if the texts form more pairs than that.")
+        int, typer.Option(help="Number of trials to take pairs from, if the texts form more pairs.")
     ] = 2000,
     temperature: Temperature = -10_000,
     seed: Seed = 0,

@@ -1,4 +1,4 @@
-"""`epsilometer gate`: an exit code that says whether a mechanism keeps its limits."""
+"""`epsilometer gate`: whether a mechanism keeps its limits, as an exit code."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ class GateRules:
     max_missing: Annotated[
         float,
         typer.Option(
-            help="The largest share of a service's answers that may be withheld, truncated or empty; a larger one is "
-            "an error. With any such answer nothing passes."
+            help="The largest share of a service's answers that may be withheld, truncated or empty; a larger share "
+            "is an error. With any such answer the gate does not pass."
         ),
     ] = 0.01
 
@@ -129,7 +129,7 @@ def _reports(entries: list[str]) -> list[tuple[str, Path]]:
 
 
 def _files(paths: Mapping[str, Path], finding: str) -> Files:
-    """Return the files of the formats; finding: the file at which SARIF shows a finding."""
+    """Return the report files by format. finding: the file to which SARIF attaches a finding."""
     from epsilometer.report.gate import Files
 
     json, markdown, junit, sarif, html = (paths.get(form) for form in _FORMATS)
@@ -168,7 +168,7 @@ def gate(
 ) -> None:
     """Decide whether a mechanism keeps its limits.
 
-    The limits are on the figures of any questions: `--limit which_text=1 --limit tail=.01`, or `--limit linking=1
+    Limits may be set on the figures of any questions: `--limit which_text=1 --limit tail=.01`, or `--limit linking=1
     --with linking.author=COLUMN`. The gate draws fresh trials until they decide. Prints the verdict, a line for each
     kind of limit, the probability of a wrong verdict, and a line for each fault of the rewrites, such as answers that a
     service withheld. The exit code is 0 (passed), 1 (beyond a limit), 3 (open) or 2 (an error of the input, or of the
@@ -212,7 +212,7 @@ def gate(
 
 
 def _check_accepting(spending: GateRules, limits: LimitOptions) -> None:
-    """Refuse options that judge, since --accept only measures."""
+    """Raise UserError for options that affect only a verdict, since --accept only measures."""
     beside = {
         "--max-increase": spending.max_increase != GateRules.max_increase,
         "--limit": limits.limit,

@@ -65,7 +65,7 @@ def shipped(kind: str) -> str:
     folder = Path(__file__).parents[1] / kind
     others = (
         {"shared"} if folder.name == "corpora" else {"shared", "corpora"}
-    )  # these mechanisms are a kind of their own
+    )  # mechanisms on corpora are a separate kind
     return ", ".join(sorted(p.stem for p in folder.rglob("[!_]*.py") if p.parent.name not in others))
 
 
@@ -169,7 +169,7 @@ class EndpointOptions:
             )
 
     def mechanism(self, settings: Sequence[str], *, private: bool = True) -> Endpoint:
-        """Return the service as a mechanism, with these other settings.
+        """Return the service as a mechanism, with further settings KEY=VALUE.
 
         private: whether it would see the user's texts. Raises UserError if it must not see them, or lacks a setting.
         """
@@ -231,7 +231,7 @@ class Rewriting:
         return None if self.mechanism is None else settings_of(self.mechanism, self.settings, self.public)
 
     def check_source(self, other: object = None, option: str | None = None) -> None:
-        """Refuse two sources, no source, and options of another source. other: the value of one more source option."""
+        """Refuse two sources, no source, and options of another source. other: the value of a further source option."""
         sources = (self.mechanism, self.command, self.service.endpoint, other)
         if sum(source is not None for source in sources) != 1:
             *names, last = ["--mechanism", "--command", "--endpoint", *([] if option is None else [option])]
@@ -269,7 +269,7 @@ def schema_option(schema: Callable[[], dict[str, Any]]) -> Any:
 
 @contextmanager
 def told_if_dry() -> Iterator[None]:
-    """End a command with the request that a dry run would have sent."""
+    """Print the expected requests and end the command, if the block inside makes a dry run."""
     from epsilometer.models.spending import Dry
 
     try:
@@ -338,7 +338,7 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class TextOptions:
-    """The columns, rows and layout that are read of a file of texts."""
+    """Options for reading a file of texts: columns, rows and layout."""
 
     text: Annotated[
         list[str], typer.Option(help="Column of the texts; repeat it to join several columns of a row into one text.")
@@ -353,7 +353,7 @@ class TextOptions:
         return texts
 
     def table(self, source: str | Path, columns: Sequence[str] = ()) -> pl.DataFrame:
-        """Return the texts with these columns, lists as lines, and the identifiers that the file records, if any."""
+        """Return the distinct texts with these columns, lists joined to lines, and the file's annotated identifiers."""
         import polars as pl
 
         from epsilometer.corpora.reading import prepare, read
@@ -372,7 +372,7 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class LedgerOptions:
-    """The authors of the texts, and the ledger of the privacy budget that releases spend for each person."""
+    """Options for the texts' authors, and for the ledger of the privacy budget that releases spend for each author."""
 
     person: Annotated[str | None, typer.Option(help="Column with the author of each text.")] = None
     ledger: Annotated[
@@ -397,7 +397,7 @@ class LedgerOptions:
 
 @dataclass(frozen=True)
 class PerText:
-    """Files with the number of times that each text was recognised."""
+    """Options for files that list how often each text was recognised."""
 
     out: Annotated[
         list[Path],
@@ -418,7 +418,7 @@ class PerText:
             writable(path)
 
     def write(self, by_text: pl.DataFrame, name: str, texts: Sequence[str]) -> None:
-        """Write the rows; with the texts if --show-texts is given."""
+        """Write the rows to every file of --out, with the texts if --show-texts is given."""
         from epsilometer.report import per_text
 
         per_text.write(by_text, self.out, name, texts if self.show_texts else None)
@@ -435,7 +435,7 @@ class PerText:
 def flat(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with each parameter that is a dataclass replaced by its fields, one option for each field.
 
-    Dataclasses may be nested. So options that several commands share, or that belong together, are one object.
+    Dataclasses may be nested. They group options that several commands share, or that belong together.
     """
     own = inspect.signature(command, eval_str=True).parameters
     groups = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
@@ -455,7 +455,7 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _read_plainly(annotation: Any) -> None:
-    """Parse an option of type float by `values.number`, as numbers in lists and parameter files are."""
+    """Make an option of type float accept only plain digits (`values.number`), like lists and parameter files."""
     kind, about = getattr(annotation, "__origin__", None), getattr(annotation, "__metadata__", None)
     if about and (kind is float or float in getattr(kind, "__args__", ())):
         about[0].parser, about[0].metavar = parsed, "<float>"
@@ -474,7 +474,7 @@ def _options(group: Any) -> Iterator[inspect.Parameter]:
 
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
-    """Return the dataclass with its options, and remove these from the values."""
+    """Build the dataclass from its options, and remove these from `values`."""
     hints = get_type_hints(group, include_extras=True)
     return group(
         **{
@@ -490,7 +490,7 @@ def numbers(text: str | None, rule: str) -> list[float] | None:
 
 
 def number(text: str, rule: str) -> float:
-    """Return a number. Raises UserError, which states the rule."""
+    """Return a number. Raises UserError, which states the rule, for any other text."""
     try:
         return parsed(text)
     except ValueError:
@@ -498,7 +498,7 @@ def number(text: str, rule: str) -> float:
 
 
 def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, Any]:
-    """Return settings by key; a value is YAML, as in a parameter file."""
+    """Return settings from KEY=VALUE entries, by key. Values are YAML, as in a parameter file."""
     import yaml
 
     from epsilometer.core import yaml_text
@@ -521,7 +521,7 @@ def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, An
 
 
 def settings_of(mechanism: str, entries: Sequence[str], public: Path | None) -> dict[str, Any]:
-    """Return the settings of a mechanism by key, --public among them."""
+    """Return the settings of a mechanism by key, including the one for --public."""
     settings = read_settings(entries)
     if public is None:
         return settings
@@ -531,6 +531,6 @@ def settings_of(mechanism: str, entries: Sequence[str], public: Path | None) -> 
 
 
 def mechanism_at(text: str) -> tuple[str, float | None]:
-    """Return mechanism and epsilon: ("tem", 11) of `tem=11`, ("presidio", None) of `presidio`."""
+    """Return mechanism and epsilon: ("tem", 11) for `tem=11`, ("presidio", None) for `presidio`."""
     name, equals, epsilon = text.partition("=")
     return name, number(epsilon, "epsilon must be a number") if equals else None

@@ -13,12 +13,12 @@ from epsilometer.runtime.streams import results
 
 
 def tell(*parts: object, sep: str = "\n", end: str = "\n") -> None:
-    """Print a result, also where standard output is withheld."""
+    """Print a result, even while standard output is withheld."""
     print(*parts, sep=sep, end=end, file=results(), flush=True)
 
 
 def show(result: Any, as_json: bool, columns: Sequence[str] | None = None) -> None:
-    """Print JSON, or an aligned table of rows, with only these columns if columns are named."""
+    """Print rows as JSON or as an aligned table. columns: those to print, None for all."""
     if as_json:
         rows = result if columns is None else [{name: row[name] for name in columns} for row in result]
         tell(json.dumps(for_json(rows), indent=1))

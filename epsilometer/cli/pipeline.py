@@ -26,7 +26,7 @@ def stage(
 def repro(context: typer.Context) -> None:
     """Bring stages up to date, and show the report.
 
-    It is `dvc repro`, one run at a time, with params.yaml checked and damaged files restored first. Without arguments
+    Checks params.yaml, restores damaged files, then runs `dvc repro`, one run at a time. Without arguments
     it runs the whole audit, and then shows the report. With stages it runs these and their dependencies; a missing file
     stops only the stages that need it. Options are passed on; `dvc repro --help` lists them.
     """
@@ -58,7 +58,7 @@ def why(
 ) -> None:
     """List the changes since a stage last ran.
 
-    A change is that of a file, package, setting or input.
+    Changes are listed of files, packages, settings and inputs.
     """
     from epsilometer.pipeline.current import records
     from epsilometer.pipeline.params import read

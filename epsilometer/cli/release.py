@@ -26,7 +26,7 @@ def release(
     ] = "vote_histogram",
     label: Annotated[str | None, typer.Option(help="Column of labels, which --labels lists.")] = None,
     labels: Annotated[
-        str | None, typer.Option(help="The public list of labels, separated by commas; texts with others do not count.")
+        str | None, typer.Option(help="The public labels, separated by commas; texts with other labels do not count.")
     ] = None,
     public: Annotated[Path | None, typer.Option(help="Public texts, a file with a column `text`.")] = None,
     per_person: Annotated[int, typer.Option(min=1, help="Number of texts to count for each person.")] = 1,
@@ -55,8 +55,8 @@ def release(
         writable(path)
     if (label is None) != (labels is None):
         raise UserError(
-            "--label and --labels must be given together: the list must be public, since a list read off private texts "
-            "shows which rare labels occur",
+            "--label and --labels must be given together: the list must be public, since a list taken from private "
+            "texts reveals which rare labels occur",
             "EPS-U074",
         )
     built = _built(mechanism, public, labels, per_person=per_person, entries=settings)
@@ -74,7 +74,7 @@ def release(
 def _built(
     mechanism: str, public: Path | None, labels: str | None, *, per_person: int, entries: list[str]
 ) -> CorpusMechanism:
-    """Return the mechanism with its settings. Raises UserError for settings that it does not have or lacks."""
+    """Return the mechanism with its settings. Raises UserError for an unknown or a missing setting."""
     import inspect
 
     from epsilometer.core.component import CORPORA, build, find
@@ -103,7 +103,7 @@ def _built(
 
 
 def _corpus(file: Path, reading: TextOptions, person: str | None, label: str | None) -> PrivateCorpus:
-    """Return every text of a file that has a word, repeats included, with person and label."""
+    """Return the texts of a file, with person and label. Texts without a word are left out, repeats are not."""
     import polars as pl
 
     from epsilometer.core.corpus_mechanism import PrivateCorpus

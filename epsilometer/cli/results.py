@@ -21,7 +21,7 @@ TableName = Annotated[
 def report(as_json: Json = False) -> None:
     """Print the path of the report, and its estimates.
 
-    For a run that audits no texts it prints the first table of each study.
+    If a run audits no texts, the first table of each study is printed instead.
     """
     from epsilometer.pipeline import params, reporting
     from epsilometer.report import page
@@ -53,8 +53,8 @@ def tables(
 ) -> None:
     """Write all tables as data, and cite them.
 
-    The folder has the date, commit, hardware and minutes of the audit in this folder. Then the figures that the
-    project's pages in docs/ cite from it are filled.
+    The tables come with the date, commit, hardware and minutes of the audit. Afterwards, the figures that the
+    project's pages in docs/ cite from these tables are filled in.
     """
     from epsilometer.pipeline.params import read
     from epsilometer.pipeline.reporting import write_tables
@@ -139,8 +139,8 @@ def history(
 ) -> None:
     """Print the losses of earlier audits.
 
-    A cell has the loss of its strongest attack; --json has those of all attacks. A project with only `anonymity` has
-    the losses of every attacker.
+    Each cell of the project gets the loss of its strongest attack; --json prints the losses of all attacks. A project
+    with only `anonymity` gets the losses of every attacker.
     """
     from epsilometer.auditing.results.diagnostics import STRONGEST
     from epsilometer.pipeline.params import read

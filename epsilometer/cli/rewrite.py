@@ -43,8 +43,8 @@ def rewrite(
 ) -> None:
     """Privatise texts for publication.
 
-    The texts are lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl); each row is rewritten by itself,
-    and --out is in the same format.
+    The texts are lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl); each row is rewritten
+    separately, and --out is in the same format.
 
     Shipped mechanisms draw exactly, from the operating system's randomness, and reserve a millionth of the epsilon for
     rounding. The randomness of your own mechanism is your responsibility. With --seed the rewrites can be inverted, so
@@ -83,13 +83,13 @@ def rewrite(
     if publisher.public:
         warn(
             f"{publisher.public} of the texts are among the public texts that the mechanism was made from. The claim "
-            "holds if these were collected apart from the private ones, and not otherwise; whoever reads the output "
-            "must not learn of this warning"
+            "holds only if the public texts were collected apart from the private ones; do not show this warning to "
+            "readers of the output"
         )
 
 
 def _record(file: Path | None, reading: TextOptions, recording: LedgerOptions, claim: Guarantee | None) -> None:
-    """Record in the ledger what a table of rewrites spends for each person, before any rewrite is published."""
+    """Record in the ledger the budget that rewrites of a table spend for each person, before any is published."""
     from collections import Counter
 
     from epsilometer.accounting.ledger import Ledger

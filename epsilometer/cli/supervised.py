@@ -1,7 +1,7 @@
-"""Run a command in a child process, and trust its exit code only if it reports one.
+"""Run a command in a child process, and trust its exit code only if the child reports it through a pipe.
 
 A mechanism runs in the command's process. If it calls `os._exit(0)` or crashes in native code, the process ends with
-an exit code that would mean passed, or beyond.
+an exit code that could be mistaken for a verdict, such as 0 for passed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def supervised(work: Callable[[], int]) -> int:
-    """Return the exit code of the work; 2 if its process ended without one. A signal ends both processes."""
+    """Return the exit code of the work, or 2 if its process reports none. A signal ends both processes."""
     answer, tell = os.pipe()
-    alive, life = os.pipe()  # closed by whatever ends this process
+    alive, life = os.pipe()  # closes when this process ends, for any reason
     signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until each process is ready for them
     child = os.fork()
     if not child:
@@ -35,15 +35,15 @@ def supervised(work: Callable[[], int]) -> int:
         confine()
         code = work()
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):  # nobody reads it any more
+            with suppress(OSError):  # the reader has gone
                 stream.flush()
-        withhold()  # what threads and exit handlers of what is audited still write
+        withhold()  # later output of the audited code's threads and exit handlers
         os.write(tell, bytes([code]))
         end_in_time(code)
         return code
     os.close(tell)
     status = _await(child)
-    os.set_blocking(answer, False)  # a process that the work has left behind may hold the other end
+    os.set_blocking(answer, False)  # a process started by the work may hold the other end
     with suppress(BlockingIOError):
         if said := os.read(answer, 1):
             return said[0]
@@ -63,10 +63,10 @@ def supervised(work: Callable[[], int]) -> int:
 
 
 def _await(child: int) -> int:
-    """Return the child's wait status, passing signals on to it. Afterwards they are blocked."""
+    """Return the child's wait status. Signals are passed on to it until it ends, and blocked afterwards."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        if not (number == signal.SIGINT and _in_foreground()):  # else the terminal has sent it to both
+        if not (number == signal.SIGINT and _in_foreground()):  # the terminal sends Ctrl-C to both processes
             with suppress(ProcessLookupError):
                 os.kill(child, number)
 
@@ -75,7 +75,7 @@ def _await(child: int) -> int:
             signal.signal(number, pass_on)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     _, status = os.waitpid(child, 0)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # one that comes now changes no exit code
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # a later signal must not change the exit code
     return status
 
 
@@ -94,6 +94,6 @@ def _in_foreground() -> bool:
 
 
 def _end_with_parent(alive: int) -> None:
-    """End this process when its parent ends, however that ends."""
+    """End this process when its parent ends, for any reason."""
     os.read(alive, 1)
     os._exit(1)

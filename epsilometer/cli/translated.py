@@ -1,6 +1,6 @@
-"""Commands and options of earlier versions, which are translated before a command's options are read.
+"""Translation of commands and options of earlier versions, before a command's options are parsed.
 
-They are no longer in the help. `report` is `results show`, `gate --max-loss 1` is `gate --limit which_text=1`, and
+The help no longer lists them. `report` is `results show`, `gate --max-loss 1` is `gate --limit which_text=1`, and
 `audit --units` is `ask which_unit`.
 """
 
@@ -21,7 +21,7 @@ class Call:
     changed: dict[str, str]
 
     def notice(self) -> str | None:
-        """Return a line that names the new spellings, without values, which may be private; None without changes."""
+        """Return a line with the new spellings, without values, which may be private; None without changes."""
         if not self.changed:
             return None
         pairs = ", ".join(f"`{old}` is now `{new}`" for old, new in self.changed.items())
@@ -32,8 +32,8 @@ class Call:
 class Old:
     """An option of an earlier version.
 
-    question: the question it belongs to, if any. words: returns the new arguments for its value. flag: it takes no
-    value.
+    words: returns the new arguments for its value. question: the question it belongs to, if any. flag: whether it
+    takes no value.
     """
 
     words: Callable[[str], Words]
@@ -46,17 +46,17 @@ def _limit(question: str) -> Old:
 
 
 def _setting(question: str, key: str) -> Old:
-    """Return a text, quoted for YAML."""
+    """Return the translation to a question's setting that is a text, quoted for YAML."""
     return Old(lambda value: ["--with", f"{question}.{key}={json.dumps(value)}"], question)
 
 
 def _plain(question: str, key: str) -> Old:
-    """Return a number."""
+    """Return the translation to a question's setting that is a number."""
     return Old(lambda value: ["--with", f"{question}.{key}={value}"], question)
 
 
 def _listed(question: str, key: str) -> Old:
-    """Return comma-separated names; an empty list for `all`."""
+    """Return the translation of comma-separated names to a list; `all` leaves the setting out."""
 
     def words(value: str) -> Words:
         names = [name.strip() for name in value.split(",")]
@@ -70,12 +70,12 @@ def _flag(*words: str, question: str = "") -> Old:
 
 
 def _entry(option: str, key: str) -> Old:
-    """Return the value of a former option as an entry of the option that replaces it."""
+    """Return the translation of an option to KEY=VALUE of the option that replaces it."""
     return Old(lambda value: [option, f"{key}={value}"])
 
 
 def _prices(value: str) -> Words:
-    """Return comma-separated prices; the last one, per request, is optional."""
+    """Return the setting for comma-separated prices; the third price, per request, is optional."""
     every = value.split(",")
     return ["--set", f"prices=[{', '.join(every if len(every) != 2 else [*every, '0'])}]"]
 
@@ -148,7 +148,7 @@ _PROBE = "--probe-failures"
 
 
 def translated(words: Sequence[str]) -> Call:
-    """Return a call, from the command's name on, in the current spelling."""
+    """Return a call in the current spelling. words: the call, from the command's name on."""
     changed: dict[str, str] = {}
     command, *rest = words
     first = rest[0] if rest else None
@@ -170,7 +170,7 @@ def translated(words: Sequence[str]) -> Call:
     elif command == "audit" and _PROBE in rest:
         new, rest, options = "probe", [word for word in rest if word != _PROBE], _OPTIONS["probe"]
     elif command == "audit" and question is not None:
-        new = f"ask {question}"  # which has no option of another question's flag
+        new = f"ask {question}"  # flags of other questions stay, and are refused there
         of_it = {name: old for name, old in _OF_AUDIT.items() if not old.flag or old.question == question}
         options = of_it | _OPTIONS["ask"]
     if new != command:
@@ -179,7 +179,7 @@ def translated(words: Sequence[str]) -> Call:
 
 
 def _options(words: Sequence[str], options: Mapping[str, Old], changed: dict[str, str]) -> Iterator[str]:
-    """Return options in the current spelling, and append the changed ones to `changed`."""
+    """Yield options in the current spelling, and add the changed ones to `changed`."""
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")
@@ -189,6 +189,6 @@ def _options(words: Sequence[str], options: Mapping[str, Old], changed: dict[str
             yield word
             continue
         spelled = old.words("VALUE")
-        if spelled != ["VALUE"]:  # an argument, which the command's spelling shows
+        if spelled != ["VALUE"]:  # otherwise it became an argument of the new command
             changed[name] = " ".join(spelled)
         yield from old.words(value if equals else following or "")

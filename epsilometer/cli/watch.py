@@ -12,15 +12,16 @@ from epsilometer.runtime.progress import say
 
 
 def watch(
-    every: Annotated[float, typer.Option(min=1, help="Seconds between looks.")] = 60,
-    once: Annotated[bool, typer.Option("--once", help="Look once and end, for cron.")] = False,
+    every: Annotated[float, typer.Option(min=1, help="Seconds between checks.")] = 60,
+    once: Annotated[bool, typer.Option("--once", help="Check once and end, for cron.")] = False,
 ) -> None:
-    """Begin a re-audit whenever its sources change.
+    """Start a re-audit whenever its sources change.
 
     The sources are mechanisms, packages, pins of models and data sets. The command runs until it is interrupted.
 
-    It compares with the records of the last re-audit, or of the baseline. Once a day it reports newer versions on the
-    hub and at the package index, but never adopts them. If `make ui` is running, the re-audit runs on its server.
+    The sources are compared with the records of the last re-audit, or of the baseline. Once a day the command reports
+    newer versions on the hub and at the package index, but never adopts them. If `make ui` is running, the re-audit
+    runs on its server.
     """
     from epsilometer.pipeline import watching
     from epsilometer.pipeline.flows.trigger import start

@@ -23,7 +23,7 @@ def write_json(value: Any, path: Path | str) -> None:
 
 
 def read_json(path: Path | str) -> Any:
-    """Read a stage's JSON. The error for a damaged file names it."""
+    """Read a stage's JSON file. Raises UserError, with its path, if it is missing or damaged."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -34,16 +34,14 @@ def read_json(path: Path | str) -> Any:
 
 def absent(path: Path | str) -> UserError:
     """Return the error for a missing stage file."""
-    return UserError(
-        f"{path} does not exist; make it by the stages of its project (`dvc repro` in the project's folder)", "EPS-C001"
-    )
+    return UserError(f"{path} does not exist; run `dvc repro` in its project's folder to make it", "EPS-C001")
 
 
 def damaged(path: Path | str, error: Exception) -> UserError:
     """Return the error for an unreadable stage file."""
     return UserError(
-        f"{path} cannot be read ({type(error).__name__}); delete it and make it again (`dvc repro` in the folder of "
-        "its project)",
+        f"{path} cannot be read ({type(error).__name__}); delete it, then run `dvc repro` in its "
+        "project's folder to make it again",
         "EPS-C002",
     )
 
@@ -56,16 +54,16 @@ def write_text(text: str, path: Path | str, *, private: bool = False) -> None:
 
 @contextmanager
 def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
-    """Open a new file for writing that appears as `path` on success and is deleted otherwise; make its folder.
+    """Open a new file for writing. On success it becomes `path`, otherwise it is deleted. Missing folders are made.
 
-    The file replaces a file or a link named `path`, never the target of a link, and belongs to the current user. Its
-    mode is 0600 if `private`, and never more open than the mode of the file it replaces. A pipe or a device is written
-    directly (`is_stream`).
+    The new file replaces a file or a link at `path`, never a link's target, and belongs to the current user. Its mode
+    is 0600 if `private`, and never more open than the mode of the file it replaces. A pipe or a device (`is_stream`) is
+    written directly.
 
-    Until then the file is hidden beside `path`. Its name has random digits and never names an existing file or link: in
-    a folder that others may write to, an attacker who guessed the name could redirect the writes to another file. For
-    the same reason the file is never reopened by name. The last part but one of the name is the number of this process,
-    which marks the remains of killed processes. Raises UserError if the name belongs to another file at the end.
+    During the writing, the file has a hidden temporary name in the same folder. The name has random digits and is new:
+    in a folder that others may write to, an attacker who guessed the name could redirect the writes to another file.
+    For the same reason the file is never reopened by name. The name also holds the number of this process, by which
+    remains of killed processes are recognised. Raises UserError if somebody else replaced the file meanwhile.
     """
     path = Path(path)
     if is_stream(path):
@@ -88,7 +86,7 @@ def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for a pipe or a device, unless it or a link to it belongs to another user."""
+    """Return whether the path is a pipe or a device. False if another user, except root, owns it or a link to it."""
     try:
         named, there = path.lstat(), path.stat()
     except OSError:
@@ -107,7 +105,7 @@ def _mode(path: Path, private: bool) -> int:
 
 
 def _check(path: Path, file: BinaryIO) -> None:
-    """Raise UserError if the name is not that of this open file."""
+    """Raise UserError if the path no longer leads to this open file."""
     if not (os.path.lexists(path) and os.path.samestat(path.lstat(), os.fstat(file.fileno()))):
         raise UserError(
             f"{path} was replaced while it was written; write to a folder in which nobody else may rename files",

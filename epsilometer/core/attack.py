@@ -15,7 +15,7 @@ from epsilometer.core.likelihood import by_column, covers, in_slots, posteriors
 from epsilometer.core.mechanism import LATENTS, PROVIDER, TEXT, UNITS, Mechanism, Rewrites, law_of
 from epsilometer.core.randomness import Noise
 
-SLOT = np.int16  # a guessed slot: candidate sets of up to 32,767 texts
+SLOT = np.int16  # data type of a guessed slot; candidate sets have at most 32,767 texts
 SEES = (TEXT, UNITS, LATENTS, PROVIDER)
 
 _GRID = 1e-6  # scores closer than this are a tie, since rounding must not decide
@@ -35,12 +35,12 @@ class Embedded:
 class Context:
     """The adversary's knowledge besides the rewrite and its candidates.
 
-    texts: the audited texts; candidates are indices into them. mechanism and epsilon: those of the rewrites (None:
-    not known to the adversary). noise: the attack's own stream, one for each trial. embedded: embeddings of the texts,
-    if already computed. public: whether the texts may leave this machine. log_likelihoods: [n, k], of the rewrites
-    under each candidate, if already computed (`likelihood.computed`). Attacks get them if their view includes what the
-    mechanism's law describes; attacks with `takes_cases` get them by case, if there are few cases. prior: the
-    probability of each slot to hold the source, None if uniform.
+    texts: the audited texts; candidates are indices into them. mechanism: made the rewrites at this epsilon; None if
+    the adversary does not know it. noise: the attack's random streams, one for each trial. embedded: embeddings of the
+    texts, if already computed. public: whether the texts may leave this machine. log_likelihoods: [n, k], ln of the
+    probability of each rewrite given each candidate, if already computed (`likelihood.computed`). An attack gets them
+    only if the mechanism's law describes the view that the attack sees. An attack with `takes_cases` gets them as
+    `ByCase` if there are few cases. prior: the probability of each slot to hold the source, None if uniform.
     """
 
     texts: Sequence[str]
@@ -57,7 +57,7 @@ class Context:
 class Guesses:
     """The guesses on n rewrites.
 
-    slots: int16 [n], the named candidates; scores: [n], the confidence in each (`margins`), or None; posteriors: [n],
+    slots: int16 [n], the guessed candidates; scores: [n], the confidence in each (`margins`), or None; posteriors: [n],
     the probability under the mechanism's law that each is the source, or None if unknown.
     """
 
@@ -67,13 +67,13 @@ class Guesses:
 
 
 class Attack(Protocol):
-    """An adversary that names the source of each rewrite among its candidates.
+    """An adversary that guesses which candidate is the source of each rewrite.
 
-    An attack that needs a large model sets the class variable `large = True`; it then runs only if named.
+    An attack that needs a large model sets the class variable `large = True`; it then runs only if requested by name.
     """
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """Return the guessed slots [n] for text numbers `candidates` [n, k]. The context's stream breaks ties."""
+        """Return the guessed slots [n]. candidates: text numbers [n, k]. The context's `noise` breaks ties."""
         ...
 
 
@@ -84,7 +84,7 @@ class GuessesGrid(Protocol):
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.int16]]:
-        """Return guesses as `guess` does, for the rewrites of the same trials at several epsilons."""
+        """Return the guesses of `guess` for each epsilon; all rewrites are of the same trials."""
         ...
 
 
@@ -100,7 +100,7 @@ class Scores(Protocol):
 
 
 class ByScore:
-    """The methods an attack needs besides `score_grid`; many candidates are scored in blocks of trials."""
+    """Mixin that derives `guess` and `guess_grid` from `score_grid`, in blocks of trials to limit memory."""
 
     def guess(self: Scores, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """Return the slot of the candidate with the largest score."""
@@ -143,10 +143,10 @@ class Validated(Protocol):
 
 @runtime_checkable
 class Checked(Protocol):
-    """An attack or a mechanism that can tell before any work whether it is allowed and able to run."""
+    """An attack or a mechanism that checks, before any work, whether it is allowed and able to run."""
 
     def check(self, public: bool) -> None:
-        """Raise UserError if it must not see the texts, given whether they are public, or if it lacks a requirement."""
+        """Raise UserError if a requirement is missing, or if it may see only public texts and these are not."""
         ...
 
 
@@ -190,7 +190,7 @@ class Encodes(Protocol):
 
     @property
     def encoded(self) -> Mapping[str, NDArray[np.float32]]:
-        """Return vectors of encoded texts, as `models.encoder` computes them; not of every text if there are many."""
+        """Return vectors by text, as `models.encoder` computes them. If there are many texts, some are missing."""
         ...
 
 
@@ -241,8 +241,10 @@ def guesses_of(
 def guess_and_score(
     attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
 ) -> list[Guesses]:
-    """Return the guesses at every epsilon of a grid, with confidences if the attack has scores, and posteriors if the
-    contexts have likelihoods of all that the attack sees.
+    """Return the guesses at every epsilon, with confidences if the attack scores candidates.
+
+    Guesses have posteriors if the mechanism's law covers everything that the attack sees, and the contexts hold its
+    likelihoods.
 
     The attack gets only the view that it declares, and cannot change anything that another attack gets. Raises
     UserError for guesses that are not slots.
@@ -295,7 +297,7 @@ def _whole(table: Table | None) -> NDArray[np.floating] | None:
 def _guesses(
     attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
 ) -> list[Guesses]:
-    # If a setting rules scores out, the attack has None in their place, which a Protocol of a property does not detect.
+    # An attack whose settings rule out scores has None as `score_grid`, which isinstance does not detect.
     if isinstance(attack, Scores) and callable(attack.score_grid):
         return _by_score(attack, rewrites, candidates, contexts)
     if isinstance(attack, GuessesGrid):
@@ -332,9 +334,9 @@ def _joined(blocks: Sequence[Guesses]) -> Guesses:
 
 
 def margins(scores: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return by how much the named candidate's score exceeds every other: [n], on the grid of ties, 0 for a tie.
+    """Return the lead of the guessed candidate's score over the best other score: [n], rounded to 1e-6.
 
-    Infinite if no other candidate is possible. scores: [n, k]; slots: [n].
+    A tie has lead 0. The lead is infinite if no other candidate is possible. scores: [n, k]; slots: [n].
     """
     if isinstance(scores, ByCase):
         return scores.of_slots(margins, slots)
@@ -352,7 +354,7 @@ def margins(scores: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def choose(scores: Table, noise: Noise) -> NDArray[np.int16]:
-    """Return the slot of the largest score in each row [n, k]; ties within the grid are broken at random.
+    """Return the slot of the largest score in each row [n, k]; scores within 1e-6 tie, and ties are broken at random.
 
     Raises UserError for a NaN score.
     """
@@ -366,7 +368,7 @@ def choose(scores: Table, noise: Noise) -> NDArray[np.int16]:
 
 
 def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
-    """Return the slot of the largest score in each row [n], valid if unique, and the mask of largest slots [k, n]."""
+    """Return the slot of the largest score of each trial [n], wrong if tied, and the mask of tied slots [k, n]."""
     largest = columns.max(axis=0)
     if np.isnan(largest).any():
         raise UserError(
@@ -384,7 +386,10 @@ def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[
 def _without_ties(
     slots: NDArray[np.int16], tied: NDArray[np.bool_], noise: Noise, case: NDArray[np.intp] | None = None
 ) -> NDArray[np.int16]:
-    """Return the slots [n], drawn again among the tied ones [k, n]; with cases [n], `tied` is [k, d], one per case."""
+    """Return the slots [n], with each tie broken at random.
+
+    tied: the mask of tied slots, [k, n]; with `case` [n], the case of each trial, it is [k, d], one column per case.
+    """
     unsure = tied.sum(axis=0, dtype=SLOT) != 1
     if unsure.any():
         rows = np.flatnonzero(unsure if case is None else unsure.take(case))

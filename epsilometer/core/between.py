@@ -1,14 +1,14 @@
-"""Draws from a law between the laws P and P' of two texts, for averages over too many outputs to list.
+"""Importance sampling between the output laws P and P' of two texts, for averages over too many outputs to list.
 
-For draws y from a law m that is positive where both are, and any level in nats,
+Let the draws y come from a law m that is positive wherever both P and P' are. At any level in nats,
 
     E_m[sqrt(P P') / m * e^(-|L - level| / 2)] = e^(-level / 2) sum over y of min(P, e^level P'),    L = ln P / P':
 
-the overlap at level 0, and e^(-level / 2) (1 - delta(level)) at any level. `auditing/exact_loss/importance.py` bounds
-that mean from draws.
+which is e^(-level / 2) (1 - delta(level)), and at level 0 the overlap of P and P'. `auditing/exact_loss/importance.py`
+computes bounds on this mean from draws.
 
-`tilted` is for products: every unit is drawn from the law proportional to sqrt(P_i P'_i), so sqrt(P P') / m is the
-product of the sums rho_i = sum sqrt(P_i P'_i) for every draw.
+`tilted` is for texts whose units are privatised independently. It draws unit i from the law proportional to
+sqrt(P_i P'_i), so every draw has the same sqrt(P P') / m: the product of the sums rho_i = sum sqrt(P_i P'_i).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from epsilometer.core.randomness import Noise
 
 @dataclass(frozen=True)
 class Between:
-    """n draws, each between two texts; float64 [n] each, in nats.
+    """n draws, each between two texts; every field is float64 [n], in nats.
 
     log_rho:    ln sqrt(P P') / m at the draw, minus infinity if only m is positive there; loss: L there. The draw in
                 the other direction, from P' to P, has the same log_rho and -L.
@@ -39,10 +39,10 @@ class Between:
 
 
 def tilted(laws: Laws, pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> tuple[Ragged, Between]:
-    """Return the units of one draw between each pair of texts, by inverse CDF from one uniform a unit, and the draws.
+    """Return one draw between each pair of texts, as units and as `Between`. Each unit takes one uniform (inverse CDF).
 
-    pairs: [n, 2] numbers of the laws' texts. For texts with different numbers of units nothing is drawn, and log_rho is
-    minus infinity.
+    pairs: [n, 2] text numbers. Two texts with different numbers of units get no draw, and a log_rho of minus
+    infinity.
     """
     first, second = (laws.rows.take(pairs[:, side]) for side in (0, 1))
     comparable = first.lengths == second.lengths
@@ -67,13 +67,16 @@ def tilted(laws: Laws, pairs: NDArray[np.integer], epsilon: float, noise: Noise)
 def tilted_unit(
     first: NDArray[np.float64], second: NDArray[np.float64], uniforms: NDArray[np.float64]
 ) -> tuple[NDArray[np.integer], float, NDArray[np.float64]]:
-    """Return draws [n] between two laws of log-probabilities [outputs]; ln of the sum of sqrt(P P'); losses [n]."""
+    """Return n draws between two laws, given as log-probabilities [outputs]: the outputs [n], rho and losses [n].
+
+    rho: ln of the sum of sqrt(P P').
+    """
     half = (first + second) / 2
     peak = half.max()
     if np.isneginf(peak):  # no output is possible under both
         return np.zeros(len(uniforms), np.int64), -np.inf, np.zeros(len(uniforms))
     cdf = np.cumsum(np.exp(half - peak))
-    # Below the total even after rounding, so that no output of probability 0 is reached.
+    # Below the total even after rounding: otherwise an output of probability 0 could be drawn.
     at = np.minimum(uniforms * cdf[-1], np.nextafter(cdf[-1], 0))
     outputs = np.searchsorted(cdf, at, side="right")
     return outputs, min(float(peak + np.log(cdf[-1])), 0.0), first[outputs] - second[outputs]

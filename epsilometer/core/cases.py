@@ -1,6 +1,6 @@
-"""Distinct trials: with a short public list, trials have few distinct combinations of candidates and rewrite.
+"""Distinct trials: rewrites from a short public list give few distinct combinations of candidates and rewrite.
 
-A mechanism over two texts has four such cases, for any number of trials. Work is done once per case and then looked up.
+Over two texts there are four such cases, for any number of trials. Work is done once per case and then looked up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from epsilometer.core.mechanism import Repeated, Rewrites
 from epsilometer.core.ragged import Ragged
 
-_MOST = 1 << 12  # the most combinations of candidates and rewrite that are listed
+_MOST = 1 << 12  # largest number of combinations of candidates and rewrite to enumerate
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Cases:
 
 
 def cases(rewrites: Rewrites, candidates: NDArray[np.integer]) -> Cases | None:
-    """Return the cases of n trials; None if there may be many, or if the release is more than one of a few texts.
+    """Return the cases of n trials. None if many are possible, or if more than a text from a short list is released.
 
     candidates: [n, k] numbers of texts.
     """
@@ -80,7 +80,7 @@ class ByCase:
         measure: Callable[[NDArray[np.floating], NDArray[np.integer]], NDArray[np.float64]],
         slots: NDArray[np.integer],
     ) -> NDArray[np.float64]:
-        """Return a measure of each row at its slot, [n]; slots: [n]. Each case is measured once at every slot."""
+        """Return the measure of each trial's row at its slot, [n]. slots: [n]. Each case is measured once per slot."""
         count, k = self.rows.shape
         each = [measure(self.rows, np.full(count, slot)) for slot in range(k)]
         place = slots.astype(np.intp)

@@ -32,11 +32,11 @@ EMBEDDED = (_IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent / "data" / "embe
 # Kinds of attacks, each the folder of the package that holds its components.
 IDENTIFICATION, LINKING = "attacks/identification", "attacks/linking"
 QUESTIONS = "questions"
-CORPORA = "mechanisms/corpora"  # mechanisms on whole corpora, which are not among "mechanisms"
+CORPORA = "mechanisms/corpora"  # mechanisms on whole corpora; not listed under "mechanisms"
 
 
 class _FromSource(SourceFileLoader):
-    """Loader of a user's current file: a compiled copy is identified by second and size, which an edit may keep."""
+    """Loader that compiles a user's current file. Python's cache compares second and size, and may miss an edit."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -49,16 +49,15 @@ def component(cls: type[T]) -> type[T]:
 
 
 def names(kind: str) -> list[str]:
-    """Return the names of the components shipped in `epsilometer/<kind>`: "mechanisms", or "attacks/linking"."""
+    """Return the names of the components shipped in `epsilometer/<kind>`, such as "mechanisms"."""
     return sorted(shipped(kind))
 
 
 @cache
 def shipped(kind: str) -> Mapping[str, Path]:
-    """Return the files of the components in `epsilometer/<kind>` by name, including those in folders of families.
+    """Return the files of the components in `epsilometer/<kind>` and its subfolders, by name.
 
-    Code shared by the components of a family is in its folder `shared`. Raises UserError for two files of the same
-    name.
+    A subfolder `shared` holds common code and no components. Raises UserError for two files of the same name.
     """
     by_name: dict[str, Path] = {}
     for path in sorted([*(PACKAGE / kind).glob("*.py"), *(PACKAGE / kind).glob("*/*.py")]):
@@ -107,7 +106,7 @@ def module(kind: str, name: str) -> ModuleType:
     spec = ModuleSpec(own_name, loader := _FromSource(own_name, place), origin=place)
     spec.has_location = True
     if (folder := str(path.parent.resolve())) not in sys.path:
-        sys.path.append(folder)  # for the helpers beside it; last, so that no helper shadows a library
+        sys.path.append(folder)  # for helper modules in that folder; last, so that no helper shadows a library
     _check_helpers(path)
     own = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = own
@@ -129,7 +128,7 @@ def _imported(file: Path) -> ModuleType:
 
 
 def _check_helpers(path: Path) -> None:
-    """Raise UserError if a user's file imports a helper beside it but would get another file of that name."""
+    """Raise UserError if a user's file imports a helper module of its folder, but another module shadows it."""
     folder = path.resolve().parent
     for name, file in beside(path).items():
         spec = importlib.util.find_spec(name)
@@ -143,7 +142,7 @@ def _check_helpers(path: Path) -> None:
 
 
 def find(kind: str, name: str, method: str) -> Callable[..., Any]:
-    """Return the one class with `method` that the component's module defines, or else its function of that name."""
+    """Return the one class with `method` that the component's module defines, or its function `method`."""
     defining = module(kind, name)
     classes = [
         c
@@ -184,12 +183,12 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
 
 
 def describe(error: ValidationError, prefix: str) -> str:
-    """Return the first complaints of a validation, one a line: place, rule and value.
+    """Return the first five complaints of a validation, one per line: place, rule and value.
 
-    A complaint about the whole names its own place.
+    prefix: put before each place. A complaint without any place is only its message.
     """
     lines = []
-    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # follows from another
+    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # follows from others
     for item in own[:5]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
         message = "missing; add it" if item["type"] == "missing" else item["msg"].removeprefix("Value error, ")
@@ -238,7 +237,7 @@ def by_name(
 
 
 def described(value: Any) -> str:
-    """Return the words for a value in a message: a number itself, a class by name, anything else by its type."""
+    """Describe a value in a message: a number as it is, a class by its name, anything else by its type."""
     if isinstance(value, (bool, int, float)) or value is None:
         return repr(value)
     return f"the class {value.__name__}" if inspect.isclass(value) else type(value).__name__

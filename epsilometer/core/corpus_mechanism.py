@@ -1,8 +1,8 @@
 """The interface of mechanisms that release a whole corpus: a curator's texts in, texts with weights and labels out.
 
 The curator sees all private texts, and noise is added once, to what the corpus says (central differential privacy). A
-`Mechanism` adds noise to every text instead. A user's own is a Python file with a class that has `release(corpus,
-epsilon, noise)` and `guarantee(epsilon)`.
+`Mechanism` adds noise to every text instead. A user's own corpus mechanism is a Python file with a class that has the
+methods `release(corpus, epsilon, noise)` and `guarantee(epsilon)`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from epsilometer.core.randomness import Noise
 class PrivateCorpus:
     """n private texts.
 
-    people: n identifiers of who wrote each text; None: each text is a person of its own.
+    people: n identifiers of the texts' authors; None: every text has a different author.
     labels: n labels, None for a text without one; None if no text has one.
     """
 

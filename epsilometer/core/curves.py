@@ -3,10 +3,10 @@
 Each claim bounds delta at every level c: P(M(x) in S) <= e^c P(M(x') in S) + delta(c). For a Renyi divergence of order
 a of at most D, by Canonne, Kamath and Steinke 2020 ("The discrete Gaussian for differential privacy", proposition 12),
 
-    delta(c) = e^((a - 1)(D - c)) (1 - 1/a)^a / (a - 1),
+    delta(c) = e^((a - 1)(D - c)) (1 - 1/a)^a / (a - 1).
 
-for zCDP the least over a grid of orders, D being rho a (Bun and Steinke 2016). For mu-GDP, by Dong, Roth and Su 2022
-("Gaussian differential privacy", corollary 2.13),
+For rho-zCDP, D is rho a at every order, and delta is the minimum over a grid of orders (Bun and Steinke 2016). For
+mu-GDP, by Dong, Roth and Su 2022 ("Gaussian differential privacy", corollary 2.13),
 
     delta(c) = Phi(mu / 2 - c / mu) - e^c Phi(-mu / 2 - c / mu).
 
@@ -140,7 +140,7 @@ def of_plain(data: Mapping[str, Any]) -> Curve:
 def largest_success(curve: Curve, candidates: int) -> float:
     """Return the largest success probability of guessing among equally likely candidates that the curve allows.
 
-    The least of (e^c + (k - 1) delta(c)) / (e^c + k - 1) over LEVELS.
+    It is the minimum of (e^c + (k - 1) delta(c)) / (e^c + k - 1) over LEVELS.
     """
     odds = np.exp(LEVELS)
     return min(1.0, float(((odds + (candidates - 1) * curve.delta(LEVELS)) / (odds + candidates - 1)).min()))

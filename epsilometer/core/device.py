@@ -1,6 +1,6 @@
 """The device that the networks of a process and its workers compute on.
 
-A project sets it in params.yaml (`device`), other uses in the environment variable EPSILOMETER_DEVICE.
+A project sets `device` in params.yaml. Outside a project, the environment variable EPSILOMETER_DEVICE sets it.
 `models/devices.py` reads it.
 """
 
@@ -19,5 +19,5 @@ def choose(device: Device) -> None:
 
 
 def chosen() -> str:
-    """Return the chosen device, or that of the environment; "cpu" otherwise."""
+    """Return the device that `choose` or the environment set; "cpu" by default."""
     return os.environ.get(_VARIABLE, "cpu")

@@ -11,10 +11,10 @@ from contextlib import suppress
 
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
-)  # control characters, and surrogates, which no encoding has
+)  # control characters, and surrogates, which UTF-8 cannot encode
 
-_SOME = 3  # numbers in a message
-_PLACE = "epsilometer_place"  # attribute of an error: the place of the text that it was raised on
+_SOME = 3  # most numbers in a message
+_PLACE = "epsilometer_place"  # attribute of an error: the position of the text that caused it
 _NAMED = re.compile(r"raised on text [\d,]+ of [\d,]+")
 
 # Causes of disk errors and their remedies; these messages quote no text.
@@ -23,8 +23,8 @@ _DISK = {
     errno.EDQUOT: "the disk's quota is used up; free some space",
     errno.EFBIG: "a file exceeds the limit on file sizes (ulimit -f); raise the limit",
     errno.EROFS: "the folder to write to is on a file system that is mounted read-only; mount it writable",
-    errno.EACCES: "it may not write where it must; give the folder's permissions back (chmod u+w)",
-    errno.EPERM: "it may not write where it must; give the folder's permissions back (chmod u+w, chattr -i)",
+    errno.EACCES: "permission to write is missing; make the folder writable (chmod u+w)",
+    errno.EPERM: "permission to write is missing; make the folder writable (chmod u+w, chattr -i)",
     errno.ENAMETOOLONG: "a path is longer than the file system allows; give a shorter path",
     errno.ELOOP: "a link points to itself; point it to a file",
     errno.EAGAIN: "the limit on processes and threads is reached (EPSILOMETER_PROCESSES, ulimit -u); raise the limit",
@@ -35,7 +35,7 @@ _FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # f
 
 
 class UserError(ValueError):
-    """An error that the user can fix: says what happened and what to do. Shown without a traceback.
+    """An error that the user can fix. Its message says what happened and what to do. Shown without a traceback.
 
     code: "EPS-C012", which never changes, so that tests and scripts need not read the sentence. Every error of this
     package has one; the letter names the part that first raised it. A user's own component may leave it out.
@@ -46,12 +46,12 @@ class UserError(ValueError):
         self.code = code
 
     def at(self, place: object) -> UserError:
-        """Return this error with the place that it happened at before its sentence: a setting, a file or an option."""
+        """Return this error with a place (a setting, a file or an option) in front of its message."""
         return UserError(f"{place}: {self}", self.code)
 
 
 class LawError(UserError):
-    """Raised if a mechanism states an invalid output law, or one that its outputs contradict: no figure can use it."""
+    """An error of a stated output law, invalid or contradicted by outputs. No figure is computed from such a law."""
 
 
 def printable(text: str) -> str:
@@ -69,15 +69,15 @@ def by_number(noun: str, numbers: Iterable[int]) -> str:
 
 
 def raised_on(error: BaseException, place: int) -> None:
-    """Record on an error the place, from 0, of the text on which a function raised it."""
+    """Record on an error the position, from 0, of the text that caused it in a function's list of texts."""
     with suppress(AttributeError):  # types with slots take no attribute
         setattr(error, _PLACE, place)
 
 
 def name_text(error: BaseException, numbers: Sequence[int], texts: int) -> None:
-    """Add a text's number to the error that a function raised on it.
+    """Add a note with the number of the text that caused an error, if `raised_on` recorded its position.
 
-    numbers: the numbers of the texts that the function got; texts: how many there are in all.
+    numbers: the number of each text in the function's list; texts: the count of all texts.
     """
     place = getattr(error, _PLACE, None)
     if place is not None:
@@ -85,7 +85,7 @@ def name_text(error: BaseException, numbers: Sequence[int], texts: int) -> None:
 
 
 def text_named(error: BaseException) -> str:
-    """Return the note of `name_text`: ` (raised on text 18 of 60)`, or empty. Other notes may quote a text."""
+    """Return the note of `name_text`, ` (raised on text 18 of 60)`, or "". Skips other notes, which may quote texts."""
     notes = getattr(error, "__notes__", ())
     return next((f" ({note})" for note in notes if _NAMED.fullmatch(note)), "")
 
@@ -99,7 +99,7 @@ def unknown(kind: str, name: object, names: Iterable[str]) -> UserError:
 
 
 def disk_trouble(error: BaseException) -> str | None:
-    """Return a disk or limit error in words with its remedy; None for any other error. Quotes no text."""
+    """Return the cause and remedy of a disk or limit error; None for any other error. Quotes no text."""
     said = str(error)
     number = errno.ENOSPC if _FULL.search(said) else errno.EAGAIN if said == _NO_THREAD else None
     return _DISK.get(number or getattr(error, "errno", None) or 0)

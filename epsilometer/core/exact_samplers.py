@@ -7,8 +7,8 @@ comparison, and no output of positive weight is out of reach.
 
 `laplace` and `gaussian` are algorithms 1 to 3 of Canonne, Kamath and Steinke 2020, "The discrete Gaussian for
 differential privacy": their laws hold exactly. `choose` draws exactly from weights that are integers times powers of
-two. These are computed from logarithms, each within a factor e^(+-error) of its weight (`weight_error`). They depend
-only on the logarithms, so stored and recomputed `Weights` are equal.
+two. These weights are computed from logarithms, each within a factor e^(+-error) of the weight wanted (`weight_error`).
+Equal logarithms give equal `Weights`, so a cache of them changes no draw.
 """
 
 from __future__ import annotations
@@ -40,24 +40,26 @@ def system_words(count: int) -> Words:
 def weight_error(outputs: int, log_range: float) -> float:
     """Return the largest error in nats of a weight of `choose`, against e^(log-weight).
 
-    outputs: the number of outputs; log_range: the largest log-weight less the smallest one that counts. The log-ratio
-    of two inputs' laws is off by at most four times this: twice for the weights, twice for the sums of all.
+    outputs: the number of outputs; log_range: the largest log-weight minus the smallest that matters. The log-ratio of
+    two inputs' laws is off by at most four such errors: one for each of the two weights, one for each sum of weights.
     """
     return 2.0 ** -_bits(outputs) + (log_range + 4) * 2.0**-51
 
 
 def _bits(outputs: int) -> int:
-    """Return the bits of a weight's fraction, so that the sum of all fractions stays below 2^62."""
+    """Return how many bits a weight's fraction may have so that the sum of all fractions stays below 2^62."""
     return min(_MANTISSA, 61 - outputs.bit_length())
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights e^(log-weight) as integers of some 47 bits times powers of two, so that even the smallest is kept.
+    """Weights e^(log-weight) as integers of about 47 bits times powers of two, so that even the smallest is not 0.
 
-    outputs: integers [m], the possible ones, the largest power of two first; ends: int64 [m], running sums of their
-    integers; starts, shifts, reached: for each power of two the sum before it, its exponent above the smallest, and the
-    sum of all weights up to its end in units of the smallest.
+    outputs: integers [m], the outputs of positive weight, sorted by power of two, largest first.
+    ends:    int64 [m], running sums of these outputs' integers.
+    starts:  for each power of two, the running sum before its first output.
+    shifts:  for each power of two, its exponent minus the smallest exponent.
+    reached: for each power of two, the sum of all weights up to its last output, in units of the smallest power.
     """
 
     outputs: NDArray[np.unsignedinteger]
@@ -122,7 +124,7 @@ class ExactDraws:
     words: Callable[[int], Words] = system_words
 
     def below(self, bounds: Words) -> Words:
-        """Return [n] uniform integers, each from 0 to below its bound [n]; bounds are at least 1."""
+        """Return [n] uniform integers, each >= 0 and below its bound [n]; bounds are at least 1."""
         out, left = np.empty(len(bounds), np.uint64), np.arange(len(bounds))
         while len(left):
             words, bound = self.words(len(left)), bounds[left]
@@ -132,7 +134,7 @@ class ExactDraws:
         return out
 
     def integers(self, bound: int, count: int) -> list[int]:
-        """Return [count] uniform integers from 0 to below a bound of any size."""
+        """Return [count] uniform integers >= 0 and below a bound of any size."""
         bits = (bound - 1).bit_length()
         size = max(1, -(-bits // 64))  # in words
         accepted: list[int] = []
@@ -158,9 +160,9 @@ class ExactDraws:
         return out
 
     def laplace(self, numerators: Words, denominators: Words) -> NDArray[np.int64]:
-        """Return [n] integers of P(k) ~ e^(-|k| numerator / denominator): discrete Laplace noise.
+        """Return [n] integers with P(k) proportional to e^(-|k| numerator / denominator): discrete Laplace noise.
 
-        Algorithm 2, at any positive fraction [n]; denominators are at most 2^40.
+        Algorithm 2. The fractions [n] are positive; denominators are at most 2^40.
         """
         out, left = np.empty(len(numerators), np.int64), np.arange(len(numerators))
         while len(left):
@@ -176,7 +178,7 @@ class ExactDraws:
         return out
 
     def gaussian(self, deviations: Words) -> NDArray[np.int64]:
-        """Return [n] integers of P(k) ~ e^(-k^2 / (2 s^2)), the discrete Gaussian; s: [n] integers from 1 to 2^31.
+        """Return [n] integers with P(k) ~ e^(-k^2 / (2 s^2)), the discrete Gaussian; s: [n] integers from 1 to 2^31.
 
         Algorithm 3: Laplace noise of scale s is proposed, and accepted with probability e^(-(|k| - s)^2 / 2 s^2).
         """

@@ -1,7 +1,7 @@
 """Names that come from users' files: columns, splits and classes of a file, files of a folder.
 
 In a file without a header, or read with the wrong separator, these names are words of private texts. So messages quote
-them on a terminal only; stages, flows and anything else that is logged count them instead.
+names only on a terminal; anything that is logged, by stages or flows, gives their number instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _shown = True
 
 @contextmanager
 def names_shown(shown: bool) -> Iterator[None]:
-    """Set whether messages quote names from files within the context; by default, and with SHOW, they do."""
+    """Set whether messages quote names of users' files while the context lasts. By default and with SHOW they do."""
     global _shown
     before, _shown = _shown, shown
     try:
@@ -57,7 +57,7 @@ def quoted_error(error: BaseException) -> str:
 
 
 def absent(kind: str, name: object, names: Collection[object]) -> UserError:
-    """Return the error for a name that is not among those of a file."""
+    """Return the error for a name that a file does not have."""
     if _quoted():
         return unknown(kind, name, map(str, names))
     return UserError(

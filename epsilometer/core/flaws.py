@@ -1,4 +1,4 @@
-"""Flaws of a service's answer: withheld, truncated, or with reasoning beside it.
+"""Flaws of a service's answer: withheld, truncated, or mixed with the model's reasoning.
 
 Attacks learn nothing from such an answer, so it would look private if it counted as a rewrite.
 """
@@ -17,7 +17,7 @@ class Flaw(IntFlag):
     """Flaws that a service states about an answer.
 
     WITHHELD: a refusal, or stopped by a filter. TRUNCATED: stopped at the length limit. REASONED: the model's reasoning
-    came beside the answer, or was removed from it.
+    came in a separate field, or was removed from the answer.
     """
 
     NONE = 0
@@ -27,9 +27,9 @@ class Flaw(IntFlag):
 
 
 def stated(reason: object, refused: object = None, reasoning: object = None) -> Flaw:
-    """Return the flaws of an answer that ended for this reason.
+    """Return the flaws that a service states about an answer. reason: why the answer ended.
 
-    refused, reasoning: the message's fields of these names. Raises ValueError if the reason is an error.
+    refused, reasoning: the message's fields for a refusal and for reasoning. Raises ValueError for the reason "error".
     """
     named = str(reason or "").casefold()
     if named == "error":

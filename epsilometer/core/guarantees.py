@@ -13,7 +13,7 @@ from epsilometer.core.curves import Curve, Gdp, Renyi, Zcdp
 from epsilometer.core.errors import UserError
 from epsilometer.core.values import check_list
 
-EPSILONS = (1e-9, 1e9)  # the least and the largest nominal epsilon
+EPSILONS = (1e-9, 1e9)  # smallest and largest nominal epsilon
 NO_BUDGET = math.nan  # epsilon of a mechanism without a privacy budget: NaN makes an accidental use visible
 
 
@@ -25,7 +25,7 @@ class Granularity(StrEnum):
     TRIPLE = "triple"
     SENTENCE = "sentence"
     DOCUMENT = "document"
-    USER = "user"  # all texts of one author, who are one input
+    USER = "user"  # all texts of one author, which are one input
     EXAMPLE = "example"  # one example of a training set
 
 
@@ -34,7 +34,7 @@ class Neighbours(StrEnum):
 
     ANY = "any"  # any two inputs of the unit's domain (local differential privacy)
     SAME_LENGTH = "same length"  # any two texts with the same number of units; the number itself is not protected
-    # Training sets, whose units are the examples, and corpora, whose units are people or documents:
+    # For training sets (units: examples) and corpora (units: people or documents):
     ADDED_OR_REMOVED = "added or removed"  # one has one more unit; see `Guarantee.public` for the number of units
     REPLACED = "replaced"  # one unit differs; the number of units is public
     ZEROED = "zeroed"  # one example has no influence in one of the two; the number of examples is public
@@ -88,7 +88,7 @@ class Guarantee:
     def of_delta(cls, delta: float, granularity: Granularity, neighbours: Neighbours) -> Guarantee:
         """Return the claim (0, delta), delta > 0: the total variation is at most delta.
 
-        A constructor of its own, so that a mistaken privacy budget of 0 is refused for every delta.
+        This is a separate constructor, so that the usual one can refuse every epsilon of 0 as a mistake.
         """
         if not delta > 0:
             raise UserError(f"delta must be in (0, 1) where epsilon is 0, got {delta}", "EPS-C028")
@@ -111,7 +111,7 @@ class Guarantee:
         granularity: Granularity = Granularity.DOCUMENT,
         neighbours: Neighbours = Neighbours.ANY,
     ) -> Guarantee:
-        """Return the claim of (alpha, epsilon)-Renyi differential privacy: of order alpha, hence of smaller orders."""
+        """Return the claim of (alpha, epsilon)-Renyi differential privacy. It holds at orders up to alpha."""
         return cls(math.inf, granularity, neighbours, curve=Renyi(alpha, epsilon))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The files that the imports of a Python file reach, from their syntax. Nothing is executed."""
+"""The files that a Python file imports, directly or indirectly, from their syntax. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ TOP = _PACKAGE / "__init__.py"
 
 read: dict[str, Syntax] = {}
 earlier: dict[str, Syntax] = {}
-"""Syntax by the hash of a file's bytes, read by this process and earlier ones (`project.remembered`).
-Parsing is most of the work, and equal bytes have the same syntax."""
+"""Syntax by the hash of a file's bytes: parsed by this process, and by earlier ones (`project.remembered`).
+Parsing takes most of the time, and equal bytes have the same syntax."""
 
 
 class Use(NamedTuple):
     """A resolved import."""
 
     bound: str
-    """The name in the file, as in `core.syntax.Import`; empty for a package that Python runs before the module."""
+    """The name in the file, as in `core.syntax.Import`; empty for a package's `__init__`, which Python runs first."""
     name: str
-    """The name within the module; empty for the module as a whole, under any name."""
+    """The imported name within the module; empty for the whole module."""
     file: Path | None
     """The module's file, if it is in one of the searched folders."""
     elsewhere: str
-    """The module's name if it is not."""
+    """The module's name if `file` is None, else empty."""
 
 
 def reached(
     file: Path, folders: Sequence[Path] = (), follow: Callable[[Path], bool] = lambda _: True
 ) -> tuple[list[Path], set[str]]:
-    """Return the files that a file's imports reach, itself first, and the names of the top-level modules elsewhere.
+    """Return the files that a file imports, itself first, and the top-level modules outside the searched folders.
 
-    Imports inside functions count; those for type checking alone do not. Modules are searched beside the file (the
-    order of `component.module`), then in `folders`, then in this package's folder. A module in none of them belongs to
-    a library and is not followed. This package's `__init__` is not followed either, since it imports lazily. follow:
-    the files that count. Raises UserError if a file is missing or is not Python.
+    Imports inside functions count; those for type checking alone do not. Modules are searched in the
+    file's folder, then in `folders`, then in this package's folder, as in `component.module`. A module in none of them
+    belongs to a library and is not followed. This package's `__init__` is not followed either, since it imports lazily.
+    follow: whether to include an imported file. Raises UserError if a file is missing or is not Python.
     """
     places = searched(file, folders)
     files: dict[Path, None] = {}
@@ -60,7 +60,7 @@ def reached(
 
 
 def searched(file: Path, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """Return the folders searched for the modules of a file and of everything that it reaches."""
+    """Return the folders searched for the imports of a file, direct and indirect."""
     return tuple(dict.fromkeys(place.resolve() for place in (file.parent, *folders, _PACKAGE.parent)))
 
 
@@ -85,7 +85,7 @@ def syntax(file: Path) -> Syntax:
 
 
 def beside(file: Path) -> dict[str, Path]:
-    """Return the files in a file's folder that its imports reach, directly or indirectly, by top-level module."""
+    """Return the files of its own folder that a file imports, directly or indirectly, by top-level module."""
     folder, todo = file.resolve().parent, [file.resolve()]
     reached: list[Path] = []
     while todo:
@@ -120,7 +120,7 @@ def _resolving(file: Path, places: tuple[Path, ...]) -> Iterator[Use]:
 
 @cache
 def _located(name: str, places: tuple[Path, ...]) -> list[Path]:
-    """Return the same, cached for the process: most files import the same few modules."""
+    """Return `_resolved`, cached for the process: most files import the same few modules."""
     return _resolved(name, places)
 
 

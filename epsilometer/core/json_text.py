@@ -1,6 +1,6 @@
-"""JSON written by others, whose every fault is a ValueError that does not quote it, and our own JSON.
+"""Reading of JSON by others, whose errors never quote it, and writing of our own JSON.
 
-Our own may hold infinite numbers.
+Our own values may be infinite, which JSON cannot express.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def load(text: str | bytes) -> Any:
-    """Return the value of a JSON text. Raises ValueError, also for nesting and numbers beyond what Python reads."""
+    """Return the value of a JSON text. Raises ValueError, also for nesting or numbers too large for Python."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -27,7 +27,7 @@ def load(text: str | bytes) -> Any:
 
 
 def no_text(value: Any) -> str | None:
-    """Return, in words, the first character of a JSON value that no text file can hold; None if there is none."""
+    """Describe the first character of a JSON value that no text file can contain; None if there is none."""
     left = [value]
     while left:
         part = left.pop()
@@ -44,7 +44,7 @@ def no_text(value: Any) -> str | None:
 
 
 def for_json(value: Any) -> Any:
-    """Return a value that JSON can hold, which has no infinity: "Infinity" and "-Infinity", and null for NaN."""
+    """Return the value with each infinity as "Infinity" or "-Infinity" and each NaN as null, which JSON can hold."""
     if isinstance(value, Mapping):
         return {key: for_json(part) for key, part in value.items()}
     if isinstance(value, list):

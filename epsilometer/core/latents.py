@@ -1,4 +1,4 @@
-"""Latents of rewrites for attacks and laws: those after the noise, and slices of rows that fit in memory."""
+"""Noisy latents of rewrites, for attacks and laws, and slices of rows that fit in memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 
-_CELLS = 1 << 21  # numbers of candidates' latents in memory at a time
+_CELLS = 1 << 21  # coordinates of candidates' latents in memory at a time
 
 
 def latents_after(rewrites: Rewrites, columns: int) -> NDArray[np.float32]:
-    """Return the latents after the noise. Raises UserError if there are none, or their length is not `columns`."""
+    """Return the latents after the noise, [n, columns]. Raises UserError if they are missing or of another shape."""
     if rewrites.latents is None:
         raise UserError(
             "the rewrites contain no latents; rewrite with the mechanism itself, which returns them", "EPS-C039"
@@ -28,6 +28,6 @@ def latents_after(rewrites: Rewrites, columns: int) -> NDArray[np.float32]:
 
 
 def slices(rows: int, columns: int) -> list[slice]:
-    """Return slices of `rows` rows of `columns` numbers each, in parts that fit in memory."""
+    """Return slices that split `rows` rows of `columns` numbers each into parts that fit in memory."""
     step = max(1, _CELLS // max(1, columns))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]

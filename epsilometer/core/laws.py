@@ -1,11 +1,11 @@
 """Exact output laws: sampling from them, and the likelihood of an output under them.
 
-A text is a sequence of units; each unit is governed by one law row, a distribution over the mechanism's outputs. For
-context-free mechanisms a row belongs to a word, for contextual ones to a (text, position) pair. Rows are computed on
+A text is a sequence of units. Each unit has one law row: a distribution over the mechanism's outputs. For context-free
+mechanisms a row belongs to a word, for contextual ones to a (text, position) pair. Rows are computed on
 demand in chunks and not stored: at a vocabulary of 30,000 they would be gigabytes. A publication caches the integer
 weights of the rows it draws from, within a limit (`epsilometer.core.exact_samplers.WeightCache`).
 
-A row sums to one, or a LawError is raised: losses computed from an invalid law would be wrong and still look exact.
+If a row does not sum to one, a LawError is raised: losses computed from an invalid law would be wrong and look exact.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Draw = Callable[
     [NDArray[np.integer], NDArray[np.integer], Sequence[float], Sequence[NDArray[np.float64]]],
     Iterable[NDArray[np.integer]],
 ]
-_CELLS = 1 << 21  # law entries at a time: 16 MB an epsilon, which the C library reuses for the next table (up to 32)
+_CELLS = 1 << 21  # law entries at a time: 16 MB per epsilon; the C library reuses blocks of up to 32 MB
 _CACHE = 1 << 16  # entries at a time, so that they stay in the processor's cache
-_NOTHING = -700.0  # nats: e^-700 adds nothing to a total of one, and exponentials below it take eight times as long
-_ROUNDING = 1e-6  # tolerance in nats of a row's total around one, and of an entry around its row's
-_COMPARED = 4  # rows that each call for entries computes in full, for comparison
+_NOTHING = -700.0  # nats: e^-700 adds nothing to a total of one, and smaller exponentials take eight times as long
+_ROUNDING = 1e-6  # tolerance in nats: of a row's total against one, and of an entry against its row
+_COMPARED = 4  # rows that each call of `entries` also computes in full, for comparison
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,19 @@ class Laws:
 
     rows:      for each text, the law row of each of its units.
     outputs:   the number of outputs; the same set for every row.
-    log_probabilities: (rows [n], epsilons) -> for each epsilon in turn, natural logarithms [n, outputs] that sum to
-               one in probability; parts that do not depend on epsilon are computed once a call.
-    entries:   (rows [n], for each epsilon outputs [n], epsilons) -> for each epsilon in turn [n], the same numbers for
-               these outputs alone, if that costs less than the rows.
-    draw:      (rows [n], which of them each draw is from, ascending [m], epsilons, for each epsilon uniforms [m]) ->
-               for each epsilon in turn outputs [m] by inverse CDF, for laws that stay on the device that computes them.
-    table:     the cache of a publication for the weights of rows, under (row, epsilon). All laws of a mechanism share
-               it, so only use it if a row has the same meaning in all of them.
+    log_probabilities: (rows [n], epsilons) -> for each epsilon in turn, natural logarithms of probabilities
+               [n, outputs]; each row's probabilities sum to one. Parts that do not depend on epsilon are computed once
+               per call.
+    entries:   (rows [n], outputs [n] for each epsilon, epsilons) -> for each epsilon in turn, the log-probabilities [n]
+               of these outputs alone. For laws where this costs less than whole rows.
+    draw:      (rows [n], places [m] in `rows`, ascending, epsilons, uniforms [m] for each epsilon) -> for each epsilon
+               in turn, one output per place by inverse CDF, [m]. For laws that stay on the device that computes them.
+    table:     a publication's cache of rows' weights, under (row, epsilon). All laws of a mechanism share it, so only
+               use it if a row has the same meaning in all of them.
 
-    Rows and entries are checked at every use. LawError, with text and epsilon, for a row of another shape or whose
-    probabilities do not sum to one (to 1e-6 nats), and for an entry that differs from its row, compared on a few rows a
-    call.
+    Rows and entries are checked at every use. LawError, with the text's number and epsilon, is raised for a row of
+    wrong shape, for probabilities that do not sum to one (to 1e-6 nats), and for an entry that differs from its row.
+    Each call of `entries` compares at most four rows.
     """
 
     rows: Ragged
@@ -102,7 +103,7 @@ class Laws:
         epsilons: Sequence[float],
     ) -> Iterator[NDArray[np.float64]]:
         first = np.full(rows.max(initial=-1) + 1, -1)
-        first[rows[::-1]] = np.arange(len(rows))[::-1]  # the last assignment among equal rows stays
+        first[rows[::-1]] = np.arange(len(rows))[::-1]  # of equal rows the last assignment stays
         distinct = np.flatnonzero(first >= 0)
         some = np.linspace(0, len(distinct) - 1, min(_COMPARED, len(distinct))).astype(np.int64)
         tables = self.log_probabilities(distinct[some], epsilons)
@@ -123,7 +124,7 @@ class Laws:
             yield values
 
     def _place(self, row: int, epsilon: float) -> str:
-        """Return the first unit and text that a row is the law of, and the epsilon; never the text itself."""
+        """Return the numbers of the first unit with this law row and of its text, and the epsilon; never the text."""
         (units,) = np.nonzero(self.rows.values == row)
         at = at_budget(epsilon)
         if not len(units):
@@ -133,9 +134,9 @@ class Laws:
 
 
 def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
-    """Draw every unit of text source[t] for each trial t, at each epsilon: by inverse CDF from one uniform per unit.
+    """Draw every unit of text source[t] for each trial t, at each epsilon, by inverse CDF from one uniform per unit.
 
-    A publication's stream draws exactly instead (`epsilometer.core.exact_samplers`).
+    Streams of a publication draw exactly instead (`epsilometer.core.exact_samplers`).
     Returns one Ragged [trials] of output numbers for each epsilon.
     """
     wanted = laws.rows.take(source)
@@ -162,7 +163,7 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
 
 
 def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
-    """Draw every unit exactly, with each row's weights from the laws' table if cached."""
+    """Draw every unit exactly. A row's weights come from the laws' cache if present."""
     outputs = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
     for rows, members, places in by_row(wanted.values, laws.chunk()):
         for out, noise, weights in zip(outputs, noises, _weights(laws, rows, epsilons), strict=True):
@@ -174,7 +175,7 @@ def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequ
 
 
 def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[dict[int, Weights]]:
-    """Return for each epsilon the weights of these rows; missing ones are computed and cached."""
+    """Return for each epsilon the weights of these rows, by row. Missing weights are computed and cached."""
     numbers, table = rows.tolist(), WeightCache(0) if laws.table is None else laws.table
     entries = [{row: table.get((row, epsilon)) for row in numbers} for epsilon in epsilons]
     weights = [{row: entry for row, entry in each.items() if entry is not None} for each in entries]
@@ -192,9 +193,9 @@ def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -
 def log_likelihood(
     laws: Laws, texts: NDArray[np.integer], units: Sequence[Ragged], epsilons: Sequence[float]
 ) -> list[NDArray[np.float64]]:
-    """Return for each epsilon [n]: log P(units[epsilon][i] | texts[i]); minus infinity for another number of units.
+    """Return log P(units[epsilon][i] | texts[i]), [n] for each epsilon; minus infinity if lengths differ.
 
-    units: for each epsilon the n outputs, row i as long at every epsilon (the number of units is the source's).
+    units: n rows of outputs for each epsilon. Row i has as many units as its source, so as many at every epsilon.
     """
     rows = laws.rows.take(texts)
     fits = np.flatnonzero(rows.lengths == units[0].lengths)
@@ -230,9 +231,9 @@ def _looked_up(
 def log_softmax(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ln P [rows, outputs] of rows of logarithms that are known up to a constant per row.
 
-    scipy's function, in blocks of rows that fit in the processor's cache: the same bits at a fraction of the time.
+    Calls scipy's function on blocks of rows that fit in the processor's cache: the same bits in a fraction of the time.
     """
-    from scipy.special import log_softmax as of_rows  # slow to load (a third of a second), and checks compute no law
+    from scipy.special import log_softmax as of_rows  # takes 0.3 s to load; checks of settings never need it
 
     out = np.empty(weights.shape)
     for rows in in_cache(weights):
@@ -247,7 +248,7 @@ def in_cache(table: NDArray[np.float64]) -> Iterator[slice]:
 
 
 def _totals(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of the probabilities in each row of a table of their logarithms, [rows]."""
+    """Return the sum of each row's probabilities, [rows]. table: their logarithms, [rows, outputs]."""
     totals = np.empty(len(table))
     with np.errstate(over="ignore", invalid="ignore"):
         for rows in in_cache(table):
@@ -258,7 +259,7 @@ def _totals(table: NDArray[np.float64]) -> NDArray[np.float64]:
 def by_row(
     values: NDArray[np.integer], chunk: int
 ) -> Iterator[tuple[NDArray[np.integer], NDArray[np.int64], NDArray[np.int64]]]:
-    """Group places by value: (distinct values [m], their places one group after the other, group borders [m + 1])."""
+    """Yield chunks of distinct values [m], the places of each in `values`, group after group, and borders [m + 1]."""
     order = np.argsort(values, kind="stable")
     distinct, first = np.unique(values[order], return_index=True)
     borders = np.append(first, len(order))

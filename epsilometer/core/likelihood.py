@@ -16,26 +16,26 @@ from epsilometer.core.laws import log_likelihood
 from epsilometer.core.mechanism import LATENTS, TEXT, HasLaws, HasLikelihood, Mechanism, Rewrites, Writes, law_of
 
 _ROWS = 1 << 14  # rows at a time: with few candidates, the working arrays stay in the processor's cache
-_MOST = 64  # most candidates for which likelihoods are stored beside the guesses: n x k numbers an epsilon
+_MOST = 64  # most candidates for which the n x k likelihoods of an epsilon are stored
 
 
 def has_law(mechanism: Mechanism | None) -> bool:
     """Return whether the mechanism offers its law, or the likelihood of its outputs."""
-    # If a setting rules it out, a mechanism has None in the method's place.
+    # A mechanism whose settings rule out a law has None as the method.
     return any(callable(getattr(mechanism, power, None)) for power in ("laws", "log_likelihoods"))
 
 
 def covers(mechanism: Mechanism | None, seen: str) -> bool:
     """Return whether the likelihood covers everything that an adversary with this view (TEXT, UNITS, ...) sees.
 
-    The text is a function of the units or latents that the law describes, or of these and the source. In the latter
-    case the view must include the text too (`Writes`).
+    The law describes units or latents. The text is a function of these, or of these and the source (`Writes`); then the
+    likelihood accounts for the text too.
     """
     return has_law(mechanism) and seen in (TEXT, law_of(mechanism))
 
 
 def shows_more(mechanism: Mechanism | None) -> bool:
-    """Return whether the released text may show more of its source than the units that the law describes (`Writes`)."""
+    """Return whether the released text may reveal more of its source than the law's units do (`Writes`)."""
     shown: object = mechanism
     return isinstance(shown, Writes) and not getattr(shown, "text_is_units", False)
 
@@ -48,11 +48,11 @@ def log_likelihoods(
     *,
     epsilons: Sequence[float],
 ) -> list[NDArray[np.float64]]:
-    """Return for each epsilon [n, k]: ln P(rewrite i | candidate), up to a term that is the same for all candidates.
+    """Return ln P(rewrite i | candidate), [n, k] for each epsilon, up to a term that is the same for all candidates.
 
-    The likelihood of what the law describes (`mechanism.law_of`), and of the text if it shows more (`Writes`).
-    candidates: [n, k] numbers of texts; rewrites: n an epsilon. All epsilons at once: whatever does not depend on
-    epsilon is computed once. Raises TypeError for rewrites without the units that the law describes, and LawError for
+    It is the likelihood of what the law describes (`mechanism.law_of`), and of the text if it reveals more (`Writes`).
+    candidates: [n, k] numbers of texts; rewrites: n for each epsilon. Computations that do not depend on epsilon run
+    once for all epsilons. Raises TypeError for rewrites without the units that the law describes, and LawError for
     NaN likelihoods.
     """
     if isinstance(mechanism, HasLikelihood):
@@ -71,10 +71,10 @@ def computed(
     *,
     epsilons: Sequence[float],
 ) -> Sequence[Table | None]:
-    """Return the same, to share among attacks: None without a law, or for more than 64 candidates.
+    """Return `log_likelihoods` to share among attacks; None without a law, or for more than 64 candidates.
 
-    Also None if a rewrite lacks the units or latents that the law describes. With many candidates the hits of an
-    optimal adversary prove nearly as much as posteriors, and that attack computes the likelihoods in parts.
+    Also None if a rewrite lacks the units or latents that the law describes. With more candidates the
+    optimal attack's hits prove nearly as much as posteriors, and that attack computes the likelihoods in parts.
     """
     behind = [output.latents if law_of(mechanism) == LATENTS else output.units for output in rewrites]
     if (
@@ -95,9 +95,9 @@ def computed(
 
 
 def posteriors(log_likelihoods: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return [n]: the posterior probability of the candidate in slot i under a uniform prior; log_likelihoods: [n, k].
+    """Return the posterior probability, [n], of the candidate in each slot under a uniform prior.
 
-    NaN if the output is impossible under every candidate.
+    log_likelihoods: [n, k]; slots: [n]. NaN if the output is impossible under every candidate.
     """
     if isinstance(log_likelihoods, ByCase):
         return log_likelihoods.of_slots(posteriors, slots)
@@ -106,7 +106,7 @@ def posteriors(log_likelihoods: Table, slots: NDArray[np.integer]) -> NDArray[np
         with np.errstate(invalid="ignore"):
             odds = np.exp(columns - columns.max(axis=0))
             named = in_slots(odds, slots[part]) / odds.sum(axis=0)
-        np.round(named, 9, out=likely[part])  # the last bits of a sum may depend on how trials were split
+        np.round(named, 9, out=likely[part])  # the last bits of a sum may depend on the split of trials into blocks
     return likely
 
 
@@ -146,13 +146,13 @@ def _by_laws(
     rewrites: Sequence[Rewrites],
     epsilons: Sequence[float],
 ) -> list[NDArray[np.float64]]:
-    """Return [n, k] an epsilon: the sum over units, which are drawn independently of each other."""
+    """Return log-likelihoods, [n, k] for each epsilon: sums over the units, which are drawn independently."""
     units = [output.units for output in rewrites if output.units is not None]
     if len(units) < len(rewrites):
         raise TypeError("the likelihood needs the privatised units of every rewrite")
     laws = mechanism.laws(texts)
     fits = laws.rows.lengths[candidates] == units[0].lengths[:, None]
-    # If only one candidate has the right length, it is named without a law.
+    # A candidate that alone has the right length needs no law.
     trial, slot = np.nonzero(fits & (fits.sum(axis=1, keepdims=True) > 1))
     scores = []
     for likelihood in log_likelihood(laws, candidates[trial, slot], [u.take(trial) for u in units], epsilons):
@@ -173,7 +173,7 @@ def _rule_out(
     rewrites: Rewrites,
     score: NDArray[np.float64],
 ) -> None:
-    """Set scores [n, k] to minus infinity, in place, if the candidate's text would have differed."""
+    """Set scores [n, k] to minus infinity, in place, where the candidate would have led to another text."""
     assert rewrites.units is not None
     for slot in range(candidates.shape[1]):
         rows = np.flatnonzero(np.isfinite(score[:, slot]))

@@ -1,4 +1,4 @@
-"""The interface of linkage attacks: facts about people and rewrites in, scores of their match out."""
+"""The interface of linkage attacks: facts about people and rewrites go in, scores of their match come out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class LinkingAttack(Protocol):
     """An adversary with side information about a person, who looks for that person's rewrite."""
 
     def link(self, facts: Sequence[Facts], rewrites: Sequence[str]) -> NDArray[np.floating]:
-        """Return scores [m, N], larger for a better match, of m people's facts with N rewrites, among them one per
-        person.
+        """Return scores [m, N] of m people's facts and N rewrites, larger for a better match.
 
+        Each person wrote one of the rewrites.
         A score depends on the facts of its row and on the rewrites, not on their positions.
         """
         ...

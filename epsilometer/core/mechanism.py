@@ -31,7 +31,7 @@ RewriteFunction = Callable[[str, float, np.random.Generator], str] | Callable[[s
 TEXT = "text"  # the rewritten text
 UNITS = "units"  # the privatised units behind it
 LATENTS = "latents"  # the noisy vector that it was decoded from
-PROVIDER = "provider"  # what a provider sees while rewriting, besides the text
+PROVIDER = "provider"  # what a provider sees during the rewriting, besides the text
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Latents:
     """Latent vectors before and after noise, one per text, float32 [n, d] each.
 
     before:  the encoded texts, clipped.
-    after:   these with noise; everything else that is released is computed from it.
+    after:   the same with noise; everything else that is released is computed from it.
     """
 
     before: NDArray[np.float32]
@@ -78,11 +78,10 @@ class Rewrites:
     """The output of a mechanism for n texts.
 
     texts:   n rewritten texts.
-    units:   the privatised units behind each text, numbered as the mechanism's law numbers its outputs; None if the
-             mechanism has no units.
+    units:   the privatised units of each text, as output numbers of the mechanism's law; None if it has no units.
     latents: the vectors behind each text; None if the mechanism has none.
     outcomes: an anonymiser's outcome for each text; None for other mechanisms.
-    flaws:   uint8 [n], the `Flaw` of each answer of a service; None without a service.
+    flaws:   uint8 [n], the `Flaw` of the service's answer for each text; None without a service.
     """
 
     texts: Sequence[str]
@@ -106,12 +105,12 @@ class Rewrites:
 
 @dataclass(frozen=True)
 class Unread:
-    """Counts of truncated texts, out-of-vocabulary words and texts far from public ones; counts add up.
+    """Counts of truncated texts, out-of-vocabulary words and texts far from public ones. Two counts can be added.
 
-    cut, texts:      truncated texts, longer than what the mechanism reads or writes, among all texts.
-    unknown, words:  out-of-vocabulary words among all words; no words: the mechanism has no vocabulary.
-    far, compared:   texts unlike any of the public texts that the mechanism chooses among, of those compared; none
-                     compared: it does not choose among public texts.
+    cut, texts:      truncated texts (longer than the mechanism reads or writes), and all texts.
+    unknown, words:  out-of-vocabulary words, and all words. words is 0 if the mechanism has no vocabulary.
+    far, compared:   texts unlike every public text that the mechanism chooses among, and texts compared. compared is 0
+                     if the mechanism does not choose among public texts.
     """
 
     cut: int = 0
@@ -146,11 +145,11 @@ class Mechanism(Protocol):
     """A text privatization mechanism. Models are loaded once, at first use."""
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Privatise n texts, text i with stream i of `noise` and nothing else."""
+        """Privatise n texts. The randomness for text i comes only from stream i of `noise`."""
         ...
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Return the claim at this privacy budget (nats), which never depends on a private text. None: no claim."""
+        """Return the claim at this privacy budget (nats); it never depends on a private text. None: no claim."""
         ...
 
 
@@ -168,7 +167,7 @@ class HasDistance(Protocol):
 
 @runtime_checkable
 class HasLaws(Protocol):
-    """A mechanism whose output law can be computed: one exact distribution for each unit of a text."""
+    """A mechanism whose output law can be computed: an exact distribution for each unit of a text."""
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """Return the laws of the units of these texts."""
@@ -183,7 +182,7 @@ class HasReadings(Protocol):
     """
 
     def read(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return [rows, width]: the network's output for these texts, without rows if it is not available."""
+        """Return the network's output for these texts, [rows, width]; 0 rows if the network is not available."""
         ...
 
     def recall(self, texts: Sequence[str], readings: NDArray[np.float32]) -> None:
@@ -193,7 +192,7 @@ class HasReadings(Protocol):
 
 @runtime_checkable
 class HasLikelihood(Protocol):
-    """A mechanism that computes the likelihood of its output, whose units are not independent draws as in `HasLaws`."""
+    """A mechanism that computes the likelihood of its whole output, since its units are not independent draws."""
 
     def log_likelihoods(
         self,
@@ -202,37 +201,37 @@ class HasLikelihood(Protocol):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return for each epsilon [n, k] log-likelihoods. candidates: [n, k] text numbers; rewrites: n an epsilon.
+        """Return log-likelihoods [n, k] for each epsilon. candidates: [n, k] text numbers; rewrites: n per epsilon.
 
-        Likelihoods of the units, or of the latents after the noise; up to a term that is the same for all texts.
+        They are of the units, or of the latents after the noise, up to a term that is the same for all candidates.
         """
         ...
 
 
 @runtime_checkable
 class DrawsBetween(Protocol):
-    """A mechanism with a likelihood that can draw from a law between those of two texts."""
+    """A mechanism with a likelihood that can draw from a law between the laws of two texts (`core/between.py`)."""
 
     def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
-        """Return one draw for each pair of text numbers [n, 2], from its own stream, as `log_likelihoods` sees it."""
+        """Return one draw for each pair of text numbers [n, 2], each from its own stream of `noise`."""
         ...
 
 
 @runtime_checkable
 class Writes(Protocol):
-    """A mechanism whose text may show more of its source than the units: its layout, or words that pass unchanged.
+    """A mechanism whose text may reveal more of its source than the units do, such as layout or unchanged words.
 
-    If settings rule that out, `text_is_units` may be true: the text is then a function of the units alone.
+    `text_is_units` is true if settings rule this out: the text is then a function of the units alone.
     """
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """Return the released text for each of n texts, given its units: a function of both alone."""
+        """Return the released text for each of n texts. It depends only on the text and its units."""
         ...
 
 
 @runtime_checkable
 class HasLatents(Protocol):
-    """A mechanism that encodes each text as one vector and adds noise to that."""
+    """A mechanism that encodes each text as one vector and adds noise to the vector."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the latents before the noise, [n, d]."""
@@ -253,7 +252,7 @@ class HasFirstTokens(Protocol):
     """A mechanism that writes token by token."""
 
     def first_tokens(self, text: str, epsilons: Sequence[float], count: int) -> list[list[tuple[str, float]]]:
-        """Return for each epsilon the `count` likeliest first tokens of the text's rewrite and their probabilities."""
+        """Return for each epsilon the `count` most likely first tokens of the text's rewrite, with probabilities."""
         ...
 
 
@@ -262,7 +261,7 @@ class HasTokens(Protocol):
     """A mechanism whose claim counts units of a text."""
 
     def tokens(self, text: str) -> list[str]:
-        """Return the units of the text, words, subwords or triples, as the mechanism splits it."""
+        """Return the units (words, subwords or triples) into which the mechanism splits the text."""
         ...
 
 
@@ -296,7 +295,7 @@ class HasPublicTexts(Protocol):
 
     @property
     def public_texts(self) -> Sequence[str]:
-        """Return the texts that it was built from and treats as public."""
+        """Return the texts that the mechanism was built from and treats as public."""
         ...
 
 
@@ -304,26 +303,27 @@ class HasPublicTexts(Protocol):
 class MovesVectors(Protocol):
     """A mechanism that adds continuous noise to the vector of each unit, and computes the rest from the noisy point.
 
-    If the noise z has the density ~ e^(-epsilon ||z||), the densities of two vectors x, x' at any point differ by a
-    factor of at most e^(epsilon ||x - x'||), and so do the probabilities of any output: the claim, if its epsilon and
-    its distance are these.
+    If the noise z has a density proportional to e^(-epsilon ||z||), the densities of the noisy points of two vectors x
+    and x' differ by a factor of at most e^(epsilon ||x - x'||) everywhere. Any output's probabilities then differ by at
+    most that factor, which is a claim of epsilon times the Euclidean distance.
     """
 
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return the vectors [n, d] of texts of one unit, and the noisy points that `rewrite` computes from.
+        """Return the vectors [n, d] of texts of one unit, and the noisy points from which `rewrite` computes.
 
-        The claim's distance is Euclidean in these coordinates. None if more than that point decides the output.
+        The claim's distance is Euclidean in these coordinates. None if the output depends on more than the noisy point.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Directions:
-    """The directions of units and the concentrations of the von Mises-Fisher draws about them.
+    """The directions of units, and the concentrations of the von Mises-Fisher draws around them.
 
-    rows: the direction of each unit of each text; units: float64 [W, d], of length 1; concentrations: kappa, [W].
+    rows: for each unit of each text, its row in `units`; units: float64 [W, d], directions of length 1;
+    concentrations: kappa of each direction, [W].
     """
 
     rows: Ragged
@@ -333,9 +333,10 @@ class Directions:
 
 @runtime_checkable
 class TurnsVectors(Protocol):
-    """A mechanism that draws about the direction of each unit, and computes the rest from the drawn directions.
+    """A mechanism that draws a direction around that of each unit, and computes the rest from the drawn directions.
 
-    The draws are independent, of the law `core/von_mises_fisher.py`, so their losses bound those of the text.
+    The draws are independent and von Mises-Fisher (`core/von_mises_fisher.py`). Their losses are upper bounds on the
+    losses of the text.
     """
 
     def directions(self, texts: Sequence[str], epsilon: float) -> Directions:
@@ -349,7 +350,7 @@ class TurnsVectors(Protocol):
 
 @runtime_checkable
 class HasBound(Protocol):
-    """A mechanism whose law bounds how much any loss can exceed its claim, without enumerating all outputs."""
+    """A mechanism whose law gives an upper bound on any loss in excess of its claim, without enumerating outputs."""
 
     def excess_bound(self, epsilon: float) -> float | None:
         """Return the bound in nats over all inputs and outputs; at most 0 if the claim is true. None: no bound."""
@@ -361,7 +362,7 @@ class RewritesGrid(Protocol):
     """A mechanism that shares work between privacy budgets."""
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Rewrite as `rewrite` does, for several epsilons and their streams in one pass; the results are equal."""
+        """Return the results of `rewrite` for several epsilons and their streams, in one pass."""
         ...
 
 
@@ -379,38 +380,38 @@ class OneOfGrid(ABC):
 
 @runtime_checkable
 class TakesRepeated(Protocol):
-    """A mechanism whose work per trial is less than the handling of its text, so it takes `Repeated` texts."""
+    """A mechanism that takes `Repeated` texts, since it works faster than texts can be copied."""
 
     takes_repeated: bool
 
 
-Truths = Mapping[str, Mapping[str, str]]  # the true class of each text for the labels that are known
+Truths = Mapping[str, Mapping[str, str]]  # the true class of each text, for labels with known classes
 
 
 @runtime_checkable
 class TakesTruths(Protocol):
-    """A mechanism that relies on its classifiers for a text's classes only if the true ones are unknown."""
+    """A mechanism that uses the true classes of texts where known, and the predictions of its classifiers elsewhere."""
 
     def with_truths(self, truths: Truths) -> Mechanism:
-        """Return the mechanism with the true classes of texts. Raises UserError for a class that it does not know."""
+        """Return the mechanism with the true classes of texts. Raises UserError for a class unknown to it."""
         ...
 
 
 def wants_all(mechanism: Mechanism) -> bool:
-    """Return whether it takes all texts at once, since every call is expensive, such as the start of a program."""
+    """Return whether a mechanism takes all texts in one call, since every call is expensive (it starts a program)."""
     return bool(getattr(mechanism, "wants_all", False))
 
 
 def releases(mechanism: Mechanism | None) -> frozenset[str]:
-    """Return the views that a mechanism publishes: its `releases`; the text alone by default.
+    """Return the views that a mechanism publishes (its `releases`); the text alone by default.
 
-    Units are included if the released text determines them: an adversary who has the text then has them as well.
+    Units belong to them if the released text determines the units: an adversary with the text then has both.
     """
     return getattr(mechanism, "releases", frozenset({TEXT}))
 
 
 def law_of(mechanism: Mechanism | None) -> str:
-    """Return what a mechanism's law or likelihood describes: its `law_of`; the units by default."""
+    """Return the view that a mechanism's law or likelihood describes (its `law_of`); the units by default."""
     return getattr(mechanism, "law_of", UNITS)
 
 
@@ -420,15 +421,15 @@ def is_control(mechanism: Mechanism | None) -> bool:
 
 
 def has_budget(mechanism: Mechanism) -> bool:
-    """Return whether a mechanism takes a privacy budget: its `has_budget`; True by default."""
+    """Return whether a mechanism takes a privacy budget (its `has_budget`); True by default."""
     return bool(getattr(mechanism, "has_budget", True))
 
 
 def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str = "epsilons") -> Sequence[float]:
-    """Return the budgets to rewrite at: `epsilons`, or NO_BUDGET alone if none are given and none is needed.
+    """Return the budgets to rewrite at: `epsilons`, or only NO_BUDGET for a mechanism without a privacy budget.
 
-    Raises UserError, which names the `setting`, for epsilons out of range; for any epsilon if the mechanism takes none,
-    so that no table shows a budget without effect; and for none if it takes one.
+    Raises UserError, which names the `setting`, for an epsilon out of range, for missing epsilons, and for epsilons of
+    a mechanism without a budget: otherwise a table would show a budget without effect.
     """
     if epsilons is not None:
         check_epsilons(epsilons, setting)
@@ -511,7 +512,7 @@ class FunctionMechanism:
 
 
 def _takes(function: Callable[..., str], arguments: int) -> bool:
-    """Return whether a function takes this many positional arguments; True for three if its signature is not known."""
+    """Return whether a function takes this many positional arguments. An unknown signature counts as three."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -536,9 +537,9 @@ def _signature(function: Callable[..., str]) -> str:
 
 
 def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None, setting: str) -> Mechanism:
-    """Build a mechanism by module name or path of its file; cheap, since models load at first use.
+    """Build a mechanism by its name or the path of its file. Fast, since models are loaded at first use.
 
-    resource: the file it reads, passed to classes with such a setting. setting: the name of `settings` in errors.
+    resource: the file it reads, passed to a class with a setting `resource`. setting: the name of `settings` in errors.
     """
     definition = find("mechanisms", name, "rewrite")
     if inspect.isfunction(definition):

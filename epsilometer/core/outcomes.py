@@ -1,6 +1,6 @@
-"""Outcomes of anonymisers, one for each text: its status, the words changed and the queries made.
+"""Outcomes of anonymisers, one per text: status, number of changed words, and number of queries.
 
-No text is released unchanged without a status that says so.
+The status shows if a text was released unchanged.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ COLUMNS: Mapping[str, type[pl.DataType]] = {
 class Outcomes:
     """The outcomes for n texts.
 
-    status:       n of STATUSES.
+    status:       n statuses, each one of STATUSES.
     changed:      int64 [n], the number of changed words.
     words:        int64 [n], the number of words.
     asked:        int64 [n], queries to auxiliary classifiers: distinct texts per classifier.
-    asked_victim: int64 [n], queries to the victim, counted alike.
+    asked_victim: int64 [n], queries to the victim, counted in the same way.
     """
 
     status: Sequence[str]

@@ -1,4 +1,4 @@
-"""Folders for private files: they belong to this user, and nobody else can write to them."""
+"""Folders for private files: this user owns them, and nobody else can write to them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from epsilometer.core.errors import UserError
 
 
 def own_folder(folder: Path, mode: int = 0o700) -> None:
-    """Make a folder of this mode, unless it exists.
+    """Make a folder with these permissions, unless it exists.
 
-    Raises UserError if the folder or a link to it belongs to another user, or if every user may write to it: whoever
-    made it beforehand could read its files, or redirect them.
+    Raises UserError if the folder or a link to it belongs to another user, or if every user may write to it: an
+    attacker could have made it beforehand, to read or redirect its files.
     """
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
     there = folder.stat()

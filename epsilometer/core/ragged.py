@@ -23,14 +23,14 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
-        """Return the rows of a sequence of rows of integers."""
+        """Return a sequence of integer rows as Ragged."""
         lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
         values = np.fromiter((v for row in rows for v in row), np.int64, int(lengths.sum()))
         return cls.from_lengths(values, lengths)
 
     @classmethod
     def from_lengths(cls, values: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ragged:
-        """Return the rows of flat values, by each row's length."""
+        """Return rows of these lengths [rows], cut from flat values [total]."""
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         return cls(values, offsets)
@@ -64,7 +64,7 @@ class Ragged:
 
     @property
     def row_numbers(self) -> NDArray[np.int64]:
-        """The row of each value, [total]."""
+        """The row number of each value, [total]."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @property

@@ -1,13 +1,13 @@
 """Named random streams, one for each trial, counter-based and vectorised over trials.
 
 The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), computed on
-arrays: the n-th number of a trial is a pure function of (key, trial, n). So the text of a trial cannot depend on the
+arrays: the n-th number of a trial is a pure function of (key, trial, n). So a trial's rewrite cannot depend on the
 batch size, the order, the worker count or the other trials. The key is a hash of the stream's name.
 
-A seeded stream is reproducible, and anyone who knows the seed can invert it: good for audits, not for publication.
+A seeded stream is reproducible, but anyone who knows the seed can undo the noise. It suits audits, not publication.
 `Noise.operating_system` draws from the operating system instead. Its streams hold exact samplers
-(`epsilometer.core.exact_samplers`), and every mechanism with a claim draws from these if the stream has them. Training
-draws from its numpy generators, which also take their bits from the operating system (`epsilometer.core.system`).
+(`epsilometer.core.exact_samplers`), which every mechanism with a claim then uses. Training draws from numpy generators,
+which then also take their bits from the operating system (`epsilometer.core.system`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from epsilometer.core import system
 from epsilometer.core.exact_samplers import ExactDraws
 
-# Zero-dimensional arrays: numpy would convert a number in each operation, which is slow for so few values.
+# Zero-dimensional arrays, since numpy would convert a Python number in each operation, which is slow.
 _MULTIPLIER = np.array(0xD2511F53, np.uint64), np.array(0xCD9E8D57, np.uint64)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _LOW, _SHIFT, _CELL = (np.array(number, np.uint64) for number in (0xFFFFFFFF, 32, 11))
@@ -33,10 +33,10 @@ _CHUNK = 1 << 14  # counters at a time: the working arrays stay in the processor
 
 
 def _rounds(work: NDArray[np.uint64], key: tuple[int, int], done: int = 0) -> tuple[NDArray[np.uint64], ...]:
-    """Return Philox4x32-10 of counters under one key: the four words [n] of each block, 32 bits in 64.
+    """Return Philox4x32-10 of counters under one key: four words [n], each of 32 bits stored in 64.
 
-    work: [5, n], four rows of counters, or their state after `done` rounds, and a spare one. It is overwritten, since
-    new arrays would take longer than the arithmetic, and the result is a view of it.
+    work: [5, n], four rows of counters (or their state after `done` rounds) and a spare row. It is overwritten, since
+    allocating arrays would take longer than the arithmetic. The result is a view of it.
     """
     x0, x1, x2, x3, spare = work
     for k0, k1 in _round_keys(key)[done:]:
@@ -55,7 +55,7 @@ def _rounds(work: NDArray[np.uint64], key: tuple[int, int], done: int = 0) -> tu
 def _first_rounds(
     work: NDArray[np.uint64], trials: NDArray[np.uint64], block: int, key: tuple[int, int]
 ) -> tuple[NDArray[np.uint64], ...]:
-    """Return `_rounds` for one block of each trial [n], all below 2^32: half of the first rounds are then scalar."""
+    """Return `_rounds` for one block number and trials [n] below 2^32: half of the first rounds are then scalar."""
     x0, x1, x2, x3, spare = work
     keys = [[int(word) for word in words] for words in _round_keys(key)[:3]]
     (m0, m1), low = map(int, _MULTIPLIER), int(_LOW)
@@ -88,17 +88,17 @@ def _round_keys(key: tuple[int, int]) -> list[list[NDArray[np.uint64]]]:
 
 
 def open_unit(words: NDArray[np.uint64], out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return the midpoint of one of 2^53 cells of (0, 1), chosen by 64 random bits: never 0, never 1."""
+    """Return for each word of 64 random bits the midpoint of one of 2^53 cells of (0, 1): never 0, never 1."""
     out = np.empty(words.shape) if out is None else out
     out[...] = words >> _CELL
-    out += 0.5  # rounds up to 2^53 for the last cell
+    out += 0.5  # the last cell rounds up to 2^53
     out *= 2.0**-53
     return np.minimum(out, _BELOW_ONE, out=out)
 
 
 @dataclass(frozen=True)
 class Noise:
-    """A stream for each of n trials.
+    """Random streams, one for each of n trials.
 
     trials: int64 [n], the numbers of the trials; key: two 32-bit words, or None for the operating system's randomness.
     exact:  the samplers of a publication; None for a seeded stream, whose draws are single floating-point numbers.
@@ -110,7 +110,7 @@ class Noise:
 
     @classmethod
     def named(cls, trials: NDArray[np.integer] | int, *name: str | int | float) -> Noise:
-        """Return the stream with this name, for instance (seed, round, "rewrite", dataset, mechanism, epsilon)."""
+        """Return the streams with this name, for instance (seed, round, "rewrite", dataset, mechanism, epsilon)."""
         digest = hashlib.blake2b(json.dumps(name).encode(), digest_size=8).digest()
         numbers = np.arange(trials) if isinstance(trials, int | np.integer) else np.array(trials, np.int64)
         return cls(numbers, (int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:], "big")))
@@ -127,7 +127,7 @@ class Noise:
         return Noise(self.trials[rows], self.key, self.exact)
 
     def uniforms(self, draws: int = 1, first: int = 0) -> NDArray[np.float64]:
-        """Return [n, draws] numbers in the open unit interval: each trial's draws number first, first + 1, ..."""
+        """Return [n, draws] numbers in the open unit interval: numbers first, first + 1, ... of each trial's stream."""
         if self.key is None:
             return self._from_the_system(len(self) * draws).reshape(len(self), draws)
         out = np.empty((draws, len(self)))
@@ -173,10 +173,10 @@ class Noise:
     def _words(
         self, trials: NDArray[np.int64], blocks: NDArray[np.int64]
     ) -> Iterator[tuple[slice, tuple[NDArray[np.uint64], ...]]]:
-        """Yield slices, and the four words of each Philox block in them: the high and the low half of two numbers.
+        """Yield slices of trials and the four words of each Philox block: the high and low halves of two numbers.
 
-        trials: [n]; blocks: [n], or zero-dimensional if all are the same. The words of a slice are overwritten by the
-        next.
+        trials: [n]; blocks: [n], or zero-dimensional if all are the same. The next slice
+        overwrites the words.
         """
         assert self.key is not None
         work = np.empty((5, min(_CHUNK, len(trials))), np.uint64)

@@ -32,7 +32,7 @@ def check_name(path: str | Path, called: str = "a path") -> None:
 
 
 def check_readable(path: str | Path, called: str = "a path") -> None:
-    """Raise UserError for a path to anything but a file or folder; a path to nothing passes."""
+    """Raise UserError if the path leads to anything but a file or folder. A missing file passes."""
     check_name(path, called)
     try:
         kind = stat.S_IFMT(os.stat(path).st_mode)

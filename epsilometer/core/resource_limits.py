@@ -1,7 +1,7 @@
 """Limits on the resources of programs, endpoints and files: seconds, bytes, nodes.
 
-Each limit stops something that could otherwise run forever or fill the memory. They cannot change a result, so they are
-set in the environment and not in params.yaml.
+Each limit stops something that could otherwise run forever or fill the memory. Limits cannot change a result, so the
+environment sets them, not params.yaml.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ class Limit:
         return f"to allow more, raise {self.variable} (now {self.value})"
 
 
-EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work, or Ctrl-C, to the end of the process
-YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # values or lines that aliases repeat in a parameter file
+EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work (or Ctrl-C) to the end of the process
+YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # values or lines that aliases may repeat in a parameter file
 COMMAND_SECONDS = Limit("EPSILOMETER_COMMAND_SECONDS", 3600)  # for one batch of an audited program
 COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # output of the audited program
 UNPACKED_BYTES = Limit("EPSILOMETER_UNPACKED_BYTES", 1 << 30)  # unpacked size of a compressed file
 ENDPOINT_SECONDS = Limit("EPSILOMETER_ENDPOINT_SECONDS", 60)  # for a request, from the first byte to the last
 ENDPOINT_BYTES = Limit("EPSILOMETER_ENDPOINT_BYTES", 1 << 24)  # size of an answer
-PROCESSES = Limit("EPSILOMETER_PROCESSES", 4096)  # processes and threads that a stage or a command adds to its user's
-_RATIO = 10  # texts compress to a fifth of their size at best
+PROCESSES = Limit("EPSILOMETER_PROCESSES", 4096)  # processes and threads that a stage or command may add
+_RATIO = 10  # a text compresses to a fifth of its size at best
 
 
 def unpacked(path: Path) -> int:
-    """Return the most bytes that a compressed file may unpack to: `UNPACKED_BYTES`, or ten times its size if more."""
+    """Return the largest allowed unpacked size of a file: `UNPACKED_BYTES`, or ten times its size if that is more."""
     return max(UNPACKED_BYTES.value, _RATIO * path.stat().st_size)
 
 
 def too_large(path: Path) -> UserError:
-    """Return the error for a compressed file that unpacks to more than that."""
+    """Return the error for a compressed file that unpacks to more than `unpacked` bytes."""
     return UserError(
         f"{path} unpacks to more than {unpacked(path)} bytes, over {_RATIO} times its size; {UNPACKED_BYTES.remedy}",
         "EPS-C047",

@@ -1,8 +1,8 @@
 """Rounding of displayed numbers: no displayed bound claims more than was proved.
 
-Tables show four digits, sentences and pages decimals and shares (`rounded`). The column determines the direction: a
-lower bound (`loss`, `average_low`) is rounded down, an upper one (`upper`, `tpr_high`) and a p-value up, all others to
-the nearest.
+Tables show four significant digits (`written`), sentences and pages a number of decimals (`rounded`). In tables the
+column determines the direction: lower bounds (`loss`, `average_low`) are rounded down, upper bounds (`upper`,
+`tpr_high`) and p-values up, and all other numbers to the nearest.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
 NOT_TESTABLE = "not testable"  # replaces a lower bound of 0 that no outcome could have raised
 _DIGITS = 4
 _MOST = 12  # most decimals
-_SLACK = 1e-9  # floating-point error of a decimal: .29 is a little less
+_SLACK = 1e-9  # floating-point error of a decimal: 0.29 is stored as a little less
 _DOWN = re.compile(r"(?:.*_)?(?:loss|low|lower|ceiling)(?:_[12])?|loss_at_delta|worst_output")
 _UP = re.compile(r"(?:.*_)?(?:upper|high)(?:_[12])?|delta_at_4(?:_[12])?|p_value")
 
 
 def written(column: str, value: float, ceiling: float | None = None) -> str:
-    """Return a number of this column as text; infinity is `∞`.
+    """Return a number of this column as text: four digits, and `∞` for infinity.
 
-    A `loss` that reached the ceiling of its row is marked `≥`; if that ceiling is 0, it is not testable.
+    A `loss` at the ceiling of its row is marked `≥`. If the ceiling is 0, the text is `not testable`.
     """
     if column in ("loss", "lower") and ceiling == 0:
         return NOT_TESTABLE
@@ -37,7 +37,7 @@ def written(column: str, value: float, ceiling: float | None = None) -> str:
 def beside(value: float, limit: float, way: str, decimals: int = 2) -> str:
     """Return a number with enough decimals, at least two, to stay strictly on its side of a limit.
 
-    way: as in `rounded`. A number equal to the limit, up to floating point, is shown as the limit is.
+    way: as in `rounded`. A number equal to the limit (up to rounding errors) is shown like the limit.
     """
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞"
@@ -51,6 +51,6 @@ def beside(value: float, limit: float, way: str, decimals: int = 2) -> str:
 
 
 def rounded(value: float, decimals: int, way: str) -> float:
-    """Return a finite number with this many decimals: lower bounds DOWN, upper bounds UP, others to the NEAREST."""
+    """Return a finite number rounded to this many decimals. way: DOWN for lower bounds, UP for upper, else NEAREST."""
     exact = Decimal.from_float(value + {DOWN: _SLACK, UP: -_SLACK, NEAREST: 0.0}[way])
     return float(exact.quantize(Decimal(1).scaleb(-decimals), way, Context(prec=400))) + 0.0  # + 0.0 avoids -0

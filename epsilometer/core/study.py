@@ -1,13 +1,13 @@
 """A study: sections of params.yaml, stages, sections of the report and commands that the core does not know.
 
-The core imports no study. It finds each by an entry point in the group `epsilometer.studies`, which names one object:
+The core imports no study. It finds each by an entry point in the group `epsilometer.studies`, which gives an object:
 
     [project.entry-points."epsilometer.studies"]
     lengths = "epsilometer_lengths.study:STUDY"
 
-The object's class is in a module of the study's package. Every command loads this module, so it imports heavy packages
-inside its methods. No stage imports it. The package may hold a file `stages.yaml`, and the body of each stage in
-`stages/NAME.py`.
+A module of the study's package defines the object's class. Every command loads this module, so heavy packages are
+imported inside its methods. No stage imports the module. The package may contain `stages.yaml`, and the body of each
+stage in `stages/NAME.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class AttackKind:
     """A kind of attack that `epsilometer check attack` tests.
 
-    folder: of the shipped attacks, as in `component.shipped`. method: the method that an attack of this kind defines.
+    folder: the kind of the shipped attacks, as in `component.shipped`. method: the method that such an attack defines.
     check: runs the conformance tests of an attack and returns their results.
     """
 
@@ -43,7 +43,7 @@ class AttackKind:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """The number of tokens that a model reads or writes. what: the use, such as a cell. model: as in params.yaml."""
+    """The number of tokens that a model reads or writes for one use. what: such as a cell. model: as in params.yaml."""
 
     what: str
     model: str
@@ -53,11 +53,11 @@ class ModelUse:
 class Study(Protocol):
     """One study. A subclass overrides what it provides; everything else is empty.
 
-    params, in each method: the whole of params.yaml, an instance of the class that `params` returns.
+    The argument `params` of a method is the whole of params.yaml, as an instance of the class that `params()` returns.
     """
 
     sections: Sequence[str] = ()
-    """Modules with a function `section(results)`, which returns a `report.section.Section`, or None without rows.
+    """Modules with a function `section(results)`, which returns a `report.section.Section`, or None if it has no rows.
 
     results: a `report.results.Results`. Stage `report` depends on the code of these modules.
     """
@@ -91,7 +91,7 @@ class Study(Protocol):
         return _NOTHING
 
     def check(self, params: Any) -> None:
-        """Build what the settings name, before an audit runs. Raises UserError."""
+        """Build the components in the settings, before an audit runs. Raises UserError if one cannot be built."""
         return
 
     def check_texts(self, params: Any, dataset: str, table: Any) -> None:
@@ -99,7 +99,7 @@ class Study(Protocol):
         return
 
     def check_mechanism(self, params: Any, cell: Any, mechanism: Any, place: str) -> None:
-        """Raise UserError for a mechanism whose settings do not fit the study's. place: in params.yaml."""
+        """Raise UserError for a mechanism whose settings do not fit the study's. place: its place in params.yaml."""
         return
 
     def models(self, params: Any) -> Iterable[str]:
@@ -111,23 +111,23 @@ class Study(Protocol):
         return ()
 
     def components(self, kind: str, params: Any, entry: Any) -> Iterable[Path]:
-        """The Python files, and data, of a kind of components that the study's stages.yaml names for an entry."""
+        """Return the Python and data files of a kind of components that stages.yaml lists for an entry."""
         return ()
 
     def accepted(self, params: Any) -> Iterable[str]:
-        """Return the stages whose results a baseline holds, such as anonymity@reviews."""
+        """Return the stages whose results a baseline stores, such as anonymity@reviews."""
         return ()
 
     def measure(self, params: Any, folder: Path) -> Mapping[Any, Any]:
-        """Return the results of `accepted`: a `reaudit.drift.Measured` for each `Row`."""
+        """Return the results of the stages of `accepted`: a `reaudit.drift.Measured` for each `Row`."""
         return _NOTHING
 
     def searches(self) -> Mapping[str, Callable[..., Iterable[dict[str, Any]]]]:
-        """Measures of `epsilometer calibrate`: functions of params, target, search, mechanisms and datasets."""
+        """Return measures for `epsilometer calibrate`: functions of params, target, search, mechanisms and datasets."""
         return _NOTHING
 
     def attack_kinds(self) -> Sequence[AttackKind]:
-        """Kinds of attacks that the study adds."""
+        """Return the kinds of attacks that the study adds."""
         return ()
 
 
@@ -135,7 +135,8 @@ class Study(Protocol):
 def studies() -> tuple[Study, ...]:
     """Return the installed studies, in the order of their names.
 
-    Raises UserError if one of epsilometer's own is not installed, two have the same name, or one cannot be loaded.
+    Raises UserError if a study shipped with epsilometer is not installed, two studies have the same name, or one cannot
+    be loaded.
     """
     points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     names = [point.name for point in points]

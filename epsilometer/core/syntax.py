@@ -1,11 +1,10 @@
 """The syntax of a Python file: a hash that ignores prose and layout, and the imports. Nothing is executed.
 
-The tree is written out node by node, without empty fields. So the hash is the same under Python 3.11 and newer, unlike
-that of `ast.dump`. Quotes, parentheses, trailing commas and implicit joins of strings do not count. In a hash of
-tokens, which also differ between versions, they would. Docstrings, other bare strings, comments and blocks for type
-checking do not count either.
+The tree is written out node by node, without empty fields. So, unlike a hash of `ast.dump`, this hash is the same under
+Python 3.11 and newer. The hash ignores quotes, parentheses, trailing commas and implicit joins of strings; a hash of
+tokens would not. It also ignores docstrings, other bare strings, comments and blocks for type checking.
 
-Imports are stored beside the tree, so that a module can move. A name that only one import binds is replaced by a
+Imports are stored apart from the tree, so that a module can move. A name that only one import binds is replaced by a
 number, in order of first use: `atomic.write_text` and `files.write_text` are equal after `from core import atomic` and
 `from core import files`.
 """
@@ -19,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-_IGNORED = {"ctx", "kind", "type_comment", "type_ignores"}  # implied by the rest of a tree, or without effect
+_IGNORED = {"ctx", "kind", "type_comment", "type_ignores"}  # implied by other fields, or without effect
 _BODIES = ("body", "orelse", "finalbody")
 
 
@@ -33,7 +32,7 @@ class Import(NamedTuple):
     name: str
     """The name within the module; empty for `import a`."""
     bound: str
-    """The name in the file: a number if it was replaced by one, with its place if several bindings compete."""
+    """The name in the file, or the number that replaced it; with its place if the file binds the name again."""
 
 
 class Syntax(NamedTuple):
@@ -85,10 +84,10 @@ def _aliases(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[list[str], int
 
 
 def _bound_once(tree: ast.AST) -> dict[str, bool]:
-    """Return the names bound by one import, maybe in several places, and by nothing else, and whether it has no `as`.
+    """Return the names that only one import binds, each with whether the import has no `as`.
 
-    The position of such an import elsewhere does not matter. Python's built-in names are excluded, and so is every name
-    in a file with a `from a import *`.
+    The same import may occur in several places, and its position does not matter. Python's built-in names are excluded,
+    and so is every name in a file with a `from a import *`.
     """
     sources: defaultdict[str, set[tuple[str, int, str]]] = defaultdict(set)
     others = set(dir(builtins))
@@ -111,7 +110,7 @@ def _bound_once(tree: ast.AST) -> dict[str, bool]:
 
 
 def _written(tree: ast.Module, plain: set[str]) -> tuple[list[str], dict[str, int], list[tuple[Any, int]]]:
-    """Return a tree in pre-order, the numbers of the plain names, and the import statements with their places."""
+    """Return a tree's items in pre-order, the numbers of plain names, and the import statements with their places."""
     items: list[str] = []
     numbers: dict[str, int] = {}
     imports: list[tuple[Any, int]] = []
@@ -165,12 +164,12 @@ def _joined(values: list[ast.expr]) -> Iterator[ast.expr]:
 
 
 def _value(value: Any) -> str:
-    """Return a constant as text; `repr` would show characters that only newer versions of Python know."""
+    """Return a constant as ASCII text; the result of `repr` depends on the version of Python for new characters."""
     return f"{type(value).__name__} {hex(value) if type(value) is int else ascii(value)}"
 
 
 def _listed(imports: list[tuple[Any, int]], once: Mapping[str, bool], numbers: Mapping[str, int]) -> Iterator[Import]:
-    """Yield the imports, each with its name in the code. Competing ones count with place and order."""
+    """Yield the imports, each with its name in the code. A name with several bindings gets its place."""
     competing = 0
     for node, place in imports:
         for modules, level, name, bound in _aliases(node):

@@ -2,8 +2,8 @@
 
 numpy's own generators are invertible: an adversary who sees enough of their numbers can compute all others. `generator`
 hands numpy the operating system's words instead, through the C interface that numpy documents for bit generators
-("Extending"), so that all of its distributions are available. A number then costs some .5 us; `words` gives many at
-once.
+("Extending"), so that all of its distributions are available. A number then takes about 0.5 microseconds; `words`
+returns many at once.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def is_system(generator: np.random.Generator) -> bool:
 
 
 def words(generator: np.random.Generator, count: int) -> Words:
-    """Return [count] words of 64 random bits; a system generator reads them from the operating system at once."""
+    """Return [count] words of 64 random bits; a system generator reads them in one request."""
     if is_system(generator):
         return system_words(count)
     return generator.integers(0, np.iinfo(np.uint64).max, count, np.uint64, endpoint=True)

@@ -37,7 +37,7 @@ __all__ = [
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 
 
-_ROWS = 1 << 16  # rows a row group: fixed, so that the bytes do not depend on how the rows arrived
+_ROWS = 1 << 16  # rows per row group: fixed, so that the file does not depend on how many rows each call writes
 
 
 def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
@@ -51,7 +51,7 @@ def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
 
 
 def read(path: Path | str, schema: Schema) -> pl.DataFrame:
-    """Read a stage's table. The error for a damaged or foreign file names it."""
+    """Read a stage's table. Raises UserError, with its path, if it is missing, damaged or has another schema."""
     try:
         table = pl.read_parquet(path)
     except FileNotFoundError:
@@ -62,12 +62,12 @@ def read(path: Path | str, schema: Schema) -> pl.DataFrame:
 
 
 def at_epsilon(table: pl.DataFrame, epsilon: float | None) -> pl.DataFrame:
-    """Return the rows of a stored table at one budget; for NO_BUDGET or None those without a budget."""
+    """Return the rows of a stored table at one budget; NO_BUDGET or None selects the rows without a budget."""
     return table.filter(pl.col("epsilon").eq_missing(pl.lit(stored(epsilon), pl.Float64)))
 
 
 class Writer:
-    """Writer of a table piece by piece; the file appears under its name only when everything was written.
+    """Writer of a table in pieces. The file appears under its name only when everything was written.
 
     Use as a context manager; an exception inside leaves no file behind.
     """
@@ -124,15 +124,15 @@ def write_array(array: NDArray[Any], path: Path | str) -> None:
     with whole(path) as file:
         try:
             np.save(file, array, allow_pickle=False)
-        except OSError as error:  # numpy states how much was written, not the cause
+        except OSError as error:  # numpy's message gives the bytes written, not the cause
             raise OSError(error.errno or errno.ENOSPC, os.strerror(error.errno or errno.ENOSPC), str(path)) from error
 
 
 class ArrayWriter:
-    """Writer of an array [rows, columns] of float32 as .npy, rows in any order; the file appears when all were written.
+    """Writer of a float32 array [rows, columns] as .npy, rows in any order. The file appears at the end.
 
-    Use as a context manager; an exception inside leaves no file behind. The array is on disk, not in memory. It is
-    created with the first rows, which determine the number of columns; without rows no file is written.
+    Use as a context manager; an exception inside leaves no file behind. The array is on disk, not in memory. The
+    first rows written determine the number of columns. If no rows are written, there is no file.
     """
 
     def __init__(self, path: Path | str, rows: int) -> None:
@@ -144,7 +144,7 @@ class ArrayWriter:
         return self
 
     def write(self, rows: NDArray[np.integer], values: NDArray[np.float32]) -> None:
-        """Write these rows at their places."""
+        """Write values [m, columns] to the rows with these numbers [m]."""
         if self._array is None:
             self._array = _mapped(self._opened.enter_context(whole(self.path)), (self.rows, values.shape[1]))
             self._opened.callback(self._array.flush)
@@ -169,6 +169,6 @@ def _mapped(file: BinaryIO, shape: tuple[int, int]) -> np.memmap[Any, np.dtype[n
     np.lib.format.write_array_header_1_0(file, header)
     file.flush()
     start = file.tell()
-    if hasattr(os, "posix_fallocate"):  # a mapped file that meets a full disk later ends the process by SIGBUS
+    if hasattr(os, "posix_fallocate"):  # otherwise a disk that fills up later kills the process by SIGBUS
         os.posix_fallocate(file.fileno(), start, max(1, math.prod(shape) * np.dtype(np.float32).itemsize))
     return np.memmap(file, np.float32, "r+", start, shape)

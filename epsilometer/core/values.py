@@ -11,9 +11,9 @@ _NUMBER = re.compile(r"[-+]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[-+]?[0-9]+)
 
 
 def is_plain(text: str) -> bool:
-    """Return whether every reader parses a number in this notation alike.
+    """Return whether every program reads this notation as the same number.
 
-    YAML reads 010 as 8, 1:30 as 90 and 1_000 as 1000, and Python takes digits of other scripts.
+    YAML reads 010 as 8, 1:30 as 90 and 1_000 as 1000, and Python accepts digits of other scripts.
     """
     return _NUMBER.fullmatch(text) is not None
 
@@ -42,6 +42,6 @@ def check_whole(value: object, name: str) -> None:
 
 
 def check_list(value: object, name: str) -> None:
-    """Raise UserError unless the value is a list of numbers; a single number is not. name: the name of the value."""
+    """Raise UserError unless the value is a list, and not a single number or text. name: the name of the value."""
     if isinstance(value, (str, Real)) or not hasattr(value, "__len__"):
         raise UserError(f"{name} must be a list of numbers, got {value!r}; write [{value}]", "EPS-C068")

@@ -1,26 +1,26 @@
 """The von Mises-Fisher law on the unit sphere of R^d: density C_d(kappa) e^(kappa mu'y) about a mean direction mu.
 
-Privacy depends only on the law of the cosine W = mu'y between a draw and its mean, whose density is in proportion to
+Privacy depends only on the cosine W = mu'y between a draw and its mean. The density of W is proportional to
 e^(kappa w) (1 - w^2)^((d-3)/2) on [-1, 1]. With v = d/2 - 1 and Bessel functions I,
 
     E W = A(kappa) = I_(v+1)(kappa) / I_v(kappa),        M(kappa) = E e^(kappa U) = Gamma(v+1) (2/kappa)^v I_v(kappa),
 
 where U is the cosine of a uniform direction (Mardia and Jupp 2000, "Directional statistics", section 9.3). Everything
-here is in float64, from kappa 1e-3 to 1e9 and from d = 2 to 1e8, without a Bessel function: these overflow or
-underflow.
+here is in float64, for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Bessel functions would overflow or underflow, so
+they are replaced as follows.
 
-- A by Gauss' continued fraction 1 / (2(v+1)/kappa + 1 / (2(v+2)/kappa + ...)), ended at an order v at which
-  s = sqrt(v^2 + kappa^2) >= 1,000 by the uniform expansion of I'_v / I_v (DLMF 10.41.3 and 10.41.5). With the
+- A is Gauss' continued fraction 1 / (2(v+1)/kappa + 1 / (2(v+2)/kappa + ...)). It ends at an order v at which
+  s = sqrt(v^2 + kappa^2) >= 1,000, with the uniform expansion of I'_v / I_v (DLMF 10.41.3 and 10.41.5). With the
   polynomials U_k below, of p^2 = (v/s)^2, and V_k - U_k = p (p^2 - 1)(U_(k-1)/2 + p U'_(k-1)) (DLMF 10.41.11),
 
       A = kappa / (s + v) - (kappa / s^2) sum_k s^-k W_k / sum_k s^-k U_k,    W_k = (k + 1/2) U_k + 2 p^2 dU_k/dp^2,
 
-  in which nothing cancels; five terms leave an error of some s^-5, below 1e-15.
-- ln M by its power series, or by the same expansion where s >= 1,000.
+  in which nothing cancels. Five terms leave an error of about s^-5, below 1e-15.
+- ln M is summed by its power series, or by the same expansion if s >= 1,000.
 
-The component of a draw along another unit vector v. With a = mu'v, t = v'y and q a uniform direction orthogonal to v,
-y = t v + sqrt(1 - t^2) q, and kappa mu'y = kappa a t + kappa sqrt((1 - a^2)(1 - t^2)) w, w the cosine of a uniform
-direction of R^(d-1). So t has the density
+The component t = v'y of a draw along another unit vector v: let a = mu'v, and let q be a uniform direction orthogonal
+to v. Then y = t v + sqrt(1 - t^2) q, and kappa mu'y = kappa a t + kappa sqrt((1 - a^2)(1 - t^2)) w, where w is the
+cosine of a uniform direction of R^(d-1). So t has the density
 
     f(t) ~ (1 - t^2)^((d-3)/2) e^(kappa a t) M_(d-1)(z) / M_d(kappa),    z = kappa sqrt((1 - a^2)(1 - t^2)).
 """
@@ -39,8 +39,8 @@ from epsilometer.core.errors import UserError
 
 Array = NDArray[np.float64]
 
-_ASYMPTOTIC = 1_000.0  # s above which five terms of the expansion are exact to rounding
-# U_k by powers of p^2, so that u_k(p) / v^k = s^-k U_k(p^2) also at v = 0 (DLMF 10.41.10).
+_ASYMPTOTIC = 1_000.0  # for larger s, five terms of the expansion are exact to rounding
+# Coefficients of U_k in powers of p^2, where u_k(p) / v^k = s^-k U_k(p^2), also at v = 0 (DLMF 10.41.10).
 _U = (
     np.array([1.0]),
     np.array([3.0, -5.0]) / 24,
@@ -49,8 +49,8 @@ _U = (
     np.array([4465125.0, -94121676.0, 349922430.0, -446185740.0, 185910725.0]) / 39813120,
 )
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)  # coefficients of ln Gamma(v + 1), by v^-1, v^-3, ...
-_UNDERFLOW = 600.0  # nats below 1 from which a Bessel function is replaced by its series
-_DROP = 60.0  # nats below the mode at which a quadrature ends: the rest has less than e^-50 of the mass
+_UNDERFLOW = 600.0  # a Bessel function below e^-600 is replaced by its series
+_DROP = 60.0  # nats below the mode's log-density where a quadrature ends: less than e^-50 of the mass is beyond
 _PANELS, _NODES = 64, 16
 
 
@@ -67,7 +67,7 @@ def check_concentration(kappa: float, dimension: int) -> None:
 
 
 def mean_cosine(kappa: float, dimension: int) -> float:
-    """Return E W, the mean cosine between a draw and its mean direction, exact to some 1e-15 of itself."""
+    """Return E W, the mean cosine between a draw and its mean direction, to a relative error of about 1e-15."""
     check_concentration(kappa, dimension)
     order = dimension / 2 - 1
     last = order
@@ -81,7 +81,7 @@ def mean_cosine(kappa: float, dimension: int) -> float:
 
 
 def log_moment(kappa: float, dimension: int) -> float:
-    """Return ln M = ln E e^(kappa U) for U the cosine of a uniform direction; about kappa^2 / 2d for small values."""
+    """Return ln M = ln E e^(kappa U), U being the cosine of a uniform direction; about kappa^2 / 2d for small kappa."""
     check_concentration(kappa, dimension)
     order = dimension / 2 - 1
     size = math.hypot(order, kappa)
@@ -99,7 +99,8 @@ def log_moment(kappa: float, dimension: int) -> float:
 def information(kappa: float, dimension: int) -> float:
     """Return kappa A - ln M in nats: the divergence of a draw's law from the uniform one.
 
-    It bounds the mutual information between a direction and one draw about it, under any law of the direction.
+    It is an upper bound on the mutual information between a direction and one draw around it, for any law of the
+    direction.
     """
     return kappa * mean_cosine(kappa, dimension) - log_moment(kappa, dimension)
 
@@ -111,13 +112,13 @@ def log_density(cosines: Array, kappa: float, dimension: int) -> Array:
 
 
 def log_angle_density(angles: Array, kappa: float, dimension: int) -> Array:
-    """Return the log-density of arccos W at angles [...] in (0, pi), which is smooth from d = 2 on."""
+    """Return the log-density of arccos W at angles [...] in (0, pi). It is smooth for every d >= 2."""
     shape = (dimension - 2) * np.log(np.sin(angles))
     return kappa * np.cos(angles) + shape - _log_beta(dimension) - log_moment(kappa, dimension)
 
 
 def angle_range(kappa: float, dimension: int, drop: float = _DROP) -> tuple[float, float]:
-    """Return the angles in [0, pi] between which the angle's density is within `drop` nats of its mode's."""
+    """Return the two angles in [0, pi] between which the log-density is within `drop` nats of that at the mode."""
     check_concentration(kappa, dimension)
     powers = dimension - 2
     # The mode solves kappa sin^2 = (d-2) cos; 1 - cos without cancellation keeps it exact for large kappa.
@@ -125,7 +126,10 @@ def angle_range(kappa: float, dimension: int, drop: float = _DROP) -> tuple[floa
     mode = math.asin(math.sqrt(powers * cosine / kappa)) if powers else 0.0
 
     def excess(angle: float) -> float:
-        """Return the nats above the range's ends; differences from the mode keep digits for large kappa and d."""
+        """Return the log-density, in nats, above that at the range's ends.
+
+        Differences from the mode avoid a loss of digits for large kappa and d.
+        """
         rest = -2 * kappa * math.sin((angle - mode) / 2) * math.sin((angle + mode) / 2)
         if powers:
             turned = 2 * math.sin((angle - mode) / 2) * math.cos((angle + mode) / 2) / math.sin(mode)
@@ -142,8 +146,8 @@ def angle_range(kappa: float, dimension: int, drop: float = _DROP) -> tuple[floa
 def quadrature(kappa: float, dimension: int) -> tuple[Array, Array]:
     """Return cosines [n] and weights [n] with sum 1, so that E f(W) = sum weights f(cosines).
 
-    Gauss-Legendre panels over the angles that have mass: exact to some 1e-12 for a smooth f that varies no faster than
-    the density itself. A step of f must lie between two quadratures: split the integral of `log_angle_density` instead.
+    Gauss-Legendre panels cover the angles that have mass. The error is about 1e-12 for a smooth f that varies no faster
+    than the density itself. For an f with a step, split the integral of `log_angle_density` at the step instead.
     """
     low, high = angle_range(kappa, dimension)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -156,7 +160,7 @@ def quadrature(kappa: float, dimension: int) -> tuple[Array, Array]:
 
 
 def log_moments(kappas: Array, dimension: int) -> Array:
-    """Return ln M at each kappa [n] >= 0, for d >= 1, where U is -1 or 1 and M the hyperbolic cosine."""
+    """Return ln M at each kappa [n] >= 0, for d >= 1. At d = 1, U is -1 or 1 and M is the hyperbolic cosine."""
     if dimension == 1:
         return kappas + np.log1p(np.exp(-2 * kappas)) - math.log(2)
     order, logs = dimension / 2 - 1, np.zeros(len(kappas))
@@ -167,14 +171,14 @@ def log_moments(kappas: Array, dimension: int) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         bessel = np.log(ive(order, kappas[near])) + kappas[near]
     logs[near] = gammaln(order + 1) + order * np.log(2 / kappas[near]) + bessel
-    # ive underflows, or Gamma and the power cancel: the series has few terms there.
+    # If ive underflows, or Gamma and the power cancel, the series is used; it needs few terms there.
     small[near] = ~(bessel > -_UNDERFLOW) | (kappas[near] ** 2 < dimension)
     logs[small] = [_series(float(kappa), order) for kappa in kappas[small]]
     return logs
 
 
 def log_component_density(angles: Array, cosine: float, kappa: float, dimension: int) -> Array:
-    """Return the log-density of arccos t at angles [n] in (0, pi), t = v'y the component along a unit vector v.
+    """Return the log-density of arccos t at angles [n] in (0, pi); t = v'y is the component along a unit vector v.
 
     cosine: a = mu'v. At a = 1 it is `log_angle_density`.
     """
@@ -194,7 +198,7 @@ def component_moments(cosine: float, kappa: float, dimension: int) -> tuple[floa
 def _expanded_log_moments(kappas: Array, order: float) -> Array:
     """Return `log_moment` at kappas [n] by the expansion in the module's docstring, for s >= 1,000.
 
-    `log_moment` computes it number by number, since its last digits decide frozen results.
+    `log_moment` has its own scalar code, since stored results depend on its last digits.
     """
     sizes = np.hypot(order, kappas)
     square = (order / sizes) ** 2
@@ -209,7 +213,7 @@ def _expanded_log_moments(kappas: Array, order: float) -> Array:
 
 
 def _log_beta(dimension: int) -> float:
-    """Return ln of the integral of (1 - w^2)^((d-3)/2) over [-1, 1]; for large d by a series of a Gamma quotient."""
+    """Return ln of the integral of (1 - w^2)^((d-3)/2) over [-1, 1]; large d use a series of a Gamma quotient."""
     x = (dimension - 1) / 2
     if x < 40:
         return float(betaln(x, 0.5))

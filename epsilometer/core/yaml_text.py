@@ -1,7 +1,7 @@
 """YAML whose aliases cannot expand beyond a bound on memory and time.
 
-A few lines of `a: [*b, *b]`, each naming the one before, expand to billions of values, and code that walks over them
-never ends. So this module counts the values before it builds anything.
+A few lines such as `a: [*b, *b]`, each with two aliases of the line before, expand to billions of values, and code that
+walks over them never ends. So this module counts the values before it builds anything.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LINE = 100  # characters of a string that count as one value
 
 
 class FAST(_C):
-    """Reads 5e-05 as the number that it is in YAML 1.2, which DVC writes; in YAML 1.1 it is text for want of a dot."""
+    """Loader that reads 5e-05 as a number, as in YAML 1.2, which DVC writes. In YAML 1.1 it is text: it has no dot."""
 
 
 FAST.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+$"), list("-+0123456789"))
@@ -32,7 +32,7 @@ FAST.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][
 def load(text: str | bytes, loader: Any = FAST, *, plain: bool = False) -> Any:
     """Return the value of a YAML text. Raises yaml.YAMLError, and UserError for aliases that expand to too much.
 
-    plain: refuse numbers that YAML reads otherwise than they look, such as 010 (8) and 1:30 (90).
+    plain: refuse numbers that YAML reads as other numbers, such as 010 (as 8) and 1:30 (as 90).
     """
     _check_depth(text)
     reader = loader(text)
@@ -50,7 +50,7 @@ def load(text: str | bytes, loader: Any = FAST, *, plain: bool = False) -> Any:
 
 
 def check_aliases(text: str | bytes) -> None:
-    """Raise the errors of `load`, and build nothing."""
+    """Raise the errors of `load` without building the value."""
     if b"*" in (text.encode() if isinstance(text, str) else text):
         _check_depth(text)
         with _in_bounds():
@@ -59,12 +59,12 @@ def check_aliases(text: str | bytes) -> None:
 
 
 def _check_depth(text: str | bytes) -> None:
-    """Raise UserError for nesting that would end this process: the library in C recurses without a bound."""
+    """Raise UserError for deep nesting, which would crash the process: the C library recurses without a limit."""
     signs: Sequence[Any] = "[{-?:" if isinstance(text, str) else [b"[", b"{", b"-", b"?", b":"]
     if sum(map(text.count, signs)) <= _DEEPEST:  # each level takes one sign
         return
     depth = 0
-    with suppress(yaml.YAMLError):  # the reader of the text reports these in its own words
+    with suppress(yaml.YAMLError):  # the later reading of the text reports these
         for event in yaml.parse(text, FAST):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:
@@ -78,19 +78,19 @@ def _in_bounds() -> Iterator[None]:
     """Raise UserError for values that YAML allows and Python does not."""
     try:
         yield
-    except RecursionError:  # from the loader in Python, beyond what the one in C refuses
+    except RecursionError:  # from the Python loader, beyond what the C loader refuses
         raise UserError("its values are nested too deeply; write them flatter", "EPS-C072") from None
     except UserError:
         raise
-    except ValueError:  # from numbers with thousands of digits, and from the 99th of a month
+    except ValueError:  # from numbers with thousands of digits, or an impossible date
         raise UserError(
             "it contains an invalid number or date; correct it, or quote it if it is text", "EPS-C073"
         ) from None
 
 
 def _check(root: yaml.Node) -> None:
-    """Raise UserError if aliases repeat more than `resource_limits.YAML_NODES`, or a node is inside itself."""
-    sizes: dict[int, int | None] = {}  # size of each node with everything it expands to; None: not yet known
+    """Raise UserError if aliases repeat more values than `resource_limits.YAML_NODES`, or a node contains itself."""
+    sizes: dict[int, int | None] = {}  # number of values that each node expands to; None: being counted
     written = 0
 
     def size(node: yaml.Node) -> int:
@@ -113,7 +113,7 @@ def _check(root: yaml.Node) -> None:
 
 
 def _check_numbers(root: yaml.Node) -> None:
-    """Raise UserError for a number in octal, base 60 or with underscores: its text is gone once it is read."""
+    """Raise UserError for a number in octal, in base 60 or with underscores, before its notation is lost."""
     seen, left = set[int](), [root]
     while left:
         node = left.pop()

@@ -1,4 +1,4 @@
-"""Texts with spans that people annotated: a JSON list in the Text Anonymization Benchmark's form or Presidio's."""
+"""Texts with annotated spans: a JSON list in the form of the Text Anonymization Benchmark or of Presidio."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEEDS = {
 
 
 def holds(path: Path) -> bool:
-    """Return whether a file is JSON that begins as a list; a pin of a data set is an object."""
+    """Return whether a file is JSON that begins as a list. (A pin of a data set begins as an object.)"""
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -25,9 +25,10 @@ def holds(path: Path) -> bool:
 
 
 def read(path: Path) -> pl.DataFrame:
-    """Return the texts of a file with their record of identifiers: the columns of `tab.SCHEMA` or of `presidio.SCHEMA`.
+    """Return the texts of a file with their annotated identifiers: columns of `tab.SCHEMA` or of `presidio.SCHEMA`.
 
-    Raises UserError, which names the document without quoting it, for a document not in the form of the first one.
+    Raises UserError, which gives the document's number and quotes nothing, for a document in another form than the
+    first.
     """
     try:
         documents = json_text.load(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Texts of chosen authors: authors first, then texts of each, so that every author has enough and none has most."""
+"""Selection of texts by author: first authors with enough texts, then a limited number of texts of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epsilometer.text.words import words
 
 
 def check_named(table: pl.DataFrame, columns: Sequence[str], place: str) -> None:
-    """Raise UserError for rows without a value in one of the columns that name an author."""
+    """Raise UserError for rows without a value in one of the author columns."""
     for column in columns:
         if lacking := (table[column].is_null().arg_true() + 1).to_list():
             raise UserError(
@@ -27,27 +27,27 @@ def check_named(table: pl.DataFrame, columns: Sequence[str], place: str) -> None
 
 
 def people_of(table: pl.DataFrame, column: str, texts: str, place: str) -> list[str]:
-    """Return who wrote each text, as strings; a text without a value is a person of its own, which is noted.
+    """Return the author of each text, as strings. A text without a value counts as a separate person, with a note.
 
-    texts: the column of the texts. Raises UserError where one of the columns is missing.
+    texts: the column of the texts. Raises UserError if one of the columns is missing.
     """
     for kind, name in (("column of people", column), ("text column", texts)):
         if name not in table.columns:
             raise no_column(place, kind, name, table.columns)
     if nobody := table[column].null_count():
-        note(f"{nobody:,} texts have no value in {column!r}; each of them counts as a person")
+        note(f"{nobody:,} texts have no value in {column!r}; each of these texts counts as a person")
     own = pl.format("\0{}", pl.col(texts).fill_null(""))
     return table.select(pl.col(column).cast(pl.String).fill_null(own))[column].to_list()
 
 
 def of_own_words(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows without those whose words, in lower case, are the words of an earlier row."""
+    """Return the rows, except those with the same words, in lower case, as an earlier row."""
     keys = pl.Series("_words", [" ".join(words(text)) for text in table["text"]])
     return table.filter(keys.is_first_distinct())
 
 
 def at_most(table: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Return the first `most` rows of each author by id, in the order of the table.
+    """Return at most `most` rows of each author, those with the smallest ids, in the order of the table.
 
     table: columns `id` and `GROUP`, the author's number. An id is a hash of the text.
     """
@@ -55,10 +55,10 @@ def at_most(table: pl.DataFrame, most: int) -> pl.DataFrame:
 
 
 def chosen(table: pl.DataFrame, split: str, least: int, texts: int, seed: int) -> pl.DataFrame:
-    """Return the table with chosen authors alone in a split; other splits stay as they are.
+    """Return the table with only some authors in one split. Other splits stay as they are.
 
-    Of authors with at least `least` texts in the split, in a random order, the first that have `texts` texts in all.
-    Raises UserError, without its place, if they have fewer.
+    Authors with at least `least` texts in the split are taken in a random order, until they have `texts` texts in all.
+    Raises UserError, without its place, if all of them have fewer.
     """
     counts = table.filter(split=split).group_by(GROUP).len().filter(pl.col("len") >= least).sort(GROUP)
     if counts["len"].sum() < texts:

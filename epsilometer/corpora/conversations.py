@@ -1,9 +1,9 @@
-"""Conversations in chitchat-dataset's form: messages that people wrote to each other, one row each.
+"""Conversations in the form of chitchat-dataset: messages between people, one row each.
 
-A file is a JSON object of conversations by name, each with `messages`, lists of one sender's messages in a row, every
-message with `text`, `timestamp` and `sender`, and perhaps with `prompt`, the opening question (Myers, Etchart and Fulda
-2020). Rows are in a fixed order: by the name of the conversation, then by time. Senders and conversations become
-numbers in the order of their first rows, so that no name of an account leaves the file.
+A file is a JSON object of conversations by name (Myers, Etchart and Fulda 2020). A conversation has `messages`, a list
+of lists, each with consecutive messages of one sender, and optionally `prompt`, the opening question. A message has
+`text`, `timestamp` and `sender`. Rows are in a fixed order: by the name of the conversation, then by time. Senders and
+conversations become numbers in the order of their first rows, so that no account name leaves the file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read(path: Path) -> pl.DataFrame:
         conversation = conversations[name]
         if (wrong := json_text.no_text(conversation)) is not None:
             raise UserError(
-                f"{path}: conversation {number} by name holds {wrong}; remove it, or write the whole character",
+                f"{path}: conversation {number} by name contains {wrong}; remove it, or write the whole character",
                 "EPS-D008",
             )
         try:

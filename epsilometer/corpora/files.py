@@ -20,20 +20,20 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, member, quoted_error
 from epsilometer.runtime.progress import note
 
-_LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is too small for long texts
+_LONGEST = (1 << 31) - 1  # most characters of a field; the library's own limit of 131,072 is too small for long texts
 _COMPRESSED = (".gz", ".zst")
-_CELL = 8  # least bytes that a cell of a table takes in memory
-_SAMPLE = 1 << 16  # bytes that determine an encoding
-_FEW = 0.3  # share of non-ASCII bytes among them
+_CELL = 8  # smallest number of bytes that a cell of a table takes in memory
+_SAMPLE = 1 << 16  # number of bytes from which an encoding is guessed
+_FEW = 0.3  # share of the sampled bytes, for two tests: non-ASCII bytes of Western text, NUL bytes of UTF-16
 
 
 @dataclass(frozen=True)
 class Layout:
     """The layout of a text file.
 
-    separator: between the fields of a line, by default according to the suffix; quotes: whether fields may be in double
-    quotes; header: whether the first line names the columns, which are "1", "2", ... otherwise; encoding: as Python
-    names it.
+    separator: the character between fields, by default according to the suffix. quotes: whether fields may be in double
+    quotes. header: whether the first line has the names of columns, which are otherwise "1", "2", ... encoding: a name
+    that Python supports.
     """
 
     separator: str | None = None
@@ -42,7 +42,7 @@ class Layout:
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
-        if self.separator == "\\t":  # as a shell passes it on
+        if self.separator == "\\t":  # as typed in a shell
             object.__setattr__(self, "separator", "\t")
         if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
             raise UserError(
@@ -58,7 +58,7 @@ class Layout:
 
 PLAIN = Layout()
 TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json")  # formats with columns
-_NO_CHARACTER = re.compile(r"\\u(0000|d[89a-f])", re.IGNORECASE)  # JSON escapes of no character, or of half a pair
+_NO_CHARACTER = re.compile(r"\\u(0000|d[89a-f])", re.IGNORECASE)  # JSON escapes for NUL or for a lone surrogate
 
 
 def suffix(path: Path) -> str:
@@ -67,11 +67,11 @@ def suffix(path: Path) -> str:
 
 
 def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
-    """Return the table in a file, whose suffix determines the format, or in a folder of .txt files, one text each.
+    """Return the table in a file, in the format of its suffix, or in a folder of .txt files, each with one text.
 
-    All columns of CSV and TSV files are strings; a plain text file has the one column `text`, a folder also `file`. All
-    formats but Parquet may be compressed (.gz, .zst). Raises UserError for a file that is missing, empty, damaged (with
-    the line) or of another encoding (with the byte), and for an unknown suffix.
+    All columns of CSV and TSV files are strings; a plain text file has one column, `text`, and a folder also `file`.
+    All formats except Parquet may be compressed (.gz, .zst). Raises UserError for a file that is missing, empty,
+    damaged (with the line) or of another encoding (with the byte), and for an unknown suffix.
     """
     if path.is_dir():
         return _folder(path, layout)
@@ -89,9 +89,9 @@ def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
 
 
 def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PLAIN, *, private: bool = False) -> bytes:
-    """Return the bytes of a table in the format `kind`, a suffix; write them to `path`, compressed as its suffix says.
+    """Return the bytes of a table in a format, and write them to `path`, compressed according to its suffix.
 
-    private: readable by its owner alone.
+    kind: the format, as a suffix. private: the file is readable by its owner alone.
     """
     out = io.BytesIO()
     if kind == ".parquet":
@@ -101,7 +101,7 @@ def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PL
     else:
         text = io.StringIO()
         separator = layout.separator or _SEPARATORS[kind]
-        # Without quotes a rewrite must not contain the end of a field.
+        # Without quotes, a separator inside a text would end the field, so it is replaced by a space.
         writer = csv.writer(
             text,
             delimiter=separator,
@@ -165,13 +165,13 @@ def _parquet(path: Path, _: Layout) -> pl.DataFrame:
         raise UserError(
             f"{path} cannot be read as a Parquet file ({quoted_error(error)}); write it again", "EPS-D017"
         ) from error
-    if table.estimated_size() > resource_limits.unpacked(path):  # equal texts are stored once, and read as views of one
+    if table.estimated_size() > resource_limits.unpacked(path):  # a file may store equal texts once
         raise resource_limits.too_large(path)
     return table
 
 
 def content(path: Path) -> bytes:
-    """Return the content of a file, decompressed. Raises UserError if that fails or gets too large."""
+    """Return the decompressed content of a file. Raises UserError if it is damaged or too large."""
     if path.suffix not in _COMPRESSED:
         return path.read_bytes()
     most = resource_limits.unpacked(path)
@@ -200,19 +200,19 @@ def _decoded(path: Path, layout: Layout) -> str:
 def _text(raw: bytes, layout: Layout, name: str) -> str:
     kind = "UTF-8" if layout.encoding == "utf-8" else layout.encoding
     try:
-        text = raw.decode(layout.encoding).removeprefix("\ufeff")  # a mark that Excel writes
+        text = raw.decode(layout.encoding).removeprefix("\ufeff")  # the byte order mark that Excel writes
     except UnicodeDecodeError as error:
         wrong = f"byte 0x{raw[error.start]:02x} at position {error.start}"
         line = raw.count(b"\n", 0, error.start) + 1
         raise UserError(
             f"{name} is not {kind}: {wrong} (line {line}); {_encoding(raw, error.start)}", "EPS-D019"
         ) from error
-    except UnicodeError:  # from encodings of host names
+    except UnicodeError:  # raised by encodings of host names
         raise UserError(
             f"{name} is not {kind}; give its encoding (encoding, --layout encoding=...)", "EPS-D020"
         ) from None
     if "\0" in text:
-        wide = raw[:_SAMPLE].count(0) > _FEW * len(raw[:_SAMPLE])  # two bytes a character
+        wide = raw[:_SAMPLE].count(0) > _FEW * len(raw[:_SAMPLE])  # two bytes per character
         remedy = (
             "it looks like UTF-16 (encoding, --layout encoding=utf-16-le or utf-16-be)"
             if wide
@@ -227,21 +227,21 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
 
 
 def _encoding(raw: bytes, at: int) -> str:
-    """Return the remedy for bytes of another encoding, from this position on."""
+    """Return the remedy for a file in another encoding, whose first wrong byte is at this position."""
     from charset_normalizer import from_bytes
 
     part = raw[:_SAMPLE] if at < _SAMPLE else raw[raw.rfind(b"\n", 0, at) + 1 :][:_SAMPLE]
     guess = from_bytes(part).best()
     if guess is None:
         return "give its encoding (encoding, --layout encoding=...), such as gb18030 or cp1252"
-    # A few foreign letters do not identify a one-byte code page, so take the most frequent, that of the West.
+    # A few non-ASCII letters do not identify a one-byte code page, so take the most frequent one, the Western.
     western = len(str(guess)) == len(part) and sum(byte > 0x7F for byte in part) < _FEW * len(part)
     encoding = "cp1252" if western else guess.encoding
     return f"it looks like {encoding} (encoding, --layout encoding={encoding})"
 
 
 def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
-    # The standard library's reader: polars neither names the line nor sees an unclosed quote.
+    # Uses the standard library, since polars reports neither the line nor an unclosed quote.
     csv.field_size_limit(_LONGEST)
     separator = layout.separator or _SEPARATORS[suffix(path)]
     reader = csv.reader(
@@ -293,7 +293,7 @@ def _even(header: str, separator: str) -> str:
 
 
 def is_json_lines(path: Path) -> bool:
-    """Return whether a file holds JSON objects, one a line and at least two, under any suffix."""
+    """Return whether the first two lines of a file are JSON objects, whatever its suffix."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -311,7 +311,7 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
     try:
         return pl.read_ndjson(text.encode(), infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
-        # polars does not name the line; go through them again to find it.
+        # polars does not report the line, so look for it.
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
@@ -334,7 +334,7 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
 
 
 def _mixed(text: str) -> str:
-    """Return ", line 3", the first line with a value of another kind than before; empty if there is none."""
+    """Return ", line 3" for the first line with a value of another type than in earlier lines; empty without one."""
     kinds: dict[str, type] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         for name, value in (json_text.load(line) if line.strip() else {}).items():
@@ -362,13 +362,13 @@ def _check_escapes(text: str, path: Path) -> None:
 
 
 def _lines(path: Path, layout: Layout) -> pl.DataFrame:
-    # Not splitlines, which also splits at form feeds and other characters within a text.
+    # splitlines would also split at form feeds and other characters inside a text.
     lines = _decoded(path, layout).removesuffix("\n").split("\n")
     return pl.DataFrame({"text": [line.removesuffix("\r") for line in lines]})
 
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-DELIMITED = tuple(_SEPARATORS)  # formats with fields, which a layout separates
+DELIMITED = tuple(_SEPARATORS)  # formats whose fields are separated by a character
 _READERS: dict[str, Callable[[Path, Layout], pl.DataFrame]] = {
     ".parquet": _parquet,
     ".csv": _delimited,

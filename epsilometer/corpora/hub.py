@@ -24,9 +24,9 @@ _DATA = re.compile(r".*\.(parquet|arrow|csv|tsv|jsonl?|ndjson|txt)(\.(gz|zst|bz2
 
 
 class Pin(BaseModel):
-    """A small tracked file that identifies a data set, so that an update upstream is a change of that file.
+    """A small tracked file that identifies a version of a data set; adopting an update changes this file.
 
-    dataset: the id, owner/name (or a local folder of data files); config: the configuration, if it has several;
+    dataset: the id, owner/name (or a local folder of data files). config: the configuration, if there are several.
     revision: the commit on the hub.
     """
 
@@ -45,7 +45,7 @@ class Pin(BaseModel):
 
     @property
     def repository(self) -> Repository:
-        """The repository on the hub that the pin names."""
+        """The repository on the hub."""
         return Repository("dataset", self.dataset, self.revision, self.config)
 
 
@@ -60,7 +60,7 @@ def read_pin(path: Path) -> Pin:
             f'{path} is not JSON ({error}); write {{"dataset": ..., "revision": ...}}', "EPS-D030"
         ) from error
     others = [key for key in value if key not in Pin.model_fields] if isinstance(value, dict) else None
-    if others or others is None:  # perhaps texts: values are not quoted
+    if others or others is None:  # the file may contain texts, so no value is quoted
         raise UserError(
             f'{path} is not the pin of a data set, {{"dataset": ..., "revision": ...}} and perhaps "config": it '
             f"contains {'no object' if others is None else listed(others, 'other key')}; write a pin, or put texts in "
@@ -74,14 +74,14 @@ def read_pin(path: Path) -> Pin:
 
 
 def is_missing(repository: Repository) -> bool:
-    """Return whether a data set of the hub is not here, or not with all its files."""
+    """Return whether files of a data set of the hub are missing here."""
     return _whole(repository) is None
 
 
 def fetch(repository: Repository) -> Path:
-    """Download the missing files of a data set, compared with the list of its commit. Return their folder.
+    """Download the missing files of a data set, compare them with its commit, and return their folder.
 
-    Raises UserError if it is not available, or has no data files but a program.
+    Raises UserError if the data set is not available, or has only a program instead of data files.
     """
 
     def wanted(names: Sequence[str], read: Callable[[str], str]) -> list[str]:
@@ -104,10 +104,10 @@ def fetch(repository: Repository) -> Path:
 
 
 def load(dataset: str, config: str | None = None, revision: str | None = None, rows: int | None = None) -> pl.DataFrame:
-    """Return all splits of a data set in one table; the hub's split names become the column `split` if it has none.
+    """Return all splits of a data set in one table. Without a column `split`, the hub's split names become one.
 
-    Class labels become their names. rows: only the first `rows` rows of each split, the rest is not read. Runs no code
-    of the data set. Raises UserError if it cannot be fetched or read.
+    Class labels become their names. rows: read only the first `rows` rows of each split. Code of the data set is not
+    run. Raises UserError if the data set cannot be fetched or read.
     """
     from datasets import ClassLabel, load_dataset
     from datasets.exceptions import DatasetsError
@@ -143,17 +143,17 @@ def _first(part: Any, rows: int) -> pl.DataFrame:
 
 
 def _whole(repository: Repository) -> Path | None:
-    """Return the folder of a data set that is here with all its files; None if some are missing."""
+    """Return the folder of a data set with all its files; None if files are missing."""
     folder = hub.snapshot(repository)
     if folder is None:
         return None
-    if hub.recorded(repository) is None:  # downloaded by another program, so that only its presence is known
+    if hub.recorded(repository) is None:  # downloaded by another program, so its completeness is unknown
         return folder if any(_DATA.fullmatch(path.name) for path in folder.rglob("*")) else None
     return folder if hub.state(repository).whole else None
 
 
 def _patterns(card: str, config: str | None) -> list[str] | None:
-    """Return the files that a data set's card names for a configuration, as patterns; None if it names none."""
+    """Return the file patterns in a data set's card for a configuration; None if the card has none."""
     head = re.match(r"---\n(.*?\n)---", card, re.DOTALL)
     configs = (yaml_text.load(head[1]) or {}).get("configs") if head else None
     if not configs:

@@ -1,4 +1,4 @@
-"""Joint attributes: `a,b` names the label whose classes are the pairs of classes of the columns a and b."""
+"""Joint attributes: `a,b` is the label whose classes are the pairs of classes of the columns a and b."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import polars as pl
 
 
 def parts(label: str) -> list[str]:
-    """Return the columns that a label joins; one for a single attribute."""
+    """Return the columns that a label joins; a single attribute is one column."""
     return [part.strip() for part in label.split(",")]
 
 
 def with_joint(table: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
-    """Return the table with a column for each label that joins columns of it; a column of the label's own name wins.
+    """Return the table with a joint column for each label `a,b`, unless the table has a column of that name.
 
-    A text that lacks one of the values lacks the joint value. A comma in a value is escaped, so that different pairs
+    A text without one of the values has no joint value. A comma in a value is escaped, so that different pairs
     are different classes.
     """
     joined = [label for label in labels if label not in table.columns and {*parts(label)} <= {*table.columns}]

@@ -1,7 +1,7 @@
 """Disjoint parts of a data set: they share no text, no pair of texts and no author.
 
-Rows belong together if the grouping columns name the same author or pair for both, if their texts differ only in case,
-white space and punctuation, or if both belong to a third row. A part takes whole groups.
+Rows are in one group if they agree in the grouping columns (the same author or pair), if their texts differ only in
+case, white space and punctuation, or if both are in the group of a third row. A part takes whole groups.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ PUBLIC = "public"  # the split of the texts that mechanisms may be built from
 
 
 def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64]:
-    """Return [n]: the number of each row's group, in order of first occurrence.
+    """Return the number of each row's group, [n], in order of first occurrence.
 
-    table: column `text`, and the grouping columns, which together name what rows have in common: `play` and `pair` a
-    pair within a play. A row without a value in one of them shares nothing by these columns. Raises UserError for a
+    table: column `text` and the grouping columns. Rows must agree in all of these: `play` and `pair` together identify
+    a pair. A row without a value in one of them is grouped only by its text. Raises UserError for a
     missing column.
     """
     from scipy.sparse import coo_array
@@ -54,10 +54,10 @@ def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64
 
 
 def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
-    """Return [n] in (0, 1): the place of each row's group when all groups are laid side by side in a random order.
+    """Return the place of each row's group, [n] in (0, 1), if the groups are lined up in a random order.
 
-    The rows at places below p are a share of about p of all rows, in whole groups; those below p' < p are among them.
-    of: [n] group numbers. name: of the stream that gives the order.
+    The rows at places below p are about a share p of all rows, in whole groups. A smaller p selects a subset of them.
+    of: [n], group numbers. name: of the random stream for the order.
     """
     sizes = np.bincount(of)
     order = np.argsort(Noise.named(len(sizes), "parts", *name).uniforms()[:, 0], kind="stable")
@@ -68,11 +68,12 @@ def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
 
 
 def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *name: str | int) -> NDArray[np.bool_]:
-    """Return [n]: the held-out rows, about a tenth of each class, in whole groups.
+    """Return a mask of held-out rows, [n]: about a tenth of each class, in whole groups.
 
-    of: [n] group numbers. labels: by label the n classes, None for a row without one, which counts as a class. name: of
-    the stream that gives the order of the groups. A group is held out unless the middle of its rows of some class would
-    be beyond a tenth of that class: so never more than a fifth of a class, and nothing if all groups are large.
+    of: [n], group numbers. labels: for each label the n classes; None, for a row without the label, counts as a class.
+    name: of the random stream for the order of the groups. In this order a group is held out if, for each class, the
+    rows already held out plus half of its own rows are at most a tenth of the class. So at most a fifth of a class is
+    held out, and nothing if all groups are large.
     """
     number_of: dict[tuple[int, str | None], int] = {}
     columns = [
@@ -92,10 +93,10 @@ def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *nam
 
 
 def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
-    """Return [n] in [0, 1): a hash of each row's text; in a group, the hash of its first text in the alphabet.
+    """Return a hash of each row's text, [n] in [0, 1). A group gets the hash of its alphabetically first text.
 
-    table: column `text`, and `GROUP` if rows belong together. The hash of a text that belongs to no other depends on
-    its words alone, and so does whether it is below a share.
+    table: column `text`, and `GROUP` if rows are grouped. The hash of a text that is its own group depends only on its
+    words.
     """
     keys = pl.Series("key", [" ".join(words(text)) for text in table["text"]])
     if GROUP in table.columns:
@@ -105,9 +106,9 @@ def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
 
 
 def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl.Series:
-    """Return [n]: the split of each row, drawn by group; "train" gets the remaining share.
+    """Return the split of each row, [n], drawn by group. "train" gets the remaining share.
 
-    of: [n] group numbers. Raises UserError if too few groups leave a split without a row.
+    of: [n], group numbers. shares: by split. Raises UserError if too few groups leave a split without a row.
     """
     place, bound = places(of, "resplit", seed), 0.0
     split = np.full(len(of), "train", object)
@@ -127,7 +128,7 @@ def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl
 def check_apart(table: pl.DataFrame, of: NDArray[np.int64], place: str) -> None:
     """Raise UserError if rows of one group are in several parts.
 
-    table: column `split`, the part of each row; of: [n] group numbers; place: the data set's, in params.yaml.
+    table: column `split`, the part of each row. of: [n], group numbers. place: of the data set in params.yaml.
     """
     parts = table.select("split").with_columns(pl.Series("_group", of))
     shared = parts.group_by("_group").agg(pl.col("split").unique().sort()).filter(pl.col("split").list.len() > 1)
@@ -142,7 +143,7 @@ def check_apart(table: pl.DataFrame, of: NDArray[np.int64], place: str) -> None:
 
 
 def _numbers(values: pl.Series) -> NDArray[np.int64]:
-    """Return [n]: a number for each distinct value, in order of first occurrence."""
+    """Return a number for each value, [n]; distinct values are numbered in order of first occurrence."""
     table = pl.DataFrame({"value": values}).with_row_index("row")
     first = table.with_columns(pl.col("row").min().over("value").alias("first"))["first"]
     return first.rank("dense").cast(pl.Int64).to_numpy() - 1

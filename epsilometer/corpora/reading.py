@@ -1,4 +1,4 @@
-"""The path from a source to an audit's corpus: read the texts, then clean, merge and count them."""
+"""The reading of an audit's corpus: read the texts of a source, then clean, merge and count them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from epsilometer.runtime import packages
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
 
-PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and one column a label
+PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and each label
 
-_EACH = "[]"  # after a column of lists, in a path: each of its values
+_EACH = "[]"  # after a column of lists in a path: every value of the list
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 # Optional columns of a corpus, lists of strings: the identifiers of a text, their kinds, and their entities.
 _RECORD = ("identifiers", "identifier_kinds", "identifier_entities")
-_OWN = (*PREPARED, *_RECORD, GROUP)  # columns that a label must not be called
+_OWN = (*PREPARED, *_RECORD, GROUP)  # names of columns that a label must not have
 _SPLITS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
 class GeneratorRequest:
-    """A request to a generator: count of texts, part (its name for a corpus), seed."""
+    """A request to a generator. count: of texts. part: the generator's name for a corpus."""
 
     seed: int = 0
     count: int | None = None
@@ -54,15 +54,16 @@ def read(
     layout: files.Layout = files.PLAIN,
     request: GeneratorRequest = NO_REQUEST,
 ) -> pl.DataFrame:
-    """Return the texts of a source, as columns `text`, `split`, the labels, and its record of identifiers, if any.
+    """Return the texts of a source: columns `text`, `split`, the labels, and annotated identifiers, if any.
 
     source: a file (`files.read`), a folder of .txt files, a pin of a hub's data set or of a package's file (.json),
     texts in the form of the Text Anonymization Benchmark, Presidio or chitchat-dataset (.json), a generator (.py with
-    `generate(name, count, seed)`), or the id of a Hugging Face data set. text, labels, split: its columns, or a path in
-    objects: with `comments[].text` each comment is a text with the rest of its row. A label `a,b` joins two
-    (`corpora.joint`). Several columns of text are joined by line breaks. Without a column `split` all rows are "train".
-    rows: how many are read; layout: of a file; request: to a generator. Raises UserError for anything missing, unknown
-    or damaged. The record is `identifiers`, `identifier_kinds`, `identifier_entities`.
+    `generate(name, count, seed)`), or the id of a Hugging Face data set. text, labels, split: columns of the source, or
+    paths in objects: with `comments[].text` each comment is a text with the rest of its row. A label `a,b` joins two
+    columns (`corpora.joint`). Several columns of text are joined by line breaks. Without a column `split` all rows are
+    "train". rows: the number of rows to read. layout: of a file. request: to a generator. Annotated identifiers are in
+    `identifiers`, `identifier_kinds` and `identifier_entities`. Raises UserError for anything missing, unknown or
+    damaged.
     """
     check_readable(source, "the source of the texts")
     for label in labels:
@@ -105,9 +106,10 @@ def read(
 
 
 def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.DataFrame:
-    """Return a table with these columns and paths into objects, such as `comments[].text`.
+    """Return the table with a column for each path into objects, such as `comments[].text`.
 
-    Each object of a list becomes a row. Raises UserError for a missing path, and for paths into two lists.
+    columns: names of columns, and paths. Each object of a list becomes a row. Raises UserError for a missing path, and
+    for paths into two lists.
     """
     lists: set[str] = set()
     for column in columns:
@@ -146,7 +148,7 @@ def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Dat
 def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
     """Raise UserError for a column of texts with values other than strings.
 
-    The error suggests no other column, since that may hold names.
+    The error suggests no other column, since other columns may contain names of people.
     """
     kind = table.schema[column]
     if kind == pl.String:
@@ -165,9 +167,9 @@ def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
 class Corpus:
     """A prepared corpus.
 
-    table: PREPARED, the labels as strings, the record of identifiers; counts: the numbers of rows.
+    table: the columns of PREPARED, the labels as strings, and annotated identifiers.
 
-    counts: rows (read), empty_dropped (without a word), duplicates_merged, texts (left).
+    counts: the numbers of rows (read), empty_dropped (without a word), duplicates_merged, texts (left).
     """
 
     table: pl.DataFrame
@@ -175,7 +177,7 @@ class Corpus:
 
 
 def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
-    """Raise UserError for a pair that lacks a side, or has one without a word."""
+    """Raise UserError for a pair with a side that is missing or has no word."""
     for side in sides:
         lacking = [row for row, text in enumerate(raw[side], start=1) if not words(text or "")]
         if lacking:
@@ -187,11 +189,11 @@ def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
 
 
 def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
-    """Drop texts without a word, merge duplicates, number the words and give every text its stable id.
+    """Drop texts without a word, merge duplicates, count the words, and give every text a stable id.
 
-    raw: columns text, split and the labels. Two texts are the same if they differ only in white space, or in the
-    composition of their characters (NFC, NFD); the first row of train, else of validation, else of test represents all.
-    The texts themselves stay unchanged. Raises UserError if nothing is left.
+    raw: columns text, split and the labels. Texts are duplicates if they differ only in white space, or in the
+    composition of their characters (NFC, NFD). Of duplicates, the first row of train stays, else of validation, else of
+    test. The texts themselves stay unchanged. Raises UserError if nothing is left.
     """
     order = {name: i for i, name in enumerate(_SPLITS)}
     counted = raw.with_columns(pl.col("text").fill_null(""), pl.col(list(labels)).cast(pl.String)).with_columns(
@@ -219,13 +221,13 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
 
 
 def note_composed(merged: int) -> None:
-    """Report the number of texts merged with one that differs only in the composition of its characters."""
+    """Print how many texts were merged with a text that differs only in the composition of characters."""
     if merged:
         note(f"{merged:,} texts differ from another one only in Unicode composition (NFC, NFD) and were merged with it")
 
 
 def layout_free(column: str) -> pl.Expr:
-    """Return a column of texts without layout: white space collapsed and stripped, composed (NFC).
+    """Return a column of texts without layout: white space collapsed and stripped, characters composed (NFC).
 
     Texts that are equal in this form are the same text.
     """

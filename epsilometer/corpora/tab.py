@@ -1,13 +1,14 @@
 """The Text Anonymization Benchmark: court cases with marked identifiers (Pilan et al. 2022, arXiv:2202.00443).
 
 A file is a JSON list of documents. Every annotator has marked mentions of entities, each as a direct identifier, as a
-quasi-identifier or as neither; an entity is masked only if all its mentions that need it are. Annotators are read one
-by one, so counts over all of them give the benchmark's micro-average. The record of a document is three lists of one
-length: mentions, their kinds ("direct" or "quasi") and entities. A mention's `span_text` must be the text between its
-offsets.
+quasi-identifier or as neither. An entity counts as masked only if all its mentions that need masking are masked. Each
+annotator's entities are separate, so counts over all annotators give the benchmark's micro-average. A document gets
+three
+lists of equal length: mentions, their kinds ("direct" or "quasi") and their entities. A mention's `span_text` must be
+the text between its offsets.
 
-Function words, titles and marks at the ends of a mention are left out, since the benchmark ignores them. The benchmark
-finds them by part-of-speech tags, also inside mentions; here they are a list.
+Function words, titles and punctuation at the ends of a mention are left out, since the benchmark ignores them. The
+benchmark finds function words by part-of-speech tags, also inside mentions; here they are a fixed list.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def row(document: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _mentions(text: str, marked: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield the mentions that need masking, each distinct one once: its words, the kind of its entity, the entity."""
+    """Yield the distinct mentions that need masking: words, kind of the entity, entity."""
     kinds: dict[str, str] = {}
     distinct: dict[tuple[str, str], None] = {}
     for mention in marked:

@@ -1,9 +1,9 @@
-"""Record the batch sizes of networks in a stage on a GPU, where kernels, and so last bits, differ by shape.
+"""Record the batch sizes of networks in a stage on a GPU, where kernels and rounding depend on a batch's shape.
 
-On CUDA the rows of a batch follow from the model, its lengths and a budget of bytes; they are halved when memory runs
-out. A stage that computed there leaves a record of both, `data/batches/STAGE[/ENTRY].json`: a list by model. On the
-processor shapes are constants, and no record is written. After a kill and a resume the record has the batches of all
-runs.
+On CUDA the number of rows of a batch follows from the model, the texts' lengths and a budget of bytes; it is halved
+when memory runs out. A stage that used CUDA records batch sizes and halvings by model in
+`data/batches/STAGE[/ENTRY].json`. On the processor shapes are constants, and there is no record. If a killed stage is
+resumed, the record has the batches of all its runs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from typing import Any
 from epsilometer.core.atomic import read_json, write_json
 
 FOLDER = Path("data/batches")
-_NOTES = "EPSILOMETER_BATCHES"  # environment: the folder for notes of the stage's processes, on Ray of all nodes
+_NOTES = "EPSILOMETER_BATCHES"  # environment variable: the folder for notes of a stage's processes (Ray: of all nodes)
 
 _noted: set[str] = set()
 
 
 def noted(model: str, budget: int, halvings: int, *, each: int | None = None, rows: int | None = None) -> None:
-    """Note once that a model's batches have `rows` rows of `each` bytes, under a budget halved `halvings` times."""
+    """Note, once per process, that a model's batches have `rows` rows of `each` bytes.
+
+    budget: the bytes of a batch, after `halvings` halvings.
+    """
     if (folder := os.environ.get(_NOTES)) is None:
         return
     line = json.dumps([model, budget, halvings, each, rows])
@@ -39,9 +42,9 @@ def noted(model: str, budget: int, halvings: int, *, each: int | None = None, ro
 
 @contextmanager
 def recorded(stage: str) -> Iterator[None]:
-    """Write the record of a stage, "rewrite" or "rewrite/queries-tem", for the work inside; without notes, no record.
+    """Write the record of a stage, such as "rewrite/queries-tem", after the work inside; without notes, delete it.
 
-    After an exception the notes stay for the run that continues.
+    After an exception the notes stay, for the run that resumes the stage.
     """
     record, notes = FOLDER / f"{stage}.json", FOLDER / f"{stage}.notes"
     before, os.environ[_NOTES] = os.environ.get(_NOTES), str(notes)
@@ -60,7 +63,7 @@ def recorded(stage: str) -> Iterator[None]:
 
 
 def _by_model(notes: Path) -> list[dict[str, Any]]:
-    """Sum up the notes by model and budget: the number of halvings, and [bytes of a row, rows] of the batches."""
+    """Summarise the notes by model and budget: the largest number of halvings, and the batches [row bytes, rows]."""
     lines = [line for file in sorted(notes.iterdir()) for line in file.read_text().splitlines()]
     models: dict[tuple[str, int], dict[str, Any]] = {}
     for model, budget, halvings, each, rows in sorted(map(json.loads, set(lines)), key=json.dumps):
@@ -72,7 +75,7 @@ def _by_model(notes: Path) -> list[dict[str, Any]]:
 
 
 def halved(folder: Path) -> dict[str, int]:
-    """Return the number of halvings of rows for lack of memory, by stage with any, for the project in a folder."""
+    """Return how often memory ran out, as halvings by stage, in a project's folder. Stages without are left out."""
     place = folder / FOLDER
     records = {path.relative_to(place).with_suffix("").as_posix(): read_json(path) for path in place.rglob("*.json")}
     most = {stage: max(entry["halvings"] for entry in record) for stage, record in sorted(records.items())}

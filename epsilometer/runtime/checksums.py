@@ -1,6 +1,6 @@
-"""Checksums of all files of a model, stored beside them, so that a damaged model is not mistaken for a new one.
+"""Checksums of all files of a model, stored in its folder, so that a damaged model is not taken for a new one.
 
-They cover weights, configuration, tokeniser and clip bounds: a flipped bit in any of them can change a claim.
+They cover weights, configuration, tokeniser and clip bounds, since a flipped bit in any of these can change a claim.
 SHA256SUMS is in the format of `sha256sum`: `sha256sum --check SHA256SUMS` gives the same result as `check`.
 """
 
@@ -17,9 +17,9 @@ NAME = "SHA256SUMS"
 
 
 def check(path: Path) -> None:
-    """Compare the files at or below a path with the SHA256SUMS of the nearest folder that has one, if any does.
+    """Compare the files at or below a path with the nearest SHA256SUMS, in the same folder or above, if there is one.
 
-    Raises UserError naming the first file that is missing or has different bytes.
+    Raises UserError for the first file that is missing or has different bytes.
     """
     place = path.resolve()
     folder = next((f for f in (place, *place.parents) if (f / NAME).is_file()), None)
@@ -44,7 +44,7 @@ def write(folder: Path) -> None:
 
 
 def restate(path: Path) -> None:
-    """Write the checksum of one deliberately changed file to the nearest SHA256SUMS above it, if there is one.
+    """Update the checksum of one deliberately changed file in the nearest SHA256SUMS above it, if there is one.
 
     The checksums of the other files stay.
     """
@@ -58,7 +58,7 @@ def restate(path: Path) -> None:
 
 
 def _stated(folder: Path) -> dict[str, str]:
-    """Return the checksums by name."""
+    """Return the checksums in a folder's SHA256SUMS, by file name."""
     try:
         lines = [line.split(maxsplit=1) for line in (folder / NAME).read_text(encoding="utf-8").splitlines()]
         return {name.removeprefix("*"): expected for expected, name in lines}
@@ -75,7 +75,7 @@ def _sha256(path: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _read(path: Path, *_: int) -> str:
-    """Return the hash of a file when first read in this process: models are located several times, and may be large."""
+    """Return a file's hash, cached by path, size and time: large models are looked up several times."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

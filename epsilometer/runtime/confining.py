@@ -11,11 +11,11 @@ from epsilometer.core import resource_limits
 
 
 def confine() -> None:
-    """Forbid this process to dump its memory, which would hold texts, and limit the processes that it starts.
+    """Disable core dumps of this process, which could contain texts, and limit the processes that it starts.
 
-    The limit counts all processes and threads of the user: the present ones, and `resource_limits.PROCESSES` more. The
-    kernel does not enforce it for root. It also counts processes of other containers, which `/proc` does not show; if
-    they leave too little room, no limit is set.
+    The limit is the user's present number of processes and threads plus `resource_limits.PROCESSES`. The kernel does
+    not enforce it for root. The kernel also counts processes of other containers, which `/proc` does not show; if they
+    leave too little room, no limit is set.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)

@@ -28,14 +28,14 @@ def was_interrupted() -> bool:
 
 
 def is_interrupt() -> bool:
-    """Return True if somebody interrupted this process; otherwise audited code raised the KeyboardInterrupt."""
+    """Return whether a KeyboardInterrupt comes from a user. If not, audited code raised it."""
     return was_interrupted() or signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def end_in_time(code: int) -> None:
-    """End with this exit code within `resource_limits.EXIT_SECONDS`, even if a thread goes on; return at once.
+    """Return at once, but end the process with this code within `resource_limits.EXIT_SECONDS`.
 
-    Call it when all work of the process is done and written.
+    The process then ends even if a thread still runs. Call it when all work is done and written.
     """
     seconds = resource_limits.EXIT_SECONDS.value
 
@@ -47,7 +47,7 @@ def end_in_time(code: int) -> None:
 
 
 def heed_interrupts() -> None:
-    """Make Ctrl-C end this process even if audited code goes on after it.
+    """Make Ctrl-C end this process even if audited code ignores it.
 
     It ends within `resource_limits.EXIT_SECONDS`, or at once on a second Ctrl-C. If Ctrl-C is ignored or has another
     handler, nothing changes.
@@ -57,7 +57,7 @@ def heed_interrupts() -> None:
     arrived, arrives = os.pipe()
     os.set_blocking(arrives, False)
     signal.set_wakeup_fd(arrives, warn_on_full_buffer=False)
-    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))  # a child's Ctrl-C is not a second one
+    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))  # a Ctrl-C in a child must not count here
     threading.Thread(target=_end_after_interrupt, args=(arrived,), name="heed interrupts", daemon=True).start()
 
     def interrupted(number: int, frame: FrameType | None) -> None:
@@ -69,9 +69,9 @@ def heed_interrupts() -> None:
 
 
 def _end_after_interrupt(arrived: int) -> None:
-    """Runs outside the handler, because Python runs a handler only when the main thread returns from its call."""
+    """End the process after Ctrl-C. Runs in a thread, since handlers wait while the main thread is in C code."""
     sent = bytes([signal.SIGINT])
-    while os.read(arrived, 1) != sent:  # other signals write to it too
+    while os.read(arrived, 1) != sent:  # other signals write to the pipe too
         pass
     late = time.monotonic() + resource_limits.EXIT_SECONDS.value
     while (left := late - time.monotonic()) > 0 and select.select([arrived], [], [], left)[0]:
@@ -84,7 +84,7 @@ def _end(code: int, said: str) -> None:
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             child.kill()
-    with suppress(OSError, ValueError):  # nobody reads it any more
+    with suppress(OSError, ValueError):  # the reader has gone
         say(said)
         sys.stdout.flush()
     os._exit(code)

@@ -1,9 +1,9 @@
 """A repository of the Hugging Face hub at one commit: its files, those present locally, and their verified download.
 
-Files lie in the hub client's own cache, in its layout, so other programs find them too. Two things go beyond the
-client. A later process continues an interrupted download. And every file is compared with the hash that the commit
-states, SHA-256 for a large file and git's own hash for any other. The hashes are stored beside the files, so that
-`state` can name missing files without a network.
+Files lie in the hub client's own cache, in its layout, so other programs can use them too. This module adds two things
+to the client. A later process continues an interrupted download. And every file is compared with the hash that the
+commit states: SHA-256 for a large file, git's own hash for any other. The hashes are stored in the same cache, so that
+`state` can list missing files without a network.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from epsilometer.runtime.progress import say
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _WAIT = 30.0  # seconds for the list of a repository's files
 
-# Chooses the wanted files of a repository; the second argument fetches and reads one of them.
+# Chooses the wanted files among a repository's file names; the second argument downloads and reads one file.
 Choice = Callable[[Sequence[str], Callable[[str], str]], list[str]]
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A model or data set of the hub by name, owner/name; revision: a commit, branch or tag, "main" by default.
+    """A model or data set of the hub. name: owner/name. revision: a commit, branch or tag; "main" by default.
 
     part: a configuration of a data set.
     """
@@ -48,7 +48,7 @@ class Repository:
 
     @property
     def command(self) -> str:
-        """The command of the hub's own program that fetches it."""
+        """The command of the hub's own program that downloads the repository."""
         kind = "--repo-type dataset " if self.kind == "dataset" else ""
         return f"hf download {kind}{self.name}" + (f" --revision {self.revision}" if self.revision else "")
 
@@ -64,7 +64,10 @@ class File:
 
 @dataclass(frozen=True)
 class State:
-    """The local state of a repository in bytes: total size, None if never asked of the hub; whole and partial files."""
+    """The local state of a repository, in bytes.
+
+    size: of all wanted files, None if the hub was never asked. here: of whole files. begun: of partial files.
+    """
 
     size: int | None
     here: int
@@ -72,19 +75,19 @@ class State:
 
     @property
     def whole(self) -> bool:
-        """Return True if nothing is missing, as far as is known."""
+        """True if no file is missing. False if the size is unknown."""
         return self.size is not None and self.here == self.size
 
 
 def snapshot(repository: Repository) -> Path | None:
-    """Return the folder of the commit's files in the cache, complete or not; None if there is none."""
+    """Return the cache's folder of the commit's files, complete or not; None if there is no folder."""
     commit = _commit(repository)
     folder = _storage(repository) / "snapshots" / commit if commit else None
     return folder if folder is not None and folder.is_dir() else None
 
 
 def state(repository: Repository) -> State:
-    """Return the local state by the sizes of files; their bytes were compared at download."""
+    """Return the local state, judged by file sizes. The download has already compared the bytes."""
     files, blobs = recorded(repository), _storage(repository) / "blobs"
     folder = snapshot(repository)
     if files is None or folder is None:
@@ -103,14 +106,15 @@ def recorded(repository: Repository) -> list[File] | None:
     try:
         return [File(**file) for file in json.loads(path.read_text(encoding="utf-8"))]
     except (ValueError, TypeError):
-        return None  # as if it had never been asked: a later fetch writes it again
+        return None  # treated as missing: a later fetch writes the record again
 
 
 def fetch(repository: Repository, choose: Choice) -> Path:
-    """Download what is missing of the wanted files, and compare all of them with the commit's hashes.
+    """Download the wanted files, resuming partial ones, and compare all of them with the commit's hashes.
 
-    Returns their folder. Raises UserError if the hub cannot be reached or has no such repository, for a repository that
-    requires an agreement first, for too little space, and for bytes that differ.
+    choose: selects the wanted files by name. Returns their folder. Raises UserError if the hub cannot be reached or has
+    no such repository, for a repository that requires an agreement first, for too little disk space, and for bytes that
+    differ.
     """
     with _explained(repository):
         commit, files = _listed(repository)
@@ -152,7 +156,7 @@ def _storage(repository: Repository) -> Path:
 
 
 def _commit(repository: Repository) -> str | None:
-    """Return the commit of the revision, as far as it is known locally."""
+    """Return the commit of the revision; None if it is not known locally."""
     if repository.revision and _COMMIT.fullmatch(repository.revision):
         return repository.revision
     path = _storage(repository) / "refs" / (repository.revision or "main")
@@ -191,7 +195,7 @@ def _listed(repository: Repository) -> tuple[str, dict[str, File]]:
 
 
 def _got(repository: Repository, commit: str, file: File) -> Path:
-    """Return a file's place in the snapshot, with the stated bytes; downloads what is missing of it."""
+    """Return a file's path in the snapshot. Downloads missing bytes, and raises UserError for a wrong hash."""
     from huggingface_hub.utils import WeakFileLock
 
     storage = _storage(repository)
@@ -204,7 +208,7 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
         )
     with WeakFileLock(blob.with_name(f"{file.hash}.lock")):
         if blob.exists() and not _holds(blob, file):
-            blob.unlink()  # damaged: fetched again
+            blob.unlink()  # damaged: download it again
         if not blob.exists():
             partial = blob.with_name(f"{file.hash}.incomplete")
             _download(repository, commit, file, partial)
@@ -271,7 +275,7 @@ def _check_space(repository: Repository, storage: Path, there: State) -> None:
 
 @contextmanager
 def _explained(repository: Repository) -> Iterator[None]:
-    """Raise the errors of the hub's client as errors that name a remedy."""
+    """Turn errors of the hub's client into UserErrors with a remedy."""
     from huggingface_hub.errors import GatedRepoError, HTTPError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:

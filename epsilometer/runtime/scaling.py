@@ -1,13 +1,13 @@
 """Run work over slices of trials: in this process, in several processes, or on a Ray cluster.
 
 A worker builds its function once (a mechanism or attacks, with their models) and maps it over slices. Results come
-back in the slices' order. The number of slices in progress is bounded, so neither memory nor the queue grows with the
+back in the slices' order. The number of slices in progress is limited, so neither memory nor the queue grows with the
 number of slices. A slice's result does not depend on the worker, since streams are named by trial.
 
 On Ray a worker is an actor with one processor core and a share of a GPU. Results wait for their turn as bytes in Ray's
-object store. A slice whose worker died runs again: once in processes of this machine, three times on Ray. An exception
-travels as a result, so a user's error arrives as it was raised, and Ray's logs hold no message that may quote a private
-text.
+object store. A slice whose worker died runs again: once in processes of this machine, three times on Ray. A worker
+returns exceptions as results. So a user's error arrives as it was raised, and Ray's logs contain no message that may
+quote a private text.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note, track
 from epsilometer.runtime.withholding import kind_of, traceback_of
 
-if TYPE_CHECKING:  # loaded at first use: an audit reads its settings in processes that compute nothing
+if TYPE_CHECKING:  # loaded at first use: many processes of an audit only read settings
     import numpy as np
     from numpy.typing import NDArray
 
 S = TypeVar("S")
 R = TypeVar("R")
 
-_AHEAD = 3  # slices in progress per worker: running, next, done but not yet due
-_SHARE = 4  # least slices per worker, so that the last ones do not leave most workers idle
-_LEAST = 256  # least trials of a slice that is made smaller for that
-_TRIES = 4  # workers that a slice may lose before it counts as the cause
-_LOCAL_RETRIES = 1  # of a slice in progress when a process of this machine died
+_AHEAD = 3  # slices in progress per worker: one running, one next, one done but waiting for its turn
+_SHARE = 4  # at least this many slices per worker, so that few workers are idle at the end
+_LEAST = 256  # slices are made smaller for `_SHARE` down to this many trials
+_TRIES = 4  # deaths of workers after which their slice counts as the cause
+_LOCAL_RETRIES = 1  # of a slice that was in progress when a process of this machine died
 _PATIENCE = 180.0  # seconds without any worker before an error
 THREADS = "OMP_NUM_THREADS"
-_START = "RAY_gcs_server_port_wait_time_s"  # Ray's variable: seconds for a local cluster's first server
+_START = "RAY_gcs_server_port_wait_time_s"  # Ray's variable: seconds to wait for a local cluster's first server
 _CONNECT = 10.0  # seconds for a cluster's address to answer
-_SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # HTTP/2's first frame, from either side: length, type 4, flags, stream
-_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section 3.4; gRPC's servers answer it
+_SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # first frame of HTTP/2 on both sides: length, type 4, flags, stream
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section 3.4; gRPC servers answer it
 
 
 @dataclass(frozen=True)
 class Engine:
-    """The place where slices run; on one kind of device it cannot change a result.
+    """The place where slices run. It cannot change a result, as long as the kind of device is the same.
 
-    workers: how many run at a time, each with its own models. ray: None for this machine's processes, `auto` for the
-    cluster that RAY_ADDRESS names or else one started here for the duration of the work, or HOST:PORT of a cluster that
-    this machine has joined. gpus: the share of a GPU that a worker takes on Ray, which sets CUDA_VISIBLE_DEVICES.
+    workers: the number of parallel workers, each with its own models. ray: None for processes of this machine; `auto`
+    for the cluster at RAY_ADDRESS, or else one started here for the duration of the work; or HOST:PORT of a cluster
+    that this machine has joined. gpus: the share of a GPU that a worker takes on Ray, which sets CUDA_VISIBLE_DEVICES.
     """
 
     workers: int = 1
@@ -71,12 +71,12 @@ class Engine:
 
     @property
     def here(self) -> bool:
-        """Return True if slices run in this very process."""
+        """True if slices run in this process."""
         return self.workers == 1 and self.ray is None
 
     @property
     def ahead(self) -> int:
-        """The most slices in progress: handed out and not yet returned in order."""
+        """The largest number of slices in progress: handed out, but not yet returned in order."""
         return _AHEAD * self.workers
 
 
@@ -84,10 +84,10 @@ HERE = Engine()
 
 
 def slices(key: NDArray[np.integer], most: int, workers: int = 1, whole: bool = False) -> list[NDArray[np.int64]]:
-    """Rows in the order of their key, in slices of about `most` rows, split where the key changes.
+    """Return row numbers sorted by key, in slices of about `most` rows, split where the key changes.
 
-    whole: the rows of one key stay together even if they are more than `most`. Several workers get smaller slices if
-    there would be too few.
+    key: [n], the key of each row. whole: never split the rows of one key, even if they are more than `most`. If there
+    would be too few slices for the workers, slices are smaller.
     """
     import numpy as np
 
@@ -106,7 +106,7 @@ def slices(key: NDArray[np.integer], most: int, workers: int = 1, whole: bool = 
 def run(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine = HERE, label: str = "slices"
 ) -> Iterator[R]:
-    """Yield the results of the function that `build` returns for each part, in order.
+    """Yield the results of the function built by `build` for each part, in order.
 
     `build` is called here, or once in each worker. Unless the engine is this process, `build` and the parts must be
     picklable. Raises what the function raises, and UserError if workers die or cannot start.
@@ -126,7 +126,7 @@ def _in_processes(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine
 ) -> Generator[R, None, None]:
     own = os.environ.get(THREADS)
-    # A worker's share of the processor; libraries read it as they load, before any line of ours runs.
+    # A worker's share of the processor. Libraries read the variable when they load, before a worker could set it.
     os.environ[THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
     failures = Counter[int]()
     pool = _Pool(build, engine.workers)
@@ -167,7 +167,7 @@ def _done(future: Future[Any]) -> bool:
 
 
 class _Pool:
-    """Worker processes, and the way they ended."""
+    """Worker processes, and the causes of their ends."""
 
     def __init__(self, build: Callable[[], Any], workers: int) -> None:
         self._pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (build,))
@@ -180,7 +180,7 @@ class _Pool:
         return future
 
     def close(self) -> str:
-        """End the workers. Returns what ended the first one, if it was not this call."""
+        """End the workers. Return a sentence on how the first of them ended, if it was not by this call."""
         self._pool.shutdown(cancel_futures=True)
         codes = [worker.exitcode for worker in self._workers if worker.exitcode]
         # When one dies, the pool ends the others with SIGTERM.
@@ -198,7 +198,7 @@ class _Pool:
 
 
 def _memory_kills() -> int:
-    """The number of processes that the kernel has killed for lack of memory since boot; 0 if it does not count them."""
+    """Return how many processes the kernel has killed for lack of memory since boot; 0 if it does not count them."""
     try:
         with open("/proc/vmstat") as counts:
             return next((int(line.split()[1]) for line in counts if line.startswith("oom_kill ")), 0)
@@ -222,7 +222,7 @@ def _begin(build: Callable[[], Callable[[Any], Any]]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _work_of_process = build()
-    except Exception as error:  # the pool would print it, and drop the rest
+    except Exception as error:  # the pool would only print it
         _work_of_process = partial(_fail, error)
 
 
@@ -231,7 +231,7 @@ def _fail(error: Exception, part: Any) -> Any:
 
 
 def _end_with_parent() -> None:
-    """End this process with its parent: a pool's processes would wait forever after their parent was killed."""
+    """End this process with its parent. Otherwise a pool's processes would wait forever once their parent is killed."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -281,9 +281,9 @@ class _Crew:
         # A cluster's workers do not inherit this program's environment.
         own = {name: value for name, value in os.environ.items() if name.startswith("EPSILOMETER_")}
         self._arguments = ray.put(ray.cloudpickle.dumps(build)), os.getcwd(), own
-        self._starting: dict[Any, Any] = {}  # by the reference to its readiness, the actor
-        self._load: dict[Any, int] = {}  # the number of slices of a ready actor
-        self._busy: dict[Any, tuple[int, Any]] = {}  # by the expected result, its slice and its actor
+        self._starting: dict[Any, Any] = {}  # actors, by the reference to their `ready` call
+        self._load: dict[Any, int] = {}  # the number of slices of each ready actor
+        self._busy: dict[Any, tuple[int, Any]] = {}  # slice number and actor, by the reference to the result
         self._failed_starts = 0
         self._alive = time.monotonic()
         self._needs = f"1 CPU and {engine.gpus:g} GPU"
@@ -295,7 +295,7 @@ class _Crew:
         self._starting[actor.ready.remote()] = actor
 
     def idle(self) -> bool:
-        """Return True if a ready worker has room: for one slice, or for a next one once all workers have started."""
+        """Return whether a ready worker can take a slice. Each takes one, or two once all workers have started."""
         return bool(self._load) and min(self._load.values()) < (1 if self._starting else 2)
 
     def give(self, number: int, part: Any) -> None:
@@ -305,7 +305,7 @@ class _Crew:
         self._busy[actor.work.remote(part)] = number, actor
 
     def wait(self) -> Iterator[tuple[int, NDArray[np.uint8] | None]]:
-        """Wait for news: slices that are done, with their results, or lost, with None. May end without any."""
+        """Wait up to 5 s, and yield slices with their results, or with None if lost. May yield nothing."""
         ready, _ = self._ray.wait([*self._busy, *self._starting], timeout=5.0)
         if self._load:
             self._alive = time.monotonic()
@@ -342,12 +342,12 @@ class _Crew:
     def _result(self, reference: Any, actor: Any) -> NDArray[np.uint8] | None:
         try:
             result: NDArray[np.uint8] = self._ray.get(reference)
-        except self._ray.exceptions.RayTaskError as error:  # not caught by `_Worker.work`: arguments that fail
+        except self._ray.exceptions.RayTaskError as error:  # arguments that cannot be loaded, outside of `work`
             raise UserError(
                 f"a slice could not be handed to a worker ({type(error.cause).__name__})", "EPS-C109"
             ) from None
         except self._ray.exceptions.RayError:
-            if actor in self._load:  # the first of its slices that is reported lost
+            if actor in self._load:  # on the first report of a lost slice
                 del self._load[actor]
                 self._ray.kill(actor)
                 self._start()
@@ -371,7 +371,7 @@ class _Worker:
         self._work: Callable[[Any], Any] | None = None
 
     def ready(self) -> str:
-        """Return the fault of this node; empty without one."""
+        """Return a sentence on what is wrong with this node; empty if nothing is."""
         try:
             os.chdir(self._folder)
         except OSError as error:
@@ -394,7 +394,7 @@ class _Worker:
 
 
 def _portable(error: Exception) -> Exception:
-    """Return the error, if it can be pickled, with a note on its place that quotes nothing."""
+    """Return the error, or a RuntimeError if it cannot be pickled, with a note on its place that quotes no text."""
     trace = traceback_of(error)
     try:
         pickle.loads(pickle.dumps(error))
@@ -428,14 +428,14 @@ def _unusable(address: str | None, error: Exception) -> UserError:
 
 @contextmanager
 def cluster(engine: Engine) -> Iterator[Any]:
-    """The module ray, connected for the duration of the context; a connection that the caller made stays.
+    """Yield the module ray, connected for the duration of the context. An existing connection stays afterwards.
 
     Raises UserError if Ray is not installed, if no cluster answers, or if no node is large enough.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = os.environ.get("RAY_ADDRESS") or None if engine.ray == "auto" else engine.ray
     if address is None:
-        # Ray listens on all interfaces unless it takes this machine for one that cannot form clusters.
+        # Ray then believes that this machine cannot join clusters, and does not listen on all interfaces.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
@@ -448,11 +448,11 @@ def cluster(engine: Engine) -> Iterator[Any]:
     with ExitStack() as ending:
         if not ray.is_initialized():
             if address is None:
-                # A folder of its own, so that no other stage mistakes this cluster for a permanent one. Its parent has
-                # mode 0700, because Ray makes its own folder writable by everybody.
+                # A new folder, so that no other stage takes this cluster for a permanent one. Its parent has mode
+                # 0700, because Ray makes its own folder writable by everybody.
                 around = ending.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
                 cores = max(os.cpu_count() or 1, engine.workers)
-                folder = os.path.join(around, "0")  # short, as names of sockets must be
+                folder = os.path.join(around, "0")  # short, since names of sockets must be short
                 options: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores}
                 options["include_dashboard"] = False
                 ending.callback(_end_all_of, folder)
@@ -463,7 +463,7 @@ def cluster(engine: Engine) -> Iterator[Any]:
             ending.callback(ray.shutdown)
             try:
                 ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
-            except Exception as error:  # its type depends on the fault
+            except Exception as error:  # of any type
                 raise _unusable(address, error) from error
             if address is None and os.environ.get("RAY_AUTH_MODE") != "token":
                 raise UserError(
@@ -483,9 +483,9 @@ def cluster(engine: Engine) -> Iterator[Any]:
 
 @contextmanager
 def _local_environment() -> Iterator[None]:
-    """Environment variables for our own cluster: a token that only this user's processes see, and time to start."""
-    # Without a token Ray writes one to ~/.ray, readable by all. Without a mode it asks for a token by itself; a mode
-    # set after Ray was loaded reaches only its servers, which then ignore this process.
+    """Set environment variables for our own cluster: a token that only this user's processes see, and time to start."""
+    # Without a token, Ray writes one to ~/.ray, readable by all. The mode stays unset, so that Ray asks for a token by
+    # itself: a mode set after Ray was loaded reaches only its servers, which then refuse this process.
     own = {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": _token(), _START: os.environ.get(_START, "120")}
     before = {name: os.environ.get(name) for name in own}
     _set(own)
@@ -505,12 +505,12 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 @cache
 def _token() -> str:
-    """Return the token of this process's clusters; there is one, because Ray remembers the first that it reads."""
+    """Return the token of this process's clusters. All share it, because Ray remembers the first token it reads."""
     return secrets.token_hex(32)
 
 
 def _end_all_of(folder: str) -> None:
-    """Kill the processes that a cluster in this folder has left: agents outlive a failed start."""
+    """Kill the remaining processes of a cluster in this folder, since agents outlive a failed start."""
     import psutil
 
     for process in psutil.process_iter(["cmdline"]):
@@ -520,7 +520,7 @@ def _end_all_of(folder: str) -> None:
 
 
 def _reach(address: str) -> None:
-    """Refuse an address where nothing listens, or something other than Ray, which Ray itself would try for minutes."""
+    """Raise UserError if nothing, or no gRPC server, listens at the address: Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), _CONNECT) as connection:
@@ -536,7 +536,7 @@ def _reach(address: str) -> None:
 
 
 def _check_room(nodes: Sequence[dict[str, Any]], gpus: float) -> None:
-    """Refuse a share of a GPU that no node has, because Ray would wait for it forever."""
+    """Raise UserError for a share of a GPU that no node has, since Ray would wait forever."""
     rooms = [node["Resources"] for node in nodes if node["Alive"]]
     if not any(room.get("CPU", 0) >= 1 and room.get("GPU", 0) >= gpus for room in rooms):
         has = "; ".join(f"{room.get('CPU', 0):g} CPU, {room.get('GPU', 0):g} GPU" for room in rooms)

@@ -1,4 +1,4 @@
-"""The streams for results and for notes. They do not change when standard output and error are withheld."""
+"""The streams for results and for notes. They stay visible while standard output and error are withheld."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find half-written files of a killed process, whose number is in each file's name."""
+"""Recognition of unfinished files of killed processes, by the process number in their names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import psutil
 
-_CLOCKS = 2.0  # largest difference in seconds between a file's clock and a process's
+_CLOCKS = 2.0  # largest difference, in seconds, between the clocks of files and processes
 
 
 def abandoned(path: Path, number: int) -> bool:
-    """Return True if the process of this number that wrote a file or folder has ended.
+    """Return whether the process with this number that wrote a file or folder has ended.
 
-    A zombie counts as ended, and so does a process whose number now belongs to one that began later.
+    A zombie counts as ended. So does a process whose number now belongs to a process that started later.
     """
     with suppress(psutil.NoSuchProcess, FileNotFoundError):
         process = psutil.Process(number)

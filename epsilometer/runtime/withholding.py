@@ -1,5 +1,6 @@
-"""Withhold output and messages of mechanisms, attacks and libraries: they may quote a private text, and reach
-terminals, logs and Prefect's database. Only our own messages are shown, and the type and place of an error.
+"""Withhold output and messages of mechanisms, attacks and libraries, since they may quote a private text.
+
+Terminals, logs and Prefect's database get only our own messages, and the type and place of an error.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ WHY = f"withheld, since it may quote a private text; {SHOW}=1 shows it"
 _KEY = secrets.token_bytes(32)
 _SHOWN = 100  # characters
 
-_undo = ExitStack()  # of `withhold`
+_undo = ExitStack()  # undoes `withhold`
 _file: BinaryIO | None = None  # holds the withheld output
-_reported = 0  # number of its bytes already reported
+_reported = 0  # number of bytes of `_file` already reported
 
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
@@ -41,11 +42,11 @@ def shows() -> bool:
 
 
 def withhold() -> bool:
-    """Redirect descriptors 1 and 2 of this process, and of those it starts, to a nameless file, until it ends.
+    """Redirect descriptors 1 and 2 of this process and its children to a nameless file, until it ends.
 
     `streams.results` and `streams.notes` still write to the original descriptors. Native code, threads and exit
-    handlers write to the redirected ones, and so into the file. Returns False if they are already redirected, or SHOW
-    is set.
+    handlers write to the file. Returns False, and changes nothing, if the descriptors are already redirected or SHOW is
+    set.
     """
     global _file
     if _file is not None or shows():
@@ -58,7 +59,7 @@ def withhold() -> bool:
     _undo.callback(streams.use)
     _file = _undo.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - open until `restore`
     _point([_file.fileno()] * 2)
-    if streams.results() is sys.stdout or streams.notes() is sys.stderr:  # a test's or a notebook's
+    if streams.results() is sys.stdout or streams.notes() is sys.stderr:  # a test's or a notebook's stream
         text = _undo.enter_context(os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace"))
         _undo.enter_context(redirect_stdout(text))
         _undo.enter_context(redirect_stderr(text))
@@ -66,7 +67,7 @@ def withhold() -> bool:
 
 
 def report() -> None:
-    """Say how much was withheld since the last report, if anything."""
+    """Print how many bytes were withheld since the last report, if any."""
     global _reported
     if _file is None:
         return
@@ -92,8 +93,8 @@ def restore() -> None:
 def withheld() -> Iterator[None]:
     """Run audited code: its output is withheld, and any error is raised as a UserError of one line.
 
-    Notes and progress are shown. An exit counts as an error, because the mechanism's exit code is not the command's.
-    The output is shown again afterwards unless it was withheld before.
+    Notes and progress are shown. If audited code exits, that counts as an error, because its exit code is not the
+    command's. Afterwards output is shown again, unless it was withheld before.
     """
     begun = withhold()
     try:
@@ -111,10 +112,10 @@ def withheld() -> Iterator[None]:
 
 
 def fingerprint(value: str) -> str:
-    """A hash of a value from another machine, to tell two values of one run apart; the value itself if SHOW is set.
+    """Return a hash of a value from another machine, to tell values of one run apart; the value itself if SHOW is set.
 
-    Its key is random and never leaves this process: without a key, a hash of an echoed text would tell which of a few
-    candidates it was.
+    The hash has a random key that never leaves this process. Without a key, the hash of an echoed text would reveal
+    which of a few candidates it was.
     """
     if shows():
         return repr(value[:_SHOWN])
@@ -122,7 +123,7 @@ def fingerprint(value: str) -> str:
 
 
 def in_one_line(error: BaseException) -> str:
-    """The line for an error: a user's own message, a remedy for a missing package or a disk, or its type and place."""
+    """Return one line on an error: a UserError's message, a remedy for a missing package or disk, or type and place."""
     if isinstance(error, UserError):
         return f"{error}{text_named(error)}" + (f" [{error.code}]" if error.code else "")
     if isinstance(error, ModuleNotFoundError) and (advice := missing(error)) is not None:
@@ -140,8 +141,10 @@ def in_one_line(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The type of an error and the files, lines and functions that it passed through; not its message, notes, causes or
-    members, nor the source, which may quote a text as well. For code without a file, only lines: names may be texts.
+    """Return the type of an error and the files, lines and functions that it passed through.
+
+    Message, notes, causes, members and source lines are left out, since they may quote a text. Code without a file is
+    listed by line number only, since its names may be texts.
     """
     through = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
     lines = [
@@ -154,7 +157,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the nearest type that a module has under its name; the name of a type made at run time may be a text."""
+    """Return the nearest base type that a module defines; the name of a type made at run time may be a text."""
     for kind in type(error).__mro__:
         if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind:
             return kind.__name__
@@ -162,7 +165,7 @@ def kind_of(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Return the last line outside of libraries that it passed through, as ` in FILE, line N`; empty without one."""
+    """Return the last line outside of libraries that an error passed through: ` in FILE, line N`, or empty."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     files = [(file, line) for file, line in frames if os.path.isfile(file)]
     own = [(file, line) for file, line in files if not _of_a_library(Path(file).resolve())]
@@ -182,7 +185,7 @@ def _beyond(stream: TextIO, former: Sequence[int]) -> TextIO:
     """Return a stream that writes to the original target of this one, before the descriptors were redirected."""
     try:
         place = stream.fileno()
-    except (OSError, ValueError):  # it has no descriptor: a test's or a notebook's
+    except (OSError, ValueError):  # a test's or a notebook's stream has no descriptor
         return stream
     if place not in (1, 2):
         return stream
@@ -191,7 +194,7 @@ def _beyond(stream: TextIO, former: Sequence[int]) -> TextIO:
 
 
 def _point(places: Sequence[int]) -> None:
-    """Point descriptors 1 and 2 to these."""
+    """Redirect descriptors 1 and 2 to these two descriptors."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     for descriptor, place in zip((1, 2), places, strict=True):

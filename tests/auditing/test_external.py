@@ -149,7 +149,7 @@ def test_a_child_that_keeps_the_output_is_ended(
         f"open({str(number)!r}, 'w').write(str(child.pid))"
     )
     assert rewrite(program(code), ["secret", "words"]) == ["a", "b"]
-    assert "left a process running that keeps its output open; the process was ended" in capfd.readouterr().err
+    assert "left a process running that held its output open; the process was ended" in capfd.readouterr().err
     with suppress(psutil.NoSuchProcess):
         wait_for_end([psutil.Process(int(number.read_text()))])
 

@@ -339,7 +339,7 @@ def test_check_says_what_would_be_downloaded(capsys: pytest.CaptureFixture[str],
     assert lines[0] == "params.yaml is valid"
     assert lines[2].split("  ")[0] == "data set nobody/nothing@0000000"
     assert lines[3].endswith("missing")
-    assert lines[4].startswith("`epsilometer check params params.yaml --fetch` brings what is missing")
+    assert lines[4].startswith("`epsilometer check params params.yaml --fetch` downloads the missing files")
 
 
 def test_check_lists_what_is_missing_and_what_would_be_downloaded(
@@ -669,7 +669,7 @@ def test_report_prints_estimates_and_place(
     Path("params.yaml").write_text((ROOT / "params.yaml").read_text())
     code, _, err = call(capsys, "results", "show")
     assert code == 2
-    assert "data/estimates.parquet does not exist; make it by the stages" in err
+    assert "data/estimates.parquet does not exist; run `dvc repro`" in err
     row = {name: "x" if dtype == pl.String else 1 for name, dtype in ESTIMATES.items()}
     row |= {"loss": 0.25, "upper": math.inf, "p_value": None, "expected": None, "verdict": "not testable"}
     tables.write(pl.DataFrame([row], schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)

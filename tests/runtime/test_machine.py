@@ -14,7 +14,7 @@ def test_ten_lines_say_what_is_there(tmp_path) -> None:
     assert all(lines.values())
     assert not any("\n" in line for line in lines.values())
     assert re.search(r"\d+ of \d+ cores", lines["processor"])
-    assert "as their checksums say" in lines["weights"]
+    assert "checksums verified" in lines["weights"]
 
 
 def test_what_is_missing_is_named_with_the_command_that_installs_it(tmp_path, monkeypatch) -> None:

@@ -85,7 +85,7 @@ def test_a_damaged_file_comes_again_and_what_a_killed_download_left_goes(sha256:
         ({"version": "2.0"}, r"package small-talk 2\.0 has no such version .* give one of 1\.0"),
         ({"name": "loud-talk"}, r"package loud-talk 1\.0 is unknown .* PIP_FIND_LINKS"),
         ({"file": "small_talk/words.csv"}, "has no file 'small_talk/words.csv'; give one of its 6 files: .*texts.csv"),
-        ({"size": 10**18, "unpacked": 10**18}, "needs 2e.06 TB in .* are free; free some.*XDG_CACHE_HOME"),
+        ({"size": 10**18, "unpacked": 10**18}, "needs 2e.06 TB in .* are free; free some space.*XDG_CACHE_HOME"),
     ],
 )
 def test_what_cannot_be_had_is_named_with_a_remedy(changes: dict[str, Any], message: str, sha256: str) -> None:
@@ -108,7 +108,7 @@ def test_no_network_is_not_taken_for_an_unknown_package(sha256: str, monkeypatch
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # where nothing listens
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(
-        UserError, match=r"does not reach its index; run `epsilometer check params --fetch` .*PROFILE=generated"
+        UserError, match=r"cannot reach its index; run `epsilometer check params --fetch` .*PROFILE=generated"
     ):
         packages.file(Pin(**pin(sha256)))
 

@@ -1,4 +1,4 @@
-"""What an audit found, as the page takes it: every section filled, names and texts hostile."""
+"""Results of an audit for tests of the report: every section has data, and names and texts contain HTML."""
 
 from __future__ import annotations
 
@@ -78,16 +78,17 @@ TRIALS = 1000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 CONTROLS = ("identity", "randomized_response")
 MECHANISMS = ("dp_bart", "mvc", HOSTILE)
-INSIDE = ("internal",)  # attacks on latents, which nobody releases
-LEVEL = 0.01 / 16  # of a test
+INSIDE = ("internal",)  # attacks on latents, which are not released
+LEVEL = 0.01 / 16  # significance level of one test
 Row = tuple[str, str, float, str, int, float | None, str]
 
 
 def frame(*rows: Row, equal: tuple[int, int] = (0, 0), validated: bool = True) -> pl.DataFrame:
-    """Rows: dataset, mechanism, epsilon, attack, successes of 1,000, expected (None: no claim), verdict.
+    """Return a table of estimates, followed by the rows of the strongest attacks (on the release, and on everything).
 
-    equal: trials with candidates of equal length, and successes among them, in every row. Attacks of INSIDE see
-    latents, all others the text. The rows of the strongest follow, over what is released and over everything.
+    rows: data set, mechanism, epsilon, attack, successes of 1,000, expected successes (None: no claim), verdict.
+    equal: for every row, the number of trials with candidates of equal length, and successes among them. Attacks of
+    INSIDE see latents, all others the text.
     """
     cells: dict[tuple[str, str, float], list[Row]] = {}
     for row in rows:
@@ -140,12 +141,12 @@ def frame(*rows: Row, equal: tuple[int, int] = (0, 0), validated: bool = True) -
 
 
 def checks(*rows: dict[str, object]) -> pl.DataFrame:
-    """Rows of `CLAIMS`; what is not given is null, and every epsilon is an audited one."""
+    """Return rows of `CLAIMS`. Missing columns are null, and every epsilon counts as audited."""
     return pl.DataFrame([{"audited": True, **row} for row in rows], schema=dict(CLAIMS))
 
 
 def estimates() -> pl.DataFrame:
-    """Two data sets, four mechanisms, two attacks: an infinite upper end, losses of zero, a violated claim."""
+    """Estimates of two data sets, four mechanisms and two attacks, with infinite upper bounds and a violated claim."""
     rows: list[Row] = []
     for dataset in ("queries", "letters"):
         for attack in ("embedding", "length"):
@@ -169,12 +170,12 @@ def estimates() -> pl.DataFrame:
 
 
 def ends(mean: float, off: float = 0.0) -> tuple[float, float, float]:
-    """The macro F1 of a seed, and the interval of all."""
+    """Return the macro F1 of a seed, and the interval over all seeds."""
     return mean + off, mean - 0.05, mean + 0.04
 
 
 def downstream() -> pl.DataFrame:
-    """A task and an attribute of queries, five seeds each."""
+    """Return downstream results for a task and an attribute of `queries`, with five seeds each."""
     kind, rows = "transformer", list[tuple[object, ...]]()
     for label, role, baseline, clean, settings in (
         ("intent", "task", 0.01, 0.8, {"private": (0.6, 0.3, 0.5)}),
@@ -195,7 +196,7 @@ def downstream() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(DOWNSTREAM), orient="row")
 
 
-TABLES: dict[str, tuple[str, Schema]] = {  # the files of an audit of one cell, `queries-mvc`, that is varied too
+TABLES: dict[str, tuple[str, Schema]] = {  # files of an audit of the cell `queries-mvc`, with ablations and sweeps
     "estimates": ("data/estimates.parquet", ESTIMATES),
     "claims": ("data/claims.parquet", CLAIMS),
     "deniability": ("data/deniability.parquet", DENIABILITY),
@@ -228,7 +229,7 @@ def _params() -> Params:
 
 
 def settings(**changes: object) -> Params:
-    """The parameters of an audit of two data sets, `queries`, which is public, and `letters`, which is not."""
+    """Return the parameters of an audit of two data sets: `queries` is public, `letters` is not."""
     cell = _params().cells["queries-mvc"]
     of_audit: dict[str, object] = {
         "title": "An audit & its page",
@@ -255,7 +256,7 @@ def prepared(texts: Sequence[str], words: int) -> pl.DataFrame:
 
 
 def records(texts: Sequence[str], rewrites: Sequence[str]) -> dict[str, Any]:
-    """What stages write as JSON, the prepared texts, and one rewrite of each trial in every cell of `queries`."""
+    """Return records of stages, prepared texts, trials, rewrites and guesses of the cells of `queries`, by path."""
     counts = {
         "queries": ({"duplicates_merged": 312, "empty_dropped": 0}, {"unmatched_dropped": 0, "cut": 0}, (115, 0.54)),
         "letters": ({"duplicates_merged": 0, "empty_dropped": 2}, {"unmatched_dropped": 110, "cut": 14}, (1100, 0.01)),
@@ -294,10 +295,10 @@ def audit(
     rewrites: Sequence[str] = REWRITTEN,
     **tables: pl.DataFrame,
 ) -> TextResults:
-    """Results with every section but those on similarity and sweeps filled; tables by their names in TABLES. Decisions
-    that are left out follow from the others.
+    """Return results with data for every section except those on similarity and sweeps.
 
-    texts, rewrites: of the data set `queries`, one of each a trial.
+    texts, rewrites: of the data set `queries`, one of each per trial. tables: replacements, by their names in TABLES.
+    Without a table of decisions, they are computed from the others.
     """
     held = records(texts, rewrites)
     for name, (path, schema) in TABLES.items():
@@ -311,46 +312,46 @@ def audit(
 
 
 def decided(held: dict[str, Any]) -> pl.DataFrame:
-    """The decisions on an audit with these tables, as stage `decide` makes them."""
+    """Return the decisions of stage `decide` on an audit with these tables."""
     estimates, exact, leaked = (held[TABLES[name][0]] for name in ("estimates", "exact", "leakage"))
     none = pl.DataFrame(schema=dict(ATTRIBUTE_LOSSES))
     return decide(Limits(), Tables(estimates, exact, leaked=leaked, attribute_losses=none), {}, 0.01)
 
 
 def build_page(results: TextResults, page: Path, figures: Path) -> None:
-    """Write the page of these results, as stage `report` does."""
+    """Write the report on these results, like stage `report`."""
     assert isinstance(results.params, Params)
     body.build(reporting.body(results.params, results), page, figures)
 
 
 def bare(estimates: pl.DataFrame) -> TextResults:
-    """Results with estimates and nothing else."""
+    """Return results with estimates and no other table."""
     empty = {name: pl.DataFrame(schema=dict(schema)) for name, (_, schema) in TABLES.items()}
     return audit(settings(notes=()), **(empty | {"estimates": estimates}))
 
 
 def shown(section: Section, results: TextResults) -> str:
-    """A section as HTML."""
+    """Return a section as HTML."""
     estimates = results.estimates
     controls = estimates.filter("control")["mechanism"].unique().to_list()
     return show(section, styles(estimates["mechanism"]), controls)
 
 
 def text_of(section: Section | None, results: TextResults) -> str:
-    """The text of a section as a reader sees it."""
+    """Return the visible text of a section."""
     assert section is not None
     return "".join(Elements(shown(section, results)).text)
 
 
 def exact() -> pl.DataFrame:
-    """Of queries: mvc, from 1 nat on, and a law of latents, infinite in the end."""
+    """Return exact losses of `queries`: of mvc, and of a law of latents whose largest loss is infinite."""
     mvc = {("queries", "mvc", epsilon): loss for epsilon, loss in ((0.5, 1.0), (5.0, 8.0), (2500.0, 60.0))}
     inside = {("queries", HOSTILE, epsilon): loss for epsilon, loss in ((0.5, 0.2), (5.0, 4.0), (2500.0, math.inf))}
     return losses(mvc | inside, latents=[HOSTILE])
 
 
 def claims() -> pl.DataFrame:
-    """A claim that nothing could refute, one that is violated, and one that stands."""
+    """Return three checked claims: one not testable, one violated, one not refuted."""
     return checks(
         {
             "mechanism": "mvc",
@@ -403,12 +404,12 @@ def claims() -> pl.DataFrame:
 
 
 def table_of(schema: Schema, rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
-    """A table of this schema."""
+    """Return a table of this schema."""
     return pl.DataFrame(rows, schema=dict(schema), orient="row")
 
 
 def varied() -> dict[str, pl.DataFrame]:
-    """What comes of other factors, and which words a mechanism knows."""
+    """Return tables of ablations, of first tokens, and of the tokens of texts."""
     return {
         "ablations": table_of(
             ABLATIONS,
@@ -440,7 +441,7 @@ def varied() -> dict[str, pl.DataFrame]:
 
 @cache
 def tables_of_all() -> dict[str, pl.DataFrame]:
-    """The tables of the audit by their names in TABLES."""
+    """Return the tables of the audit, by their names in TABLES."""
     truth = [estimate(round(100_000 / (1 + math.exp(-e))), 100_000) for e in (0.5, 1.0, 4.0)]
     return {
         "estimates": estimates(),

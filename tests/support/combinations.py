@@ -1,4 +1,4 @@
-"""The combinations of questions and ways to ask: all that a question's evidence allows."""
+"""The allowed combinations of questions and ways to ask, according to the evidence that a question gives."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ DOORS: Mapping[str, frozenset[Gives]] = {
     "compare": frozenset({Gives.OUTCOMES}),
     "reaudit": frozenset({Gives.OUTCOMES}),
 }
-"""Each way to ask, and what it takes of a question's evidence."""
+"""Each way to ask, and the kinds of evidence that it needs."""
 
-FIXED = (Need.CLAIM,)  # a figure of 0 or 1 that no budget meets in between
+FIXED = (Need.CLAIM,)  # figures that are 0 or 1, so no budget can be calibrated to a value between
 
 
 def opens(question: Any, door: str) -> bool:
-    """Return True if a question, by its class or an object, can be asked in this way."""
+    """Return whether a question (its class or an object) can be asked in this way."""
     fixed = door == "calibrate" and any(need in question.needs for need in FIXED)
     return DOORS[door] <= question.gives and not fixed
 

@@ -1,4 +1,4 @@
-"""The command line, in this process."""
+"""Calls of the command line in this process."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from epsilometer.runtime.withholding import restore
 
 
 def run(*words: str) -> int:
-    """Run a command in this process: its exit code."""
+    """Run a command in this process, and return its exit code."""
     with pytest.raises(SystemExit) as ended:
         main(words)
     return int(ended.value.code or 0)
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    """Run a command in this process: exit code, output, error output."""
+    """Run a command in this process, and return exit code, standard output and standard error."""
     code = run(*map(str, arguments))
     return code, *capsys.readouterr()
 
 
 def app(arguments: Sequence[str]) -> int:
-    """Run a command in this process and let its errors through: its exit code."""
+    """Run a command in this process, and return its exit code. Its errors are raised."""
     try:
         return commands.app(list(arguments), standalone_mode=False) or 0
     finally:
@@ -35,7 +35,7 @@ def app(arguments: Sequence[str]) -> int:
 
 
 def leaves() -> dict[str, Any]:
-    """Every command by its words, those of groups too: `audit`, `check params`."""
+    """Return every command by its words, including commands of groups: `audit`, `check params`."""
     top: Any = typer.main.get_command(commands.app)
     every: dict[str, Any] = {}
     for name, command in top.commands.items():

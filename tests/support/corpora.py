@@ -1,4 +1,4 @@
-"""Short texts in four topics, and vectors that show the topic, for tests without an encoder."""
+"""Short texts on four topics, and vectors that encode the topic, for tests without an encoder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS = {word: place for place, words in enumerate(TOPICS.values()) for word in
 
 
 def texts(prefix: str, count: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Texts and their topics, in turn."""
+    """Return texts on the four topics in turn, and their topics."""
     names = list(TOPICS)
     rows = [(f"{prefix} {TOPICS[names[i % 4]][i // 4 % 4]} number {i}", names[i % 4]) for i in range(count)]
     return tuple(text for text, _ in rows), tuple(topic for _, topic in rows)
@@ -32,7 +32,7 @@ TEXTS, LABELS = texts("mine", 60)
 
 
 def vectors(_: Any, texts: Sequence[str]) -> NDArray[np.float64]:
-    """Unit vectors: the topic, and a little of the text itself."""
+    """Return unit vectors that depend mostly on the topic, and slightly on the text."""
     rows = np.zeros((len(texts), 16))
     for row, text in enumerate(texts):
         for word in text.split():
@@ -43,6 +43,6 @@ def vectors(_: Any, texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def words_as_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Embed by `vectors` for the length of a test."""
+    """Replace the encoder by `vectors` for one test."""
     monkeypatch.setattr(public_cells, "embed", vectors)
     monkeypatch.setattr(public_cells, "Encoder", lambda name: None)

@@ -1,4 +1,4 @@
-"""Classifiers that remember what they are asked, and an anonymiser that asks them."""
+"""A classifier that records the texts it gets, and an anonymiser that asks classifiers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epsilometer.models.ledger import Ledger
 
 
 class CountsItself:
-    """A victim that remembers every text that it was asked; the answer is the text's length."""
+    """A victim that records every text it gets. Its answer is the text's length."""
 
     kind = "linear"
     classes = ("long", "short")
@@ -33,7 +33,7 @@ class CountsItself:
 
 
 def shorten(texts: Sequence[str], classifiers: Mapping[str, Classifier]) -> Outcomes:
-    """Tries the first half of each text and keeps it where that changes the answer."""
+    """Ask about each text and its first half, and return outcomes with the number of questions."""
     ledger, owners = Ledger(classifiers, len(texts)), range(len(texts))
     halves = [text[: len(text) // 2] for text in texts]
     for candidates in (texts, halves, texts):

@@ -1,4 +1,4 @@
-"""A service on this machine that rewrites texts, in a form of its own or as a chat, and fails as services do."""
+"""A local service that rewrites texts, in its own format or as a chat, with the faults of real services."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tests.support.waiting import LAST_RESORT
 
 
 def masked(text: str) -> str:
-    """Every second word."""
+    """Mask every second word of a text."""
     return " ".join(word if i % 2 else "***" for i, word in enumerate(text.split()))
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Removes names, addresses and numbers word by word, one text at a time, each within a time limit of its own.
+    """A filter of names, addresses and numbers that handles one text at a time, with a time limit for each text.
 
-    speed: words a second. limit: in seconds, of waiting and working. fails_open: whether a text that takes longer
-    passes as it is; otherwise its request fails. late: the texts that took longer.
+    speed: words per second. limit: seconds of waiting and working. fails_open: whether a text that takes longer
+    passes unchanged; otherwise its request fails. late: the texts that took longer.
     """
 
     speed: float
@@ -59,9 +59,9 @@ class Filter:
 
 
 class Deployed(ThreadingHTTPServer):
-    """Answers {"text": ...} with {"result": {"text": ...}, "version": ...}, and a chat as a chat does.
+    """A server that answers {"text": ...} with {"result": {"text": ...}, "version": ...}, and chats like a chat server.
 
-    faults: of a text, how the service fails on it. upstream: the port to which it sends on what it rewrote.
+    faults: returns the faults of the answer to a text. upstream: a port to which it forwards the rewritten text.
     """
 
     daemon_threads = True
@@ -70,7 +70,7 @@ class Deployed(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.rewrite: Callable[[str], str] = masked
-        self.choice: Callable[[str], dict[str, Any]] = lambda text: {}  # of a chat's choice, and of its message
+        self.choice: Callable[[str], dict[str, Any]] = lambda text: {}  # extra fields of a chat's choice and message
         self.faults: Callable[[str], set[str]] = lambda text: set()
         self.delay, self.version, self.upstream = 0.0, "1", 0
         self.lock = threading.Lock()
@@ -85,7 +85,7 @@ class Deployed(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is part of the tests."""
+        """Ignore clients that disconnect, which is part of the tests."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -126,7 +126,7 @@ class Handler(BaseHTTPRequestHandler):
         elif "other path" in faults:
             self._send(200, json.dumps({"outcome": text}), headers)
         elif "hangs" in faults:
-            self.rfile.read(1)  # until the client hangs up
+            self.rfile.read(1)  # until the client disconnects
         else:
             try:
                 answer = text if "open" in faults else before if "other" in faults else server.rewrite(text)
@@ -181,9 +181,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             with urllib.request.urlopen(request, timeout=LAST_RESORT) as answer:
                 answer.read()
-        except OSError:  # the sink refuses some
+        except OSError:  # the upstream server refuses some requests
             pass
-        except Exception:  # and cuts some
+        except Exception:  # and breaks off some answers
             pass
 
     def _send(self, status: int, body: str, headers: dict[str, str], kind: str = "application/json") -> None:
@@ -198,7 +198,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def deployed() -> Iterator[Deployed]:
-    """A service that runs."""
+    """Run a service while the context is open."""
     with Deployed() as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server

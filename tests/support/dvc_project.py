@@ -1,4 +1,4 @@
-"""A folder made a project of git and DVC, as `epsilometer init` makes one."""
+"""Projects of git and DVC, set up as by `epsilometer init`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.places import ROOT
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git says, by a committer of its own."""
+    """Run git with a test identity, and return its output."""
     identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
     done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
@@ -32,12 +32,12 @@ def make_project(folder: Path) -> None:
 
 
 def plain(stage: str) -> dict[str, Any]:
-    """A stage as DVC reads it, with all that it depends on where every study is there."""
+    """Return a stage as DVC reads it, with all its dependencies if every study is installed."""
     own = fragments()[stage]
     return copy.deepcopy({key: value for key, value in own.items() if key not in ("when", "components")})
 
 
 def compose(folder: Path) -> None:
-    """Write the stages that the params.yaml in a folder needs beside it."""
+    """Write the stages that the params.yaml in a folder needs."""
     with chdir(folder):
         composing.write(read())

@@ -1,4 +1,4 @@
-"""A chat endpoint on this machine that fails in every way an endpoint can."""
+"""A local chat endpoint with every fault that real endpoints have."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FAULTS = ["429", "429 after 1", "500", "503", "late", "reset", "half", "page", "
           "empty choices", "list"]  # fmt: skip
 
 
-LATE = 599  # what the server answers in place of an answer for which the client has no more time
+LATE = 599  # status with which the server asks the client to treat an answer as late
 
 
 def told_when_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request is late where the server says so, and nowhere else: on a busy machine any answer may take its time."""
+    """Make the client time out only when the server says so, since any answer may be slow on a busy machine."""
     import httpx2
 
     from epsilometer.models.endpoint_client import EndpointClient
@@ -40,7 +40,7 @@ def told_when_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers "re: <the user's message>", unless `fault` says otherwise for this message and attempt."""
+    """A server that answers "re: <the user's message>", unless `fault` returns a fault for this message and attempt."""
 
     daemon_threads = True
 
@@ -48,13 +48,11 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.fault: Callable[[str, int], str | None] = lambda message, attempt: None
         self.reply: Callable[[str], str] = lambda message: f"re: {message}"
-        self.model: str | None = None  # None: the one that was asked
+        self.model: str | None = None  # None: the requested model
         self.usage: dict[str, Any] = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-        self.choice: Callable[[str], dict[str, Any]] = (
-            lambda message: {}
-        )  # of a choice: other fields, and of its message
+        self.choice: Callable[[str], dict[str, Any]] = lambda message: {}  # extra fields of a choice and of its message
         self.delay = 0.0
-        self.elsewhere = ""  # where redirects lead
+        self.elsewhere = ""  # the target of redirects
         self.lock = threading.Lock()
         self.requests: list[tuple[str, float, dict[str, Any]]] = []  # message, time, body
         self.answered: Counter[str] = Counter()
@@ -65,7 +63,7 @@ class Server(ThreadingHTTPServer):
         return super().get_request()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is part of the tests."""
+        """Ignore clients that disconnect, which is part of the tests."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -107,14 +105,14 @@ class Handler(BaseHTTPRequestHandler):
             case "late":
                 self._send(LATE, "{}")
             case "silence":
-                self.rfile.read(1)  # until the client hangs up
+                self.rfile.read(1)  # until the client disconnects
             case "reset":
-                # With lingering off, closing sends a reset.
+                # With a linger time of 0, closing sends a reset.
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self.connection.close()
             case "302" | "307":
                 self._send(int(fault), "", ("Location", server.elsewhere))
-            case "drops":  # a byte now and then, of an answer that never ends
+            case "drops":  # an endless answer, one byte at a time
                 self.send_response(200)
                 self.end_headers()
                 while True:
@@ -150,12 +148,12 @@ class Handler(BaseHTTPRequestHandler):
             case "list":
                 self._send(200, "[]")
             case _:
-                # Servers like to quote what they refuse.
+                # Real servers quote rejected input.
                 said = f"{message} {self.headers['Authorization']} {server.server_address}"
                 self._send(int(fault), json.dumps({"error": {"message": said}}))
 
     def _whole(self, message: str, body: dict[str, Any]) -> str:
-        """The answer, where nothing goes wrong."""
+        """Return the body of a complete answer."""
         model = self.server.model or body["model"]  # before the reply, which may change it
         reply = {"role": "assistant", "content": self.server.reply(message)}
         choice = {"index": 0, "finish_reason": "stop", "message": reply}

@@ -1,4 +1,4 @@
-"""Exact losses of an audit, as its stage writes them, of randomised response on pairs of texts."""
+"""Tables of exact losses, as an audit's stage writes them: randomised response on pairs of texts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Cell = tuple[str, str, float]  # data set, mechanism, nominal epsilon
 
 
 def losses(averages: Mapping[Cell, float], latents: Sequence[str] = (), verdict: str = NOT_CHECKED) -> pl.DataFrame:
-    """Rows of `EXACT` for each cell, with these averages over pairs of equal length, an eighth of all.
+    """Return rows of `EXACT` for each cell, with these averages over pairs of equal length (an eighth of all pairs).
 
-    Medians are half, the 95 % quantile twice and the worst pair three times as much; the largest loss of an output is
-    ten times as much between texts of equal length, and infinite between others. latents: mechanisms whose law is of
-    latents; lengths do not matter to these.
+    The median is half the average, the 95 % quantile twice, and the worst pair three times the average. The largest
+    loss of an output is ten times the average between texts of equal length, and infinite between others. latents:
+    mechanisms whose law describes latents; the length of texts does not matter to them.
     """
     rows = []
     for (dataset, mechanism, epsilon), average in averages.items():
@@ -47,7 +47,7 @@ def losses(averages: Mapping[Cell, float], latents: Sequence[str] = (), verdict:
 
 
 def curves(exact: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `EXACT_CURVES` for rows of `EXACT`: of randomised response whose epsilon is their average."""
+    """Return rows of `EXACT_CURVES` for rows of `EXACT`: randomised response with their average as epsilon."""
     tables = []
     for row in exact.to_dicts():
         average = min(row["average"], 700.0)

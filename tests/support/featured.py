@@ -1,4 +1,4 @@
-"""A run's folder whose texts have labels and states already, so that no model is needed."""
+"""A project for training whose texts already have labels and features, so that no model is needed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_params(folder: Path, **sections: Any) -> None:
 
 
 def write_features(name: str = "songs", sizes: dict[str, int] | None = None, kind: str = "bert") -> None:
-    """Write data/features/<name>; a text's first coordinate tells whether it is glad or sad, and one in four is sad."""
+    """Write data/features/<name>. The first coordinate is lower for sad texts (one in four) than for glad ones."""
     parts = []
     for number, (split, size) in enumerate((sizes or {"train": 60, "test": 30}).items()):
         rng = np.random.default_rng(number)
@@ -55,7 +55,7 @@ def train(cell: str = "songs") -> None:
 
 
 def runs(cell: str = "songs") -> pl.DataFrame:
-    """How well the heads of a cell do, at all levels (schema RUNS)."""
+    """Return the results of a cell's heads at all levels (schema RUNS)."""
     levels = read().private_training[cell].steps
     return pl.concat([tables.read(runs_path(cell, level), RUNS) for level in levels])
 

@@ -1,4 +1,4 @@
-"""What Gaussian noise of a given scale really delivers: the inverse of `gaussian_scale`, for tests alone."""
+"""The exact epsilon of Gaussian noise of a given scale: the inverse of `gaussian_scale`, for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from epsilometer.mechanisms.latents.shared.noise import gaussian_log_delta
 
 
 def gaussian_epsilon(scale: float, delta: float) -> float:
-    """Returns the least epsilon at which the noise is (epsilon, delta)-private; scale: sigma over the sensitivity."""
+    """Return the smallest epsilon of the noise at this delta. scale: sigma divided by the sensitivity."""
 
     def excess(epsilon: float) -> float:
         return max(gaussian_log_delta(epsilon, scale), -1e6) - math.log(delta)

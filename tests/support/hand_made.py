@@ -1,4 +1,4 @@
-"""A folder of auxiliaries written by hand: word vectors and a linear classifier whose weights are stated."""
+"""A folder of auxiliaries written by hand: word vectors, and a linear classifier with given weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epsilometer.text.vectors import WordVectors
 def auxiliaries(
     folder: Path, weights: Mapping[str, float], vectors: Mapping[str, Sequence[float]], attribute: str = "gender"
 ) -> Path:
-    """weights: of words, positive for the class F and negative for M; vectors: of words."""
+    """Write the auxiliaries. weights: by word, positive for class F, negative for M. vectors: by word."""
     coefficients = np.array([list(weights.values()), [-w for w in weights.values()]])
     vocabulary, ones = list(weights), np.ones(len(weights))
     Linear(["F", "M"], vocabulary, ones, coefficients, intercepts=np.zeros(2)).save(folder / f"{attribute}-linear")

@@ -1,4 +1,4 @@
-"""A page as a parser reads it, and a browser to open it in."""
+"""The elements of a page, by a parser, and the path of a browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 
 class Elements(HTMLParser):
-    """The tags of a page with their attributes, and what its script and style elements hold."""
+    """The tags of a page with their attributes, its visible text, and the content of script and style elements."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A hub on this machine: repositories of files at commits, served as the real one serves them, with its faults."""
+"""A local model hub that serves repositories of files at commits like the real hub, including its faults."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ import pytest
 from tests.support.waiting import LAST_RESORT
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-LARGE = 1000  # bytes from which a file counts as large, stated by its SHA-256
+LARGE = 1000  # smallest size in bytes of a large file, whose SHA-256 is stated
 
 
 class Hub(ThreadingHTTPServer):
-    """files: of each repository ("models/owner/name"), by name. A fault is named for a file's name.
+    """A server of repositories.
 
-    gated: repositories that want an agreement; faults: "other bytes", "cut" (once, after half), "stall" (once, after
-    half), "gone". requests: what was downloaded, with the byte from which it was requested.
+    files: the content of files by name, for each repository ("models/owner/name"). gated: repositories that require an
+    agreement. faults: by file name, "other bytes", "cut" (once, after half of the file), "stall" (once, after half) or
+    "gone". requests: the names of downloaded files, each with the first byte requested.
     """
 
     daemon_threads = True
@@ -48,7 +49,7 @@ class Hub(ThreadingHTTPServer):
         }
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is part of the tests."""
+        """Ignore clients that disconnect, which is part of the tests."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -105,7 +106,7 @@ class Handler(BaseHTTPRequestHandler):
             del self.server.faults[name]
             self._send(content[start:], headers, only=(len(content) - start) // 2, status=206 if start else 200)
             if fault == "stall":
-                self.rfile.read(1)  # until the client hangs up
+                self.rfile.read(1)  # until the client disconnects
             self.close_connection = True
             return None
         self._send(content[start:], headers, status=206 if start else 200)
@@ -126,7 +127,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """The hub that the client reaches while the context is open; its cache lies in a folder."""
+    """Run a hub to which the client connects while the context is open. folder: the client's cache."""
     server = Hub()
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     for name, value in {

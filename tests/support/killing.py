@@ -1,4 +1,4 @@
-"""Commands that are killed at random moments and run again; no assertion rests on how long anything takes."""
+"""Commands that are killed at random moments and run again. No assertion depends on the time that a command takes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from tests.support.waiting import finished, pause, wait_for
 KILLS = int(os.environ.get("EPSILOMETER_KILLS", "2"))
 SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 
-DVCS = ("dvc.lock",)  # grows with each stage, and is DVC's to write: test_half_a_record_is_put_aside
+DVCS = ("dvc.lock",)  # DVC extends it after each stage; see test_half_a_record_is_put_aside
 
 Results = dict[str, bytes]
 
 
 @dataclass
 class Job:
-    """A command in a folder that is put back before each kill.
+    """A command in a folder, which is restored before each kill.
 
-    begins: time counts from the start of a process below the command whose words hold this; from its own by default.
+    begins: time counts from the start of a child process whose command line contains this text; by default from the
+    start of the command.
     """
 
     folder: Path
@@ -72,7 +73,7 @@ class Job:
         assert process.returncode in self.codes, said
 
     def kill(self, number: signal.Signals, moment: float) -> bool:
-        """Put the folder back, run the command and send it the signal. Returns False where it ended before."""
+        """Restore the folder, run the command and send it the signal. Return False if it ended before the signal."""
         shutil.rmtree(self.folder)
         shutil.copytree(self.before, self.folder, symlinks=True)
         process, started = self.start(), set[psutil.Process]()
@@ -89,7 +90,10 @@ class Job:
         return hit
 
     def try_all(self, capsys: pytest.CaptureFixture[str], resumed: Callable[[], tuple[str, ...]] = tuple) -> None:
-        """resumed: the command that goes on after a kill, where that depends on what the killed one had done."""
+        """Kill the command several times, and check that each rerun gives the same results.
+
+        resumed: returns the command to run after a kill, if it depends on how far the killed command came.
+        """
         draw = random.Random(2027)
         for number in range(KILLS):
             sent = SIGNALS[number % 2]
@@ -112,7 +116,7 @@ class Job:
 
 
 def files(*folders: Path) -> Results:
-    """The bytes of all files in these folders, without hidden ones."""
+    """Return the bytes of all files in these folders, except hidden files."""
     return {
         str(path): path.read_bytes()
         for folder in folders

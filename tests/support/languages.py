@@ -1,4 +1,4 @@
-"""Ten sentences a language, each beside another of the same meaning with few of its words."""
+"""Ten pairs of sentences for each of four languages. A pair has the same meaning and few words in common."""
 
 from __future__ import annotations
 

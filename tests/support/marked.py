@@ -1,4 +1,4 @@
-"""Texts whose labels are marked by one word each, so that what any attacker can learn of them is known."""
+"""Texts in which one word marks each label, so that the best success of any attacker is known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = Learners()
 
 
 def texts(count: int, first: int, groups: int | None = None) -> Released:
-    """Texts as they are, of either gender and rating in turn; number of the first; groups: how many authors."""
+    """Return texts as they are, alternating in gender and rating. first: number of the first. groups: of authors."""
     genders = [("f", "m")[i % 2] for i in range(count)]
     ratings = [("bad", "good")[i // 2 % 2] for i in range(count)]
     written = [
@@ -42,7 +42,7 @@ def constant(text: str) -> str:
 
 
 class ByLetter:
-    """A tagger without a network: a word's tag is its first letter."""
+    """A tagger without a network, which tags a word with its first letter."""
 
     def upos(self, split: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
         return [tuple(word[:1] for word in words) for words in split]
@@ -59,7 +59,7 @@ def attack(
     learn: Callable[[Examples], Classifier] = fit,
     label: str = "gender",
 ) -> list[Inferred]:
-    """What all attackers of the linear kind infer, the detector last."""
+    """Return the results of all linear attackers; the last one is the detector."""
     examples = training.clean(label)
     static = Learned(fit(examples), examples)
     noise = Noise.named(1, "attack")

@@ -1,7 +1,8 @@
-"""Membership of known law: models whose log-odds of an example's label are normal.
+"""Membership with a known law: models whose log-odds of an example's label are normal.
 
-Under a model that was not trained on example x the log-odds are N(level_x, 1), under one that was N(level_x + shift,
-1). A single threshold knows nothing of the levels; the best adversary knows them, and its area is Phi(shift / sqrt 2).
+For an example x the log-odds are N(level_x, 1) under models not trained on x, and N(level_x + shift, 1) under models
+trained on x. An attack with a single threshold does not know the levels. The best adversary knows them, and its area
+under the curve is Phi(shift / sqrt 2).
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from epsilometer.studies.training.membership import Evidence
 
 @dataclass(frozen=True)
 class Toy:
-    """evidence, and inside: bool [n], which examples the one target was trained on."""
+    """The evidence on one target, and a mask [n] of the examples that the target was trained on."""
 
     evidence: Evidence
     inside: NDArray[np.bool_]
 
 
 def toy(examples: int, references: int, shift: float, spread: float, seed: int = 0) -> Toy:
-    """A target and references, each trained on half of the examples, two and two on the halves of one cut.
+    """Return a target and references, each trained on half of the examples (references on both halves).
 
     Levels are N(0, spread^2).
     """
@@ -45,7 +46,10 @@ def evidence(
     texts: Sequence[str] = (),
     answers: Callable[[Sequence[str]], NDArray[np.float64]] | None = None,
 ) -> Evidence:
-    """Of log-odds of the label [t, n] and [m, n] in two classes; of class 0 by default."""
+    """Return evidence for two classes from log-odds of the labels: target [t, n], references [m, n].
+
+    labels: [n], class 0 by default.
+    """
     n = target.shape[1]
     labels = np.zeros(n, np.int64) if labels is None else labels
 
@@ -66,6 +70,6 @@ def evidence(
 
 
 def log_probabilities(odds: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """[..., n, 2] of the log-odds [..., n] of the label."""
+    """Return log-probabilities of both classes, [..., n, 2], from log-odds of the label, [..., n]."""
     of_label, of_other = -np.logaddexp(0, -odds), -np.logaddexp(0, odds)
     return np.where((labels == 0)[:, None], np.stack([of_label, of_other], -1), np.stack([of_other, of_label], -1))

@@ -1,6 +1,6 @@
 """A project of reviews, two word mechanisms and sent gradients, in which the commands of the docs can be run.
 
-Its stages ran in this process. Gradients and the scores of what was read off them are written by hand.
+Its stages ran in this process. Gradients and the scores of their reconstructions are written by hand.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SENT: dict[str, Any] = {
 
 
 def write_project(folder: Path) -> Path:
-    """Returns the folder, with the audit of `tem` at 1 and 11, `mvc` at 1 and 70; a second or two."""
+    """Write the project, with an audit of `tem` at 1 and 11 and `mvc` at 1 and 70, and return the folder."""
     folder.mkdir()
     reviews = generate("reviews", 800, 1)
     reviews.select("text", "rating", "gender").write_csv(folder / "reviews.csv")

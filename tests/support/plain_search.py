@@ -1,4 +1,4 @@
-"""The greedy search by words as published: one text and one candidate at a time, limits before questions."""
+"""The greedy word search as published: one text and one candidate at a time, with limits checked before questions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def plain_search(
     similarity: Callable[[str, str, str], float | None],
     stop_words: frozenset[str] = frozenset(),
 ) -> str:
-    """The rewrite of a text whose words stand between single spaces.
+    """Return the rewrite of a text whose words are separated by single spaces.
 
-    ask: probabilities, None beyond the budget; candidates: of a word; similarity: of the text before and after, for a
-    candidate, None where it breaks a limit.
+    ask: returns class probabilities, None beyond the budget. candidates: returns replacements for a word. similarity:
+    of the text before and after, for a candidate; None if the candidate breaks a limit.
     """
     words = text.split(" ")
     assert words == words_and_marks(text)

@@ -1,4 +1,4 @@
-"""A Prefect server for tests, with a database of its own, to which the flows of this process report."""
+"""A Prefect server for tests with a separate database, to which the flows of this process report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.waiting import LAST_RESORT
 
 @contextmanager
 def prefect_server() -> Iterator[None]:
-    """Prefect's own harness, with a server that is started as the project starts one: its start is waited for."""
+    """Run Prefect's test harness with a server started in the project's way, which waits until the server runs."""
     from prefect.server.api.server import SubprocessASGIServer  # loads the whole server
     from prefect.settings import PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS, temporary_settings
     from prefect.testing.utilities import prefect_test_harness

@@ -1,7 +1,7 @@
-"""What a step with Gaussian noise must keep, as a list of the rules that it breaks, by name.
+"""Rules that a training step with Gaussian noise must obey, and a test that lists the broken ones by name.
 
-An update times the expected batch is the sum of clipped gradients plus noise. With a generator of one name two updates
-have the same noise, so that their difference is that of the sums, whatever program made them.
+An update times the expected batch is the sum of clipped gradients plus noise. Two updates from generators of the same
+name have the same noise, so their difference is the difference of the sums, whichever program computed them.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ ROUNDING = 1e-3
 
 
 def gradients(rows: list[float]) -> DenseGradients:
-    """Parallel gradients of these lengths: the worst case of a sum, spread over both tensors."""
+    """Return parallel gradients of these lengths, the worst case for a sum, spread over both tensors."""
     direction = np.random.default_rng(0).standard_normal(SIZE)
     direction /= np.linalg.norm(direction)
     return DenseGradients(np.outer(rows, direction).astype(np.float32), PARTS)
 
 
 def broken_rules(noise: GaussianNoise) -> set[str]:
-    """The names of the rules that updates break.
+    """Return the names of the rules that updates break.
 
-    sensitivity:  an example more or less moves the sum by at most C.
-    deviation:    the noise on the sum has deviation sigma C, also in a batch without examples ("empty batch").
+    sensitivity:  adding or removing an example changes the sum by at most C.
+    deviation:    the noise on the sum has standard deviation sigma C, also in a batch without examples ("empty batch").
     fresh noise:  two steps have independent noise.
-    finite:       an example that is not finite changes nothing.
+    finite:       an example with a gradient that is not finite changes nothing.
 
-    A deviation of 20,000 numbers is off by 2.5 % with probability 6e-7.
+    The standard deviation of 20,000 numbers is wrong by 2.5 % with probability 6e-7.
     """
 
     def total(rows: list[float], step: str = "step") -> NDArray[np.float64]:

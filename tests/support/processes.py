@@ -1,4 +1,4 @@
-"""Processes that others started."""
+"""Child processes of commands: listing them, and waiting for their end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil
 from tests.support.places import ROOT
 from tests.support.waiting import LAST_RESORT, wait_for
 
-OUTSIDE = {  # environment of commands that run outside of the repository
+OUTSIDE = {  # environment for commands outside of the repository
     **os.environ,
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     "PYTHONPATH": str(ROOT),
@@ -25,7 +25,7 @@ OUTSIDE = {  # environment of commands that run outside of the repository
 
 
 def below(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The processes that it has started, and those that they have."""
+    """Return the process's children, direct and indirect."""
     try:
         return psutil.Process(process.pid).children(recursive=True)
     except psutil.NoSuchProcess:
@@ -47,6 +47,6 @@ def command(process: psutil.Process) -> str:
 
 
 def wait_for_end(processes: Collection[psutil.Process]) -> None:
-    """Wait until none of these is at work."""
+    """Wait until all these processes have ended."""
     names = ", ".join(filter(None, map(command, processes)))
     wait_for(f"the end of {names}", lambda: not any(map(at_work, processes)))

@@ -1,4 +1,4 @@
-"""G of a profile, by its definition."""
+"""The inverse function G of a privacy profile, computed from its definition."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from epsilometer.studies.training.one_run.fdp import Profile
 
 
 def least_share(profile: Profile, share: float) -> float:
-    """Return the least y >= 0 at which F(y) reaches a share, over every pair of the profile."""
+    """Return the smallest y >= 0 at which F(y) reaches a share, over every pair of the profile."""
     pairs = zip(profile.epsilons, profile.deltas, strict=True)
     return max(0.0, *((share - delta) * math.exp(-epsilon) for epsilon, delta in pairs))

@@ -1,4 +1,4 @@
-"""What a test expects where bad input is refused: the error's code, and the values that its sentence must name."""
+"""Assertions on refused input: the error's code, and values that its message must contain."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SENTENCES = tomllib.loads((Path(__file__).parent / "sentences.toml").read_text(e
 
 @contextmanager
 def refused(code: str, *values: str) -> Iterator[pytest.ExceptionInfo[UserError]]:
-    """Expect an error of this code. values: names and numbers that its sentence must contain, in any order.
+    """Expect an error of this code. values: names and numbers that its message must contain, in any order.
 
-    Where `sentences.toml` has the code, the whole sentence must be the one written there.
+    If `sentences.toml` has the code, the whole message must equal the one there.
     """
     with pytest.raises(UserError) as raised:
         yield raised

@@ -1,6 +1,6 @@
-"""The embedded encoder, loaded once, which embeds each text once.
+"""The embedded encoder with a cache: it is loaded once, and encodes each text once.
 
-`tests/models/test_encoder.py` holds that a text's vector is the same bytes whatever it is encoded with.
+`tests/models/test_encoder.py` checks that a text's vector does not depend on the other texts of its batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLAIN = encoder._BertEncoder
 
 @cache
 class Remembering:
-    """In place of the encoder's own BERT."""
+    """A replacement of the encoder's BERT that caches vectors."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         self._encoder = PLAIN(folder, precision, device)
@@ -38,5 +38,5 @@ class Remembering:
 
 
 def remembering(folder: Path, precision: str, device: str) -> Any:
-    """The encoder's BERT for a folder: of the embedded encoder's, one that remembers."""
+    """Return the encoder's BERT for a folder, with a cache for the embedded encoder."""
     return (Remembering if folder == locate("all-MiniLM-L6-v2") else PLAIN)(folder, precision, device)

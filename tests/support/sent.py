@@ -1,4 +1,4 @@
-"""What stages `sent` and `reconstruction` write, by hand."""
+"""Hand-written outputs of the stages `sent` and `reconstruction`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from epsilometer.studies.training.tables import RECONSTRUCTED, reconstruction_pa
 
 
 def write_sent(name: str, gradients: NDArray[np.float64], parts: tuple[int, ...] | None = None) -> None:
-    """Write the products of gradients [n, d], as stage `sent` does, in parts of so many numbers; one by default.
+    """Write the inner products of gradients [n, d], like stage `sent`. parts: the sizes of their parts; one by default.
 
-    params.yaml must have the entry, whose record is written beside them.
+    params.yaml must have the entry, whose record is written too.
     """
     sizes = parts or (gradients.shape[1],)
     every = np.split(gradients, np.cumsum(sizes)[:-1], axis=1)
@@ -24,7 +24,7 @@ def write_sent(name: str, gradients: NDArray[np.float64], parts: tuple[int, ...]
 
 
 def write_scores(name: str, scores: dict[float, NDArray[np.float64]]) -> None:
-    """Write the ROUGE-L of what `likelihood` and a blind guess read off batches of two texts, by level."""
+    """Write the ROUGE-L of reconstructions by `likelihood` and by a blind guess, on batches of two texts, by level."""
     rows = [
         {"level": level, "size": 2, "attack": attack, "batch": i // 2, "row": i, "rouge_l": float(value)}
         for attack, level, values in (

@@ -1,4 +1,4 @@
-"""What metrics say of five rewrites a cell, as the report's section takes it."""
+"""Metrics of five rewrites per cell, as input of the report's section on similarity."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def each() -> pl.DataFrame:
 
 
 def similarity() -> pl.DataFrame:
-    """Of the same cells, by the cosine and BLEU over all texts."""
+    """Return cosine and BLEU over all texts, for the same cells."""
     rows = [
         ("queries", mechanism, epsilon, 5, 0.5, 0.4, 0.6, 0.25 if mechanism == HOSTILE else 1.0)
         for mechanism, epsilon in ((HOSTILE, 0.5), (HOSTILE, 5.0), ("identity", 1.0))
@@ -34,7 +34,7 @@ def similarity() -> pl.DataFrame:
 
 
 def leakage() -> pl.DataFrame:
-    """Of the same cells: 20 identifiers, none, a quarter and all of which survive."""
+    """Return the leakage of 20 identifiers for the same cells: none, a quarter and all of them survive."""
     counts = [
         ("queries", mechanism, epsilon, kind, 20, recorded, leaked, 0, leaked / 20, *clopper_pearson(leaked, 20, 0.01))
         for mechanism, epsilon, leaked in ((HOSTILE, 0.5, 0), (HOSTILE, 5.0, 5), ("identity", 1.0, 20))
@@ -44,6 +44,6 @@ def leakage() -> pl.DataFrame:
 
 
 def similarity_tables() -> dict[str, pl.DataFrame]:
-    """What an audit (`audited.audit`) needs for a section on what rewrites keep."""
+    """Return the tables that `audited.audit` needs for the section on similarity."""
     others = tables_of_all()["similarity"].filter(pl.col("mechanism") != "identity")
     return {"similarities": each(), "leakage": leakage(), "similarity": pl.concat([others, similarity()])}

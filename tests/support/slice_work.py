@@ -1,4 +1,4 @@
-"""What workers build in tests, in a file of its own that imports little."""
+"""Functions for workers in tests, in a separate file that imports little."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def failing(error: Exception) -> Callable[[int], int]:
 
 
 def deadly(folder: Path, deaths: int, pause: float = 0.0) -> Callable[[int], tuple[int, int]]:
-    """Squares, and who computed them; the first takes its time, the sixth kills its worker, so many times in all."""
+    """Return squares and process numbers. Slice 0 pauses; slice 5 kills its worker, `deaths` times in all."""
 
     def work(number: int) -> tuple[int, int]:
         died = len(list(folder.iterdir()))
@@ -38,12 +38,12 @@ _AT_LOADING = os.environ.get("OMP_NUM_THREADS")
 
 
 def threads() -> Callable[[int], str | None]:
-    """How many threads this file's libraries were told to use as they were loaded."""
+    """Return the OMP_NUM_THREADS that was set when this file was loaded."""
     return lambda number: _AT_LOADING
 
 
 class Odd(Exception):
-    """Does not survive pickling."""
+    """An exception that cannot be unpickled."""
 
     def __init__(self, first: int, two: int) -> None:
         super().__init__("a private text")
@@ -62,14 +62,14 @@ def no_builder() -> Callable[[int], int]:
 
 
 def noting() -> Callable[[int], int]:
-    """Notes batches of so many rows, and says who."""
+    """Note a batch with the slice's number of rows, and return the process number."""
     from epsilometer.runtime import batches
 
     return lambda part: batches.noted(f"model {part}", 1000, 0, each=10, rows=part) or os.getpid()
 
 
 def addresses() -> Callable[[int], tuple[int, str]]:
-    """Squares, and the address of the node that computed them."""
+    """Return squares, and the address of the node that computed them."""
     import ray
 
     def work(number: int) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""A folder with an audit of 20 texts and two mechanisms, whose stages ran in this process."""
+"""A folder with an audit of 20 texts and two mechanisms. Its stages run in this process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAKS = "def rewrite(text, rng):\n    return text if rng.random() < {} else 'pla
 
 
 def audited(folder: Path, share: float, seed: int = 0) -> Path:
-    """The folder of an audit of two mechanisms: `mine`, which shows this share of the texts, and `same`, half."""
+    """Audit two mechanisms, and return the folder. `mine` releases this share of texts unchanged, `same` half."""
     folder.mkdir()
     (folder / "songs.txt").write_text("\n".join(f"please play song {i} by artist {i}" for i in range(20)))
     (folder / "params.yaml").write_text(PARAMS.format(seed=seed))
@@ -53,6 +53,6 @@ def audited(folder: Path, share: float, seed: int = 0) -> Path:
 
 
 def leaks(folder: Path, name: str, share: float) -> None:
-    """Write a mechanism that shows this share of the texts."""
+    """Write a mechanism that releases this share of the texts unchanged."""
     (folder / f"{name}.py").write_text(LEAKS.format(share))
-    sys.modules.pop(f"epsilometer_user_{name}", None)  # of another folder, or before an edit
+    sys.modules.pop(f"epsilometer_user_{name}", None)  # loaded from another folder, or before an edit

@@ -1,8 +1,9 @@
-"""A head on states of six numbers, whose training takes a moment; as a program, one that can be killed.
+"""The training of a head on six features, which takes a moment. As a program, it can be killed at a given place:
 
 python -m tests.support.small_training CHECKPOINT OUT [HELD]
 
-HELD: says so and waits to be killed in front of its fourth "step", or of putting its third "checkpoint" in place.
+HELD: "step" or "checkpoint". The program prints "held" and waits to be killed before its fourth step, or before it
+puts its third checkpoint in place.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def head(dropout: float = 0.1) -> BertHead:
 
 
 def texts() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """States whose first coordinate tells the label."""
+    """Return features [texts, width] and labels; the sign of the first coordinate is the label."""
     rng = np.random.default_rng(1)
     states = rng.standard_normal((TEXTS, WIDTH)).astype(np.float32)
     return states, (states[:, 0] > 0).astype(np.int64)
@@ -41,7 +42,7 @@ def texts() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Gaussian noise by hand, which notes what it saw. It has settings of its own, as every noise does."""
+    """Gaussian noise, written out by hand, that records its inputs."""
 
     sigma: float = 0.1
     seen: list[tuple[int, Fraction, float]] = field(default_factory=list, repr=False, compare=False)
@@ -65,7 +66,7 @@ def settings(schedule: Schedule | None = None, **changes: object) -> Settings:
 
 
 def held(call: Callable[..., None], number: int) -> Callable[..., None]:
-    """The function, which does not return from its call of this number."""
+    """Return the function, changed to print "held" and wait at its call of this number."""
     calls = count(1)
 
     def counted(*arguments: object) -> None:
@@ -78,7 +79,7 @@ def held(call: Callable[..., None], number: int) -> Callable[..., None]:
 
 
 def trained_with_checkpoints(checkpoint: Path, out: Path, place: str = "") -> None:
-    """Train with a checkpoint after every step; write what comes of it."""
+    """Train with a checkpoint after every step, and write the result to `out`."""
     private.SECONDS = 0.0
     if place == "step":
         private._Run.move = held(private._Run.move, 4)  # type: ignore[method-assign]

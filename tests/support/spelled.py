@@ -1,4 +1,4 @@
-"""A mechanism on words of a few letters whose law is a table: small enough to enumerate every output of a text."""
+"""A mechanism on a few letters, whose law is a table. It is small enough to enumerate every output of a text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from epsilometer.core.randomness import Noise
 
 
 class Spelled:
-    """Each letter of a text is replaced by itself; law: [letters, letters], natural logarithms at epsilon 1.
+    """A mechanism that replaces each letter of a text independently.
 
-    Other budgets sharpen it: probabilities to the power of epsilon. claimed: nats a letter, at epsilon 1.
+    law: [letters, letters], log-probabilities at epsilon 1. Other budgets raise the probabilities to the power epsilon
+    and normalise them. claimed: nats per letter, at epsilon 1.
     """
 
     releases = frozenset({TEXT, UNITS})
@@ -57,13 +58,13 @@ class Spelled:
         return np.array([sum(map(str.__ne__, x, y)) if len(x) == len(y) else np.inf for x, y in both], np.float64)
 
     def outputs(self, text: str, epsilon: float) -> NDArray[np.float64]:
-        """The log-probability of every output of a text, all units together."""
+        """Return the log-probability of every possible output of a text."""
         law = self.at(epsilon)
         return np.array([sum(row) for row in product(*(law[self.inputs.index(letter)] for letter in text.split()))])
 
 
 class Likely(Spelled):
-    """The same mechanism, which states how likely its outputs are and no laws."""
+    """The same mechanism, with likelihoods of its outputs instead of laws."""
 
     laws = None  # type: ignore[assignment]
 

@@ -1,9 +1,9 @@
-"""A GPU that is none: tensors that say they are on "cuda" and refuse the processor's, computed on the processor.
+"""A simulated GPU: tensors that claim to be on "cuda", but are computed on the processor.
 
-What a GPU would refuse is refused: an operation on tensors of both devices (but for numbers, and for places in a
-tensor, which torch takes from the processor too), `numpy()` of a tensor that is there. What it would compute is
-computed, by the processor's kernels, so that code that looks at values runs as it is. Not to be seen here: CUDA's own
-kernels, their memory and their speed, and what is computed in other threads.
+Operations that a GPU refuses are refused: those on tensors of both devices, and `numpy()` of a tensor on the GPU. As in
+torch, numbers and indices may come from the processor. All other operations are computed by the processor's kernels, so
+that code that reads values works unchanged. The simulation does not cover CUDA's own kernels, their memory and speed,
+and computations in other threads.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from torch.utils._pytree import tree_flatten, tree_map
 from epsilometer.core.device import choose
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
-_TO_TORCH = torch.device("meta", 1)  # what torch itself, which has no CUDA, takes it for
+_TO_TORCH = torch.device("meta", 1)  # the device that torch, which has no CUDA here, uses instead
 _ATEN = torch.ops.aten
 _CROSSES = {_ATEN.to, _ATEN._to_copy, _ATEN.copy_, _ATEN.type_as}
 _PLACED = {_ATEN.index.Tensor, _ATEN.index_put_.default, _ATEN.index_put.default, _ATEN._index_put_impl_.default}
 _READ = {Tensor.item, Tensor.tolist, Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__index__}
 _MADE = {torch.tensor, torch.as_tensor}
-_most: int | None = None  # numbers of a tensor
+_most: int | None = None  # most numbers of a tensor
 
 
 class Mixed(RuntimeError):
-    """Tensors of two devices met."""
+    """An operation on tensors of two devices."""
 
 
 class OnGpu(Tensor):
-    """A tensor of the stand-in; `own` has its numbers."""
+    """A tensor on the simulated GPU. `own` has its numbers, on the processor."""
 
     own: Tensor
 
     @staticmethod
     def __new__(cls, own: Tensor) -> OnGpu:
-        with torch.inference_mode(False):  # a view of a weight is none of inference's
+        with torch.inference_mode(False):  # a view of a weight must not be an inference tensor
             tensor = Tensor._make_wrapper_subclass(
                 cls,
                 own.size(),
@@ -69,23 +69,23 @@ class OnGpu(Tensor):
 
 
 class _Factories(TorchDispatchMode):
-    """Operations without a tensor of the stand-in, which may be asked to make one there."""
+    """A mode for operations without a tensor on the simulated GPU, which may create one there."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return _computed(func, args, kwargs or {})
 
 
 class _Asked(TorchFunctionMode):
-    """What torch does before any operation: who asks for "cuda", who reads numbers, who makes tensors of numbers."""
+    """A mode that intercepts calls before any operation: "cuda" as a device, reading numbers, and making tensors."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         if func in _READ and isinstance(args[0], OnGpu):
             return func(args[0].own)
-        if func is Tensor.__setitem__ and isinstance(args[0], OnGpu):  # torch sets nothing in what has no numbers
+        if func is Tensor.__setitem__ and isinstance(args[0], OnGpu):  # torch cannot set values without numbers
             _put(*args)
             return None
-        if func is Tensor.__getitem__ and isinstance(args[0], OnGpu):  # as above, torch would make no numbers of lists
+        if func is Tensor.__getitem__ and isinstance(args[0], OnGpu):  # nor index it by lists
             args = args[0], _places(args[1])
         if func in _MADE and _target(kwargs.get("device")) == _TO_TORCH:
             return func(*args, **kwargs | {"device": None}).to(_TO_TORCH)
@@ -101,7 +101,7 @@ def _places(key: Any) -> Any:
 
 
 def _put(there: OnGpu, places: Any, values: Any) -> None:
-    """Set numbers in place; by numbers of places, torch takes no values from the processor."""
+    """Set values in place. With index tensors or lists, torch refuses values on the processor."""
     leaves = tree_flatten(places)[0]
     listed = any(isinstance(leaf, Tensor) or (leaf is not places and isinstance(leaf, int)) for leaf in leaves)
     if listed and isinstance(values, Tensor) and values.dim() and not isinstance(values, OnGpu):
@@ -143,18 +143,18 @@ def _computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def _changed(func: Any, args: Any, kwargs: Any, changed: list[Any]) -> Any:
-    """What an operation in place returns: the tensors that it was given to change."""
+    """Return the results of an in-place operation: the tensors that it changed."""
     passed = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False)) | kwargs
     whole = tuple(passed[argument.name] for argument in changed)
     return (whole if len(whole) > 1 else whole[0]) if func._schema.returns else None
 
 
 def _device(func: Any, args: Any, tensors: list[Tensor]) -> torch.device:
-    """Where an operation is computed. Raises Mixed where its tensors are on two devices."""
+    """Return the device of an operation. Raises Mixed if its tensors are on two devices."""
     if func.overloadpacket in _CROSSES:
         like = func in (_ATEN.to.other, _ATEN.type_as.default)
         return args[1 if like else 0].device  # type: ignore[no-any-return]
-    places = func in _PLACED and args[0].device == GPU  # torch takes places in a tensor there from the processor
+    places = func in _PLACED and args[0].device == GPU  # torch accepts indices from the processor
     counted = [args[0], *args[2:3]] if places else tensors
     devices = {leaf.device.type for leaf in counted if isinstance(leaf, Tensor) and leaf.dim()}
     if len(devices) > 1:
@@ -168,9 +168,9 @@ def _own(leaf: Any) -> Any:
 
 @contextmanager
 def stand_in(patch: pytest.MonkeyPatch, most: int | None = None) -> Iterator[None]:
-    """Have "cuda" mean the stand-in, and `device: cuda` be chosen, while the context lasts.
+    """Make "cuda" the simulated GPU, and choose `device: cuda`, while the context lasts.
 
-    most: how many numbers a tensor may have there, beyond which memory runs out; None for any.
+    most: the most numbers that a tensor may have before memory runs out; None for any number.
     """
     properties = SimpleNamespace(name="no GPU", major=9, minor=0, total_memory=80 << 30)
     with patch.context() as at:

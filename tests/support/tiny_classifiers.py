@@ -1,4 +1,4 @@
-"""Small randomly initialised BERT and GPT-2 classifiers, saved by transformers and read by the real loading path."""
+"""Small randomly initialised BERT and GPT-2 classifiers, saved by transformers, to test the real loading code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIDTH = 32
 
 
 def save_bert_classifier(folder: Path, classes: int = 2, **config: Any) -> Path:
-    """A BERT with pooler and classifier; a text stands between [CLS] and [SEP]."""
+    """Save a BERT with pooler and classifier. A text is put between [CLS] and [SEP]."""
     from transformers import BertConfig, BertForSequenceClassification
 
     save_word_bert(folder, WORDS)
@@ -23,7 +23,7 @@ def save_bert_classifier(folder: Path, classes: int = 2, **config: Any) -> Path:
 
 
 def save_gpt2_classifier(folder: Path, classes: int = 2, **config: Any) -> Path:
-    """A GPT-2 with a scorer, without a padding token: the end token, number 1, is to stand in for it."""
+    """Save a GPT-2 with a scorer and without a padding token; the end token (number 1) must be used instead."""
     from transformers import GPT2Config, GPT2ForSequenceClassification
 
     save_tokenizer(folder, closes=False)
@@ -39,7 +39,7 @@ def _save(kind: Any, config: Any, folder: Path) -> Path:
         torch.manual_seed(7)
         model = kind(config).eval()
         with torch.no_grad():
-            for name, parameter in model.named_parameters():  # norms and biases too, so that nothing is 1 or 0
+            for name, parameter in model.named_parameters():  # also norms and biases, else they are 1 or 0
                 parameter.add_(torch.randn_like(parameter) * (0.3 if parameter.dim() > 1 else 0.1))
                 if name == "transformer.ln_f.weight":
                     parameter.mul_(1.5)

@@ -1,4 +1,4 @@
-"""A DeBERTa of the shape of microsoft/deberta-v3-base, much smaller and untrained, and texts that it can learn."""
+"""A small untrained DeBERTa with the architecture of microsoft/deberta-v3-base, and texts that it can learn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PIECES = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", *(f"▁{word}" for word in WORDS),
 
 
 def save_network(folder: Path) -> Path:
-    """The network alone, without a tokeniser."""
+    """Save the network without a tokeniser."""
     import torch
     from transformers import DebertaV2Config, DebertaV2ForMaskedLM
 
@@ -39,7 +39,7 @@ def save_network(folder: Path) -> Path:
 
 
 def save_deberta(folder: Path) -> Path:
-    """A model folder with a tokenizer.json."""
+    """Save a model folder with a tokenizer.json."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     save_network(folder)
@@ -56,7 +56,7 @@ def save_deberta(folder: Path) -> Path:
 
 
 def corpus(count: int, seed: int = 0) -> Examples:
-    """Texts of 4 to 12 words; the label says whether `good` or `bad` is among them."""
+    """Return texts of 4 to 12 words. Each contains `good` (label positive) or `bad` (negative)."""
     generator = np.random.default_rng(seed)
     texts, labels = [], []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Small randomly initialised judges, saved on disk with a tokeniser that knows the questions."""
+"""Small randomly initialised judges, saved on disk with a tokeniser trained on the judge's prompt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXTS = [
 
 
 def save_tokeniser(folder: Path, template: bool = True) -> int:
-    """A small byte-level BPE tokeniser; returns the number of its entries."""
+    """Save a small byte-level BPE tokeniser, and return the size of its vocabulary."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -51,7 +51,7 @@ def save_tokeniser(folder: Path, template: bool = True) -> int:
 def save_model(
     folder: Path, architecture: str = "qwen3", template: bool = True, positions: int = 1024, width: int = 32
 ) -> Path:
-    """A causal language model of this architecture with large random weights, so that answers differ."""
+    """Save a causal language model of this architecture. Its random weights are large, so that answers differ."""
     import torch
     from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, Qwen3Config
 

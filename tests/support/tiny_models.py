@@ -1,4 +1,4 @@
-"""Small randomly initialised models of real architectures, saved on disk: what is tested is the real loading code."""
+"""Small randomly initialised models of real architectures, saved on disk, to test the real loading code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHAT = "{% for m in messages %}<user>{{ m.content }}{% endfor %}<reply>"
 
 
 def save_tokenizer(folder: Path, closes: bool, chat: str | None = None) -> None:
-    """One token a word, lower case; closes: whether every text ends with </s>."""
+    """Save a tokeniser with a token per lower-case word. closes: whether every text ends with </s>."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -35,7 +35,7 @@ def save_tokenizer(folder: Path, closes: bool, chat: str | None = None) -> None:
 
 
 def _enlarge(model: Any) -> None:
-    """Weights a little larger than usual, so that the next token depends on what came before."""
+    """Set weights slightly larger than usual, so that the next token depends on the tokens before."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
@@ -50,7 +50,7 @@ def _save(model: Any, folder: Path, **tokenizer: Any) -> Path:
 
 
 def save_gpt2(folder: Path, chat: str | None = None, positions: int = 64) -> Path:
-    """A decoder-only model."""
+    """Save a decoder-only model."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(1)
@@ -58,12 +58,12 @@ def save_gpt2(folder: Path, chat: str | None = None, positions: int = 64) -> Pat
         vocab_size=SIZE, n_embd=32, n_layer=2, n_head=2, n_positions=positions, bos_token_id=1, eos_token_id=1,
         pad_token_id=0,
     )  # fmt: skip
-    # The tokeniser closes texts, as many do; the loader must open the prompt again.
+    # Like many tokenisers, this one ends texts with </s>, which the loader must remove from the prompt.
     return _save(GPT2LMHeadModel(config).eval(), folder, closes=True, chat=chat)
 
 
 def save_qwen(folder: Path) -> Path:
-    """A decoder-only model with rotary positions, grouped keys and a chat template."""
+    """Save a decoder-only model with rotary positions, grouped keys and a chat template."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(2)
@@ -75,7 +75,7 @@ def save_qwen(folder: Path) -> Path:
 
 
 def save_t5(folder: Path) -> Path:
-    """An encoder-decoder with relative positions and more vocabulary entries than the tokeniser has."""
+    """Save an encoder-decoder with relative positions, and more vocabulary entries than the tokeniser has."""
     from transformers import T5Config, T5ForConditionalGeneration
 
     torch.manual_seed(3)
@@ -87,7 +87,7 @@ def save_t5(folder: Path) -> Path:
 
 
 def save_bart(folder: Path) -> Path:
-    """An encoder-decoder with learned positions and a bias on the logits."""
+    """Save an encoder-decoder with learned positions and a bias on the logits."""
     from transformers import BartConfig, BartForConditionalGeneration
 
     torch.manual_seed(4)
@@ -102,7 +102,7 @@ def save_bart(folder: Path) -> Path:
 
 
 def save_marian(folder: Path, seed: int = 6) -> Path:
-    """A translation model with SentencePiece models of its own for both languages, and one vocabulary."""
+    """Save a translation model with a SentencePiece model for each language, and one vocabulary."""
     import json
 
     import sentencepiece
@@ -132,7 +132,7 @@ def save_marian(folder: Path, seed: int = 6) -> Path:
     _enlarge(model)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if "encoder_attn" in name:  # what is written depends on what is read
+            if "encoder_attn" in name:  # so that the output depends on the input
                 parameter.mul_(3)
     model.final_logits_bias.normal_()
     model.save_pretrained(folder)
@@ -144,7 +144,7 @@ def save_marian(folder: Path, seed: int = 6) -> Path:
 
 
 def save_bert(folder: Path) -> Path:
-    """A masked language model, for what must refuse it."""
+    """Save a masked language model, which generators must refuse."""
     from transformers import BertConfig, BertForMaskedLM
 
     torch.manual_seed(5)
@@ -154,9 +154,10 @@ def save_bert(folder: Path) -> Path:
 def save_roberta(
     folder: Path, texts: Sequence[str] = ("a b c d e f g h", "the document of a"), head: bool = True
 ) -> Path:
-    """A random RoBERTa with byte-level BPE; its tokeniser states no longest input, its table has 60 - 2 places.
+    """Save a random RoBERTa with byte-level BPE. Its tokeniser states no maximum length; the model has 58 positions.
 
-    Heads of 16, since with narrower ones than any real model has, rows are not aligned in memory alike and differ.
+    Attention heads have 16 dimensions. With fewer, unlike in real models, rows are aligned differently in memory and
+    their results differ.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM, RobertaModel
@@ -189,7 +190,7 @@ def save_roberta(
 
 
 def save_llama(folder: Path) -> Path:
-    """A decoder-only model of Llama's kind, with rotary positions and grouped keys."""
+    """Save a decoder-only model of Llama's architecture, with rotary positions and grouped keys."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(7)
@@ -201,7 +202,7 @@ def save_llama(folder: Path) -> Path:
 
 
 def save_mpnet(folder: Path) -> Path:
-    """A sentence encoder of MPNet's kind: relative positions, mean pooling, a folder of sentence-transformers."""
+    """Save an MPNet sentence encoder (relative positions, mean pooling) as a folder of sentence-transformers."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from transformers import MPNetConfig, MPNetModel
@@ -218,9 +219,9 @@ SAVE = {"gpt2": save_gpt2, "qwen": save_qwen, "t5": save_t5, "bart": save_bart}
 
 
 def save_word_bert(folder: Path, words: Sequence[str], **sizes: int) -> Path:
-    """A small BERT whose pieces are these words; a text stands between [CLS] and [SEP], in lower case.
+    """Save a small BERT whose tokens are these words. A text is lower-cased and put between [CLS] and [SEP].
 
-    sizes: of a config, where they differ.
+    sizes: settings of the config that differ from the defaults here.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -242,7 +243,7 @@ def save_word_bert(folder: Path, words: Sequence[str], **sizes: int) -> Path:
 
 
 def save_static(folder: Path, words: Sequence[str]) -> Path:
-    """A sentence encoder of token vectors, as Model2Vec writes it: a token for each word, 4 dimensions."""
+    """Save a sentence encoder of token vectors in Model2Vec's format: a token per word, 4 dimensions."""
     import json
 
     import numpy as np

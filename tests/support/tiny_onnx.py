@@ -1,4 +1,4 @@
-"""A token classifier in ONNX whose label for a token is that of its word, written without the library onnx."""
+"""A token classifier in ONNX with a fixed label for each word, written without the library onnx."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = "small_talk/model"
 
 
 def files(labels: Mapping[str, str], positions: int = 64) -> dict[str, bytes]:
-    """The files of a wheel. labels: of words, such as {"ann": "B-GIVEN_NAME"}; others are "O"."""
+    """Return the files of a wheel. labels: by word, such as {"ann": "B-GIVEN_NAME"}; other words are "O"."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
     from tokenizers.normalizers import Lowercase
@@ -33,7 +33,7 @@ def files(labels: Mapping[str, str], positions: int = 64) -> dict[str, bytes]:
 
 
 def _model(table: np.ndarray) -> bytes:
-    """ModelProto: logits = Gather(table, input_ids)."""
+    """Return a ModelProto with logits = Gather(table, input_ids)."""
     node = _text(1, "table") + _text(1, "input_ids") + _text(2, "logits") + _text(4, "Gather")
     tensor = b"".join(_number(1, size) for size in table.shape) + _number(2, 1) + _text(8, "table")
     tensor += _bytes(9, table.astype("<f4").tobytes())

@@ -1,4 +1,4 @@
-"""A project of six stages that runs in seconds, for tests of what happens when something goes wrong."""
+"""A project of six stages that runs in seconds, for tests of failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.warm import Warm
 
 STAGES = ("code", "resources", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
 
-# In place of the sentence encoder, which takes longer to load than all the rest.
+# Replaces the sentence encoder, which takes longer to load than all the rest.
 EMBED = """import sys
 import numpy as np
 from epsilometer.core import tables
@@ -61,9 +61,9 @@ class Mine:
 
 
 class Toy:
-    """One data set of 20 texts and one mechanism, with latents; nothing in it loads a model.
+    """A project with a data set of 20 texts and a mechanism with latents. It loads no model.
 
-    warm: runs its commands, where how they start and end is not what is tested.
+    warm: the process that runs its commands, for tests that do not depend on how commands start and end.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Toy:
             "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(int(LAST_RESORT)),
         }
         for name in ("epsilometer", "tasks", "flows"):
-            shutil.copytree(ROOT / name, folder / name)  # with what is compiled
+            shutil.copytree(ROOT / name, folder / name)  # including compiled files
         for name in (".dvcignore", "pyproject.toml"):
             shutil.copy(ROOT / name, folder / name)
         (folder / ".gitignore").write_text("/data/*\n/.prefect/\n__pycache__/\n")
@@ -123,7 +123,7 @@ class Toy:
             composing.write(read())
 
     def start(self, *command: str, **keywords: Any) -> subprocess.Popen[str]:
-        """The command in the project's folder, its output in one stream."""
+        """Start a command in the project's folder, with standard output and error in one stream."""
         return subprocess.Popen(
             command,
             cwd=self.folder,
@@ -135,7 +135,7 @@ class Toy:
         )
 
     def run(self, *command: str, code: int = 0) -> str:
-        """What the command says; fails unless it ends with this exit code."""
+        """Run a command and return its output. Fails unless it ends with this exit code."""
         if self.warm is not None and self.warm.runs(command):
             ended, said = self.warm.run(command, self.folder, self.environment)
             assert ended == code, said
@@ -146,7 +146,7 @@ class Toy:
         return said
 
     def results(self) -> dict[str, bytes]:
-        """The bytes of every file that the stages made, and of DVC's record of them; not what they took."""
+        """Return the bytes of every file that the stages wrote, and of dvc.lock; records of times are left out."""
         paths = [self.folder / "dvc.lock", *(self.folder / "data").rglob("*")]
         return {
             str(path.relative_to(self.folder)): path.read_bytes()

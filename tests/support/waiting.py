@@ -9,15 +9,15 @@ from typing import Any, AnyStr, TypeVar
 
 import pytest
 
-LAST_RESORT = 1200.0  # seconds; a test fails after them, and none passes because of them
+LAST_RESORT = 1200.0  # seconds before a test fails; no test passes because of this time
 T = TypeVar("T")
 
 
 def wait_for(event: str, happened: Callable[[], T], runs: subprocess.Popen[Any] | None = None) -> T:
-    """Return the first true value of `happened`. Fails at the last resort, and where the process `runs` ends before."""
+    """Return the first true value of `happened`. Fails after LAST_RESORT, or if the process `runs` ends first."""
     end = time.monotonic() + LAST_RESORT
     while True:
-        ended = runs is not None and runs.poll() is not None  # before the look, so that a last act counts
+        ended = runs is not None and runs.poll() is not None  # checked before `happened`, so that a last act counts
         if value := happened():
             return value
         if ended:
@@ -28,7 +28,7 @@ def wait_for(event: str, happened: Callable[[], T], runs: subprocess.Popen[Any] 
 
 
 def finished(process: subprocess.Popen[AnyStr]) -> tuple[AnyStr, AnyStr]:
-    """Return the output and the errors of a process once it has ended. Fails at the last resort."""
+    """Wait for the end of a process, and return its output and errors. Fails after LAST_RESORT."""
     try:
         return process.communicate(timeout=LAST_RESORT)
     except subprocess.TimeoutExpired as late:
@@ -37,5 +37,5 @@ def finished(process: subprocess.Popen[AnyStr]) -> tuple[AnyStr, AnyStr]:
 
 
 def pause(seconds: float) -> None:
-    """Let time pass between two looks, or before a kill at a random moment; no assertion may need its length."""
+    """Sleep between two checks, or before a kill at a random moment. No assertion may depend on the time."""
     time.sleep(seconds)

@@ -1,8 +1,8 @@
-"""Commands of a project in forks of one process, which has loaded the packages that they import.
+"""Commands of a project in forks of one process, which has already loaded the packages that they import.
 
-A command is a process of its own all the same, and so is each stage that DVC runs below it; what they load of the
-project and of its user's files they load anew. For tests of what commands do: how they start, and how they end where
-somebody ends them, is seen where they are started as a user starts them.
+Each command is still a separate process, and so is each stage that DVC runs for it. They load the project's own files
+anew. This is for tests of what commands do. Tests of how commands start, or end by a signal, must start them like a
+user does.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ PACKAGES = (
 
 
 class Warm:
-    """The process; it serves any number of projects."""
+    """The process that runs commands, for any number of projects."""
 
     @staticmethod
     def runs(words: Sequence[str]) -> bool:
-        """Whether a command is one that it can run."""
+        """Return whether this process can run a command."""
         return words[0] in ("dvc", "epsilometer") or tuple(words[:2]) == ("python", "-m")
 
     def __init__(self) -> None:
-        from tests.support.waiting import LAST_RESORT  # not in the process, where this file is a program
+        from tests.support.waiting import LAST_RESORT  # the process runs this file as a program, without it
 
         self._seconds = int(LAST_RESORT)
         self._process = subprocess.Popen(
@@ -48,8 +48,9 @@ class Warm:
     def run(
         self, words: Sequence[str], folder: Path, environment: Mapping[str, str], errors: bool = True
     ) -> tuple[int, str]:
-        """The exit code of a command, and what it said; where it succeeds without errors, what it said on their stream
-        is left out.
+        """Run a command, and return its exit code and output.
+
+        errors: whether the output of a successful command includes standard error.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -63,7 +64,7 @@ class Warm:
 
 
 def _serve() -> None:
-    sys.path.remove(str(Path(__file__).parent))  # of which some modules have the names of others
+    sys.path.remove(str(Path(__file__).parent))  # some of its modules have the names of other modules
     for name in PACKAGES:
         import_module(name)
     assert "epsilometer" not in sys.modules, "each project has its own"
@@ -76,7 +77,7 @@ def _serve() -> None:
 
 
 def _forked(words: Sequence[str], folder: str, environment: Mapping[str, str], streams: Sequence[int] = ()) -> int:
-    """Run a command in a fork of this process. Returns its exit code."""
+    """Run a command in a fork of this process, and return its exit code."""
     sys.stdout.flush()
     if (child := os.fork()) == 0:
         code = 1
@@ -99,7 +100,7 @@ def _forked(words: Sequence[str], folder: str, environment: Mapping[str, str], s
 
 
 def _called(program: str, *arguments: str) -> int:
-    """The exit code of a command, run in this process."""
+    """Run a command in this process, and return its exit code."""
     from dvc.stage import run
 
     run._run = partial(_run_stage, run._run)
@@ -127,7 +128,7 @@ def _called(program: str, *arguments: str) -> int:
 
 
 def _run_stage(start: Callable[..., None], executable: str, cmd: str, **how: Any) -> None:
-    """In place of DVC's own function, which starts a shell, where the command needs none."""
+    """Run a stage's command in a fork if it needs no shell, else by `start`, DVC's own function."""
     from dvc.stage.exceptions import StageCmdFailedError
 
     if not re.fullmatch(r"(epsilometer|python [\w.]+\.py\b)[\w .@/-]*", cmd):

@@ -1,4 +1,4 @@
-"""A classifier whose answers can be computed by hand: logits are sums of the words' weights."""
+"""A classifier whose answers can be computed by hand: its logits are sums of the words' weights."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from epsilometer.models.tagging import words_and_marks
 
 
 class Weighted:
-    """Classes by name, and of each word, in lower case, its weight for each; counts what it is asked.
+    """A classifier that records its questions.
 
-    pair: two words that together add these weights once more, so that words do not simply add up.
+    weights: for each lower-case word, its weight for each class. pair: two words, and weights that are added if a text
+    has both, so that words do not simply add up.
     """
 
     kind = "linear"

@@ -1,4 +1,4 @@
-"""Wheels on this machine, and pip set up to read them alone."""
+"""Local wheels, and settings that make pip read only these."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVIL = "raise SystemExit('a file of the wheel was executed')\n"
 
 
 def only_folder(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Have pip read the wheels of a folder and nothing else, and keep the user's cache beside them."""
+    """Make pip read only the wheels of a folder, and put the user's cache into this folder."""
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONSTRAINT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
@@ -33,7 +33,7 @@ def write_wheel(
     licence: str = "License: MIT",
     links: tuple[str, ...] = (),
 ) -> str:
-    """Write a wheel whose code ends whoever runs it; returns its SHA-256. links: which files are symbolic links."""
+    """Write a wheel whose code exits if it is run, and return its SHA-256. links: files to store as symbolic links."""
     module = name.replace("-", "_")
     path, info = folder / f"{module}-{version}-py3-none-any.whl", f"{module}-{version}.dist-info"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
@@ -55,11 +55,11 @@ def write_wheel(
 
 
 def pin(sha256: str, **changes: Any) -> dict[str, Any]:
-    """A pin of small-talk's texts."""
+    """Return a pin of the texts of the package small-talk."""
     return {"name": "small-talk", "version": "1.0", "sha256": sha256, "file": "small_talk/texts.csv"} | changes
 
 
 def write_pin(path: Path, content: Mapping[str, Any]) -> Path:
-    """Write a pin; returns its path."""
+    """Write a pin, and return its path."""
     path.write_text(json.dumps({"package": content}))
     return path

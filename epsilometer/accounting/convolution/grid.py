@@ -1,15 +1,15 @@
 """The losses between two laws, put on a grid that understates no figure.
 
-An output y whose loss l = ln P(y) / P'(y) lies between the grid points g and g + h is split into one output at each of
-them. The measure mu = sqrt(P P') is divided into
+Let the loss l = ln P(y) / P'(y) of an output y lie between the grid points g and g + h. The output is split into one
+output at each of them. The measure mu = sqrt(P P') is divided into
 
     mu_g = mu sinh((g + h - l) / 2) / sinh(h / 2),    mu_(g+h) = mu sinh((l - g) / 2) / sinh(h / 2),
 
 which preserve P(y) and P'(y) ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022,
-arXiv:2207.04380). Ignoring which half an output went to recovers the true pair of laws, so the split pair is at least
-as easy to tell apart, in products too. How much easier is bounded in two ways: by `gap`, the largest of
-2 sinh((l - g) / 2) sinh((g + h - l) / 2) / sinh(h / 2), which is at most h / 4 (`auditing/exact_loss/products.py`), and
-by how far losses are raised under P (`raise_moments`, for `accounting/loss_distribution.py`).
+arXiv:2207.04380). Merging the halves again recovers the true pair of laws, so the split pair is at least as easy to
+tell apart, in products too. Two numbers bound how much easier it is. `gap` is the maximum of 2 sinh((l - g) / 2)
+sinh((g + h - l) / 2) / sinh(h / 2), at most h / 4, for `auditing/exact_loss/products.py`. `raise_moments` tells by how
+much losses are raised under P, for `accounting/loss_distribution.py`.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 
 Array = NDArray[np.float64]
-_ONE_SCALE = 600.0  # largest range, in nats, of weights that are summed in one scale
+_ONE_SCALE = 600.0  # largest log-weights, in nats, that are summed without scaling
 _LONGEST = 1400.0  # nats: e^(step / 2) of a longer step overflows
 _ROUNDING = 1e-15  # relative error of a sum of weights
-_DENSE = 8  # grid points per output up to which weights are summed by counting, not by sorting
+_DENSE = 8  # most grid points per output for sums by counting; beyond, by sorting
 
 
 @dataclass(frozen=True)
 class UnitLosses:
-    """The losses of one unit's outputs on a grid, ascending, weighted by sqrt(P P').
+    """The losses of one unit's outputs on a grid, in ascending order, weighted by sqrt(P P').
 
     step:         the distance between grid points, in nats.
-    places:       int64 [m], losses in steps.
-    log_weights:  [m], natural logarithms.
-    gone:         P(P' = 0) and P'(P = 0).
+    places:       int64 [m], losses as multiples of the step.
+    log_weights:  [m], natural logarithms of the weights.
+    gone:         P(P' = 0) and P'(P = 0): the probabilities of outputs that the other law excludes.
     largest:      the largest loss of an output, from P to P' and from P' to P, exactly.
-    moved, gap:   the most that any loss was moved, in nats, and the most that this adds to a figure.
+    moved, gap:   the largest shift of a loss, in nats, and the most that the shifts add to a figure.
     """
 
     step: float
@@ -74,7 +74,7 @@ class UnitLosses:
 def unit_losses(first: Array, second: Array, step: float, masses: tuple[Array, Array] | None = None) -> UnitLosses:
     """Return the losses between two laws [outputs], given as natural logarithms, on a grid of this step in nats.
 
-    masses: the exponentials of both laws; pass them where a law is compared more than once.
+    masses: the exponentials of both laws. Pass them if a law is compared more than once, to save time.
     """
     with np.errstate(invalid="ignore"):
         losses = first - second
@@ -102,10 +102,10 @@ def loss_range(first: Array, second: Array) -> float:
 def split(
     first: Array, second: Array, losses: Array, step: float, *, masses: tuple[Array, Array] | None = None
 ) -> tuple[NDArray[np.int64], Array, float]:
-    """Return the grid points of losses [n] between log-laws [n], ascending; the points' log-weights; and the gap.
+    """Return ascending grid points [m] for the losses [n] between log-laws [n], their log-weights [m], and the gap.
 
-    As mu = P e^(-l / 2) = P' e^(l / 2), the shares of all outputs between g and g + h follow from sums that are
-    preserved, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) goes to g + h, and
+    Consider all outputs between g and g + h. Since mu = P e^(-l / 2) = P' e^(l / 2), their weights follow from two
+    sums, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) goes to g + h, and
     b - u e^(-h / 2) to g.
     """
     if step > _LONGEST:
@@ -126,7 +126,7 @@ def split(
     with np.errstate(divide="ignore"):
         lower = np.log(np.where(lower > rounding * b, lower, 0.0)) + peaks
         upper = np.log(upper) + peaks
-    met = np.flatnonzero(np.diff(starts) == 1)  # g + h is the next point below
+    met = np.flatnonzero(np.diff(starts) == 1)  # g + h is the lower point of the next interval
     lower[met + 1] = np.logaddexp(lower[met + 1], upper[met])
     upper[met] = -np.inf
     places, log_weights = np.stack([starts, starts + 1], axis=1).ravel(), np.stack([lower, upper], axis=1).ravel()
@@ -135,7 +135,7 @@ def split(
 
 
 def raise_moments(losses: Array, step: float) -> tuple[Array, Array]:
-    """Return the mean and the mean square of the amount by which the split raises each loss [n], under P.
+    """Return the mean and the mean square, each [n], of the amount by which the split raises each loss under P.
 
     Under P, an output goes up with probability (1 - e^-(l - g)) / (1 - e^-h), else down.
     """
@@ -147,13 +147,13 @@ def raise_moments(losses: Array, step: float) -> tuple[Array, Array]:
 def _sums(
     first: Array, second: Array, below: Array, *, step: float, masses: tuple[Array, Array] | None
 ) -> tuple[NDArray[np.int64], Array, Array, Array]:
-    """Return the distinct places [m], ascending, ln of the scales of both sums at each, a and b.
+    """Return the distinct places in ascending order, ln of the scale of each, and the sums a and b, all [m].
 
-    below: [n] the place below the loss of each output.
+    below: [n], the place below the loss of each output.
 
-    Where no mass underflows, the masses of a place are summed as they are, and the sums are scaled. Else every place is
-    summed in the scale of its own largest weight: in one scale for all, weights of e^-1000 would vanish, and sqrt(P P')
-    is that small where P is nearly 1 and P' is e^-2000, if other outputs are likely under both.
+    If no mass underflows, the masses of a place are summed as they are, and the sums are scaled. Otherwise each place
+    is summed in the scale of its largest weight. With one scale for all places, weights of e^-1000 would vanish, and
+    sqrt(P P') is that small if P is nearly 1 and P' is e^-2000.
     """
     lowest = int(below.min())
     size = int(below.max()) - lowest + 1

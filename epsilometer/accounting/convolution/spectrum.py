@@ -1,9 +1,9 @@
 """The Fourier transform of a sum of independent integers: the product of the transforms of their laws.
 
-A few summands are each transformed by FFT. With thousands, the product is soon negligible at most frequencies, because
-the transform of a law is at most 1 everywhere. So the widest laws come first, by FFT, and the others are transformed
-only at the remaining frequencies, term by term. Likewise a power of a transform is computed only at frequencies where
-it is not negligible.
+If there are few summands, each is transformed by FFT. With thousands, the product soon becomes negligible at most
+frequencies, because the transform of a law is at most 1 everywhere. So the widest laws are transformed first, by FFT,
+and the others only at the remaining frequencies, term by term. A power of a transform is also computed only at
+frequencies where it is not negligible.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 
 Array = NDArray[np.float64]
-_BY_FFT = 1 << 29  # values of transforms; beyond them only the remaining frequencies are used
-_FAINT = 1e-18
-_TABLE = 1 << 23  # values of waves in memory at a time (128 MB)
-_AT_ONCE = 32  # summands
+_BY_FFT = 1 << 29  # most values of transforms by FFT alone
+_FAINT = 1e-18  # smaller values of a transform are negligible
+_TABLE = 1 << 23  # values of sines and cosines in memory at a time (128 MB)
+_AT_ONCE = 32  # summands transformed at a time
 
 
 class Summand(NamedTuple):
@@ -36,8 +36,8 @@ class Summand(NamedTuple):
 class Spectrum:
     """The transform of a law. values: [size // 2 + 1], as from `scipy.fft.rfft`.
 
-    factors, terms: the number of summands, and the error of the transform of each, as a multiple of a number's
-    rounding. left_out: the norm of the law of the part that was left out.
+    factors: the number of summands. terms: the error of each summand's transform, in units of rounding errors.
+    left_out: the norm of the law of the frequencies that were left out.
     """
 
     values: NDArray[np.complex128]
@@ -46,20 +46,20 @@ class Spectrum:
     left_out: float = 0.0
 
     def steps(self, count: int, coin: float) -> Spectrum:
-        """Return the transform of a sum of `count` steps, each of this law with probability `coin`, else 0."""
+        """Return the transform of a sum of `count` steps. Each has this law with probability `coin`, else it is 0."""
         values = self.values if coin == 1 else coin * self.values + (1 - coin)
-        faint = self.left_out if count == 1 else _FAINT  # a sum of squares of at most size / 2 of them, over size
+        faint = self.left_out if count == 1 else _FAINT  # norm of at most size / 2 such values
         return Spectrum(_power(values, count), count * (self.factors + 1), self.terms, faint)
 
     def law(self, first: int, size: int) -> tuple[Array, float]:
-        """Return the probabilities of first, first + 1, ... [size], and the norm of their error by rounding."""
+        """Return the probabilities of first, first + 1, ..., [size], and the norm of their rounding error."""
         shares = np.roll(irfft(self.values, size), -(first % size))
         noise = np.finfo(float).eps * (self.factors + 2) * self.terms * float(np.linalg.norm(shares))
         return np.maximum(shares, 0.0), noise + self.left_out
 
 
 def spectrum(summands: Sequence[Summand], size: int) -> Spectrum:
-    """Return the transform of the law of the sum, modulo size. The places of each summand ascend."""
+    """Return the transform of the law of the sum, modulo size. The places of each summand must ascend."""
     values, factors = np.ones(size // 2 + 1, np.complex128), sum(summand.count for summand in summands)
     if len(summands) * size <= _BY_FFT:
         for summand in summands:
@@ -81,9 +81,10 @@ def spectrum(summands: Sequence[Summand], size: int) -> Spectrum:
 def _at_few(
     values: NDArray[np.complex128], summands: Sequence[Summand], places: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.complex128], float]:
-    """Return the transform, given that of the other summands, and the norm of what is left out.
+    """Multiply these summands into the transform `values`; return it, and the norm of what is left out.
 
-    places: all possible values of these summands, consecutive.
+    Only frequencies at which the product is not negligible are computed. places: all possible values of these summands,
+    consecutive.
     """
     left, faint = np.arange(len(values)), 0.0
     waves = np.empty((0, 0))
@@ -111,7 +112,7 @@ def _transform(summand: Summand, size: int) -> NDArray[np.complex128]:
 
 
 def _power(values: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
-    """Return values [n] of at most about 1 to the power `count`, 0 where that is faint."""
+    """Return values [n], at most about 1, to the power `count`; 0 if the power is negligible."""
     if count == 1:
         return values
     bright = np.flatnonzero(np.abs(values) > _FAINT ** (1 / count))

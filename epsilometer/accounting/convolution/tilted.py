@@ -1,13 +1,13 @@
-"""The law of a sum of losses under an exponential tilt: means with their error, delta at a level, epsilon at a delta.
+"""The law of a sum of losses under an exponential tilt, and from it means with errors, deltas and epsilons.
 
-Rare losses decide an epsilon or a delta. mu = sqrt(P P') is a product measure, and so is mu e^(theta L) for any theta;
+Rare losses decide an epsilon or a delta. mu = sqrt(P P') is a product measure, and so is mu e^(theta L) for any theta.
 theta is chosen so that the deciding losses have most of the mass. So nothing underflows, however small a delta is, and
 the Fourier transform's error is relative to the tilted law, not to 1. The excess at a level is
 
     sum (P - e^level P')_+ = sum over L > level of mu e^(theta L) e^(-theta L) (e^(L/2) - e^(level - L/2)).
 
 By Chernoff's bound the mass beyond a window of the grid is at most e^-36 on each side. The transform wraps this mass
-around to the other end, so a mean of values up to v is off by at most 2 e^-36 v, beside the transform's rounding.
+around to the other end. So a mean of values up to v has an error of at most 2 e^-36 v, plus the transform's rounding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 _TAIL = 36.0  # nats: the mass beyond a window is at most 2 e^-36
 OUTSIDE = 2 * math.exp(-_TAIL)
 _VANISHED = 100.0  # nats: weights below e^-100 are left out
-_SCALES = (8.0, 3.0, 1.0)  # at which a window is bounded, in deviations
+_SCALES = (8.0, 3.0, 1.0)  # tilts that bound a window, in units of 1 / deviation
 
 
 def window(
@@ -34,9 +34,10 @@ def window(
     span: tuple[float, float],
     scales: Sequence[float] = _SCALES,
 ) -> tuple[float, float]:
-    """Return a low and a high loss; at most e^-36 of the mass of mu e^(theta L) lies beyond either.
+    """Return a low and a high loss; at most e^-36 of the mass of mu e^(theta L) lies beyond each.
 
-    log_moment: ln of the mass of mu e^(theta L) by theta. deviation: of L, about. span: the smallest and largest L.
+    log_moment: ln of the mass of mu e^(theta L), as a function of theta. deviation: about the standard deviation of L.
+    span: the smallest and the largest possible L.
     """
     low, high = span
     total = log_moment(theta)
@@ -52,9 +53,9 @@ def window(
 class TiltedLaw:
     """The law of L under mu e^(theta L) on a grid.
 
-    shares:    [N], of the losses first * step, (first + 1) * step, ...
+    shares:    [N], the probabilities of the losses first * step, (first + 1) * step, ...
     log_total: ln of the total mass of mu e^(theta L).
-    noise:     the norm of the error of the shares; 0 if they are exact.
+    noise:     the norm of the shares' error; 0 if they are exact.
     """
 
     theta: float
@@ -70,27 +71,27 @@ class TiltedLaw:
         return np.asarray(np.arange(self.first, self.first + len(self.shares)) * self.step, np.float64)
 
     def error(self, values: Array) -> float:
-        """Return the largest error of the mean of a function of the losses, given by its values >= 0."""
+        """Return the largest error of a mean over the losses. values: [N], of the averaged function, >= 0."""
         if not self.noise:
             return 0.0
         return self.noise * float(np.linalg.norm(values)) + OUTSIDE * float(values.max(initial=0.0))
 
     def excess(self, level: float) -> Array:
-        """Return the values [N] whose mean is sum (P - e^level P')_+, over e^(log_total + (0.5 - theta) level)."""
+        """Return the values [N] whose mean, times e^(log_total + (0.5 - theta) level), is sum (P - e^level P')_+."""
         return weights(np.maximum(self.losses - level, 0.0), self.theta)
 
     @cached_property
     def _beyond(self) -> tuple[Array, Array]:
-        """The distances of grid points from one below them, and the excess at each, until it vanishes."""
+        """The distances of grid points from a point below them, and the excess of each, until it vanishes."""
         count = min(len(self.shares), math.ceil(_VANISHED / ((self.theta - 0.5) * self.step)))
         distances = np.asarray(np.arange(1, count + 1) * self.step, np.float64)
         return distances, weights(distances, self.theta)
 
     def epsilon(self, delta: float, sign: int) -> float:
-        """Return the least level >= 0 whose excess is at most delta, from above (sign 1) or from below (-1).
+        """Return an upper (sign 1) or lower (-1) bound on the smallest level >= 0 whose excess is at most delta.
 
-        Needs theta > 0.5. At a distance u above a grid point, below the next one, the excess is D - (e^u - 1) B, so the
-        level follows in closed form from D and B at that grid point.
+        Needs theta > 0.5. At a distance u above a grid point and below the next, the excess is D - (e^u - 1) B. So the
+        level follows in closed form from D and B at this grid point.
         """
         n, tilt = len(self.shares), self.theta - 0.5
         if delta <= 0:
@@ -100,7 +101,7 @@ class TiltedLaw:
         goal = math.log(delta) - self.log_total
 
         def over(i: int) -> float:
-            """Return the excess at the grid point i over e^(-tilt loss), less delta in this scale."""
+            """Return the excess at grid point i minus delta, both divided by e^(-tilt loss)."""
             above = self.shares[i + 1 : i + 1 + len(excess)]
             scaled = goal + tilt * (self.first + i) * self.step
             return float(above @ excess[: len(above)]) + error - math.exp(min(scaled, 700.0))
@@ -108,7 +109,7 @@ class TiltedLaw:
         low, high = max(0, -self.first), n  # grid points with losses >= 0
         if high <= low:
             return 0.0
-        if sign < 0 and over(low) <= 0:  # far below the tilted sum's location, the error exceeds the mass there
+        if sign < 0 and over(low) <= 0:  # far below the tilted sum's location, the error exceeds the mass
             low = next((i for i in np.linspace(n - 1, low, 33).astype(int).tolist() if over(i) > 0), -1)
         if low < 0 or over(low) <= 0:
             return 0.0 if sign < 0 else max(0.0, (self.first + max(low, 0)) * self.step)

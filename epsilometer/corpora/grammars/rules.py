@@ -1,4 +1,4 @@
-"""Grammars: the rules of a YAML file beside this module, compiled for drawing texts."""
+"""Grammars: rules of a YAML file in this folder, compiled for the random generation of texts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from epsilometer.core import yaml_text
 
-# Factor by which an author prefers alternatives of their own taste, and avoids those of other tastes.
-# Set so that a linear classifier gets three genders in four right, and three age groups or countries in five.
+# Factors by which authors prefer alternatives of their own taste, and avoid those of other tastes. They are set so that
+# a linear classifier gets three of four genders right, and three of five age groups or countries.
 _STRENGTHS = (
     (frozenset({"F", "M"}), 2.3),
     (frozenset({"young", "middle", "old"}), 3.2),
@@ -28,21 +28,21 @@ _TOKEN = re.compile(r"\{([^}]+)\}|([][|])|([^][{}|]+)")
 
 @cache
 def grammar(name: str) -> dict[str, Any]:
-    """Return the content of the file `name`.yaml beside this module, by section."""
+    """Return the sections of the file `name`.yaml in this folder, by name."""
     sections: dict[str, Any] = yaml_text.load((Path(__file__).parent / f"{name}.yaml").read_bytes())
     return sections
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place where another rule is written."""
+    """A place in a phrase where an alternative of another rule is inserted."""
 
     rule: str
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Options in place, all equally likely."""
+    """Options at a place in a phrase, all equally likely."""
 
     options: list[Parts]
 
@@ -52,13 +52,13 @@ Parts: TypeAlias = "list[str | Slot | Choice]"
 
 @dataclass(frozen=True)
 class Rule:
-    """Alternatives, each a phrase and the tastes of its authors; `ends` caches cumulative weights by author."""
+    """Alternative phrases, each with the tastes of its authors. `ends` caches cumulative weights by author."""
 
     phrases: list[tuple[Parts, frozenset[str]]]
     ends: dict[frozenset[str], list[float]] = field(default_factory=dict)
 
     def draw(self, rng: np.random.Generator, author: frozenset[str]) -> int:
-        """Return the number of an alternative, drawn for an author of these tastes."""
+        """Return the number of a random alternative for an author of these tastes."""
         ends = self.ends.get(author)
         if ends is None:
             ends = self.ends[author] = list(accumulate(_weight(tastes, author) for _, tastes in self.phrases))
@@ -74,7 +74,7 @@ def _weight(tastes: frozenset[str], author: frozenset[str]) -> float:
 
 
 def compiled(rules: Mapping[str, str]) -> dict[str, Rule]:
-    """Return the rules by name; their alternatives are one a line or between " / "."""
+    """Return the compiled rules by name. Alternatives are on separate lines, or separated by " / "."""
     return {
         name: Rule([_phrase(phrase) for line in text.splitlines() for phrase in line.split(" / ") if phrase.strip()])
         for name, text in rules.items()
@@ -88,7 +88,7 @@ def _phrase(text: str) -> tuple[Parts, frozenset[str]]:
 
 
 def _options(tokens: Iterator[re.Match[str]]) -> list[Parts]:
-    """Return the options up to the closing bracket or the end."""
+    """Parse the options up to the closing bracket or the end."""
     options: list[Parts] = [[]]
     for token in tokens:
         if token[1]:

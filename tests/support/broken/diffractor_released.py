@@ -1,7 +1,7 @@
-"""1-Diffractor as published (sjmeis/Diffractor 338d305): lists of unlike vocabularies.
+"""Broken: 1-Diffractor as published (sjmeis/Diffractor 338d305), with lists of different vocabularies.
 
-List l lacks every fifth word, counted from l. Candidates come only from the lists that hold the word, and a word that
-is in none (as happens with one list) passes unchanged.
+List l lacks every fifth word, starting at word l. Candidates come only from lists that contain the word. A word in no
+list, as can happen with a single list, passes unchanged.
 """
 
 from __future__ import annotations

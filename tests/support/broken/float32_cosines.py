@@ -1,6 +1,6 @@
-"""Broken: Wood's sampler as commonly written, in float32: b by its difference, W by its quotient.
+"""Broken: Wood's sampler as commonly written, in float32, with b as a difference and W as a quotient.
 
-With d = 3,072 and kappa 1e7, b cancels to 0 and nothing is ever accepted; at 592,130 the deviation is off.
+With d = 3,072 and kappa 1e7, b cancels to 0 and no draw is ever accepted. At kappa 592,130 the deviation is wrong.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_ROUNDS = 10  # then it is given up
+_ROUNDS = 10  # of proposals before the sampler gives up
 
 
 def cosines(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> NDArray[np.float32]:
-    """The cosines that were accepted, at most [count]."""
+    """Return the accepted cosines, at most [count]."""
     unit, m, k = np.float32(1), np.float32(dimension - 1), np.float32(kappa)
     with np.errstate(all="ignore"):
         b = (np.sqrt(4 * k * k + m * m) - 2 * k) / m

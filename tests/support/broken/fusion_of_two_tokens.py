@@ -1,6 +1,6 @@
-"""One step of DP-Fusion over two tokens, whose public model gives the rarer one a small probability.
+"""Broken: one step of DP-Fusion over two tokens, of which the public model gives one a small probability.
 
-One secret has the private model write the rarer token more often, the other almost never: both are a step's inputs.
+Under one secret input, the private model writes this rarer token more often; under the other, almost never.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from epsilometer.models.fusion import Fusion
 
 @component
 class FusionOfTwoTokens(OneOfGrid):
-    """rare: the public probability of the rarer token; between_secrets: two inputs, or one and the redaction.
+    """The mechanism. Its epsilon is 4 beta.
 
-    epsilon is 4 beta.
+    rare: the public probability of the rarer token. between_secrets: compare two secrets, or a secret with the
+    redaction.
     """
 
     rare: Annotated[float, Field(gt=0, lt=0.5)] = 1e-5
@@ -37,21 +38,21 @@ class FusionOfTwoTokens(OneOfGrid):
 
     @property
     def inputs(self) -> Sequence[str]:
-        """The texts."""
+        """The two input texts."""
         return ["ann", "bob"] if self.between_secrets else ["ann", "redacted"]
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """The tokens."""
+        """The two tokens."""
         return ["common", "rare"]
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """4 beta + ln(1 / delta) / (a - 1) for one step, as published."""
+        """Return 4 beta + ln(1 / delta) / (a - 1) for one step, as published."""
         total = epsilon - math.log(self.delta) / (self.order - 1)
         return Guarantee(total, Granularity.DOCUMENT, Neighbours.ANY, self.delta)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each of ann, bob and the redaction."""
+        """Return laws with three rows: ann, bob and the redaction."""
         public = [1 - self.rare, self.rare]
         private = torch.tensor([[0.5, 0.5], [1 - 1e-300, 1e-300], public], dtype=torch.float64).log()
         base = torch.tensor([public] * 3, dtype=torch.float64).log()

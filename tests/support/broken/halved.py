@@ -1,4 +1,4 @@
-"""Broken: spends twice the epsilon that it claims, as if a sensitivity had been halved."""
+"""Broken: spends twice the claimed epsilon, as if a sensitivity had been halved by mistake."""
 
 from __future__ import annotations
 

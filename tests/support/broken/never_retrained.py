@@ -1,4 +1,4 @@
-"""Broken: is assigned rewritten texts and never trained on them (the setting of tau-eval's adaptive attacker)."""
+"""Broken: an adaptive attacker that gets rewritten texts but is never trained on them (as in tau-eval)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Broken: claims randomised response for each of a text's words, but flips all of them by one coin.
+"""Broken: claims randomised response for each word of a text, but flips all words by one coin.
 
-Whether two words agree then survives any amount of noise (as where one noise vector is added to every token's latent).
+The output then reveals whether two words agree, at any amount of noise. The same happens if one noise vector is added
+to the latents of all tokens.
 """
 
 from __future__ import annotations

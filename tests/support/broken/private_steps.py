@@ -1,6 +1,6 @@
-"""Private steps broken as home-made and released code breaks them, each in one way; correct is `GaussianNoise`.
+"""Broken private training steps, each with one mistake from real code; `GaussianNoise` is correct.
 
-More of them, of which an audit of one run shows what they give away, are in `training_noise`.
+Further ones are in `training_noise`, which audits of one run detect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from epsilometer.studies.training.runs.noise import GaussianNoise
 
 @dataclass(frozen=True)
 class ActualBatch(GaussianNoise):
-    """Divided by the examples at hand (meta-pytorch/opacus #571)."""
+    """Broken: the sum is divided by the actual number of examples (meta-pytorch/opacus #571)."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
@@ -27,7 +27,7 @@ class ActualBatch(GaussianNoise):
 
 @dataclass(frozen=True)
 class ClippedByLayer(GaussianNoise):
-    """Every tensor is shortened to C by itself, so that an example is C sqrt(m) long, with noise for C."""
+    """Broken: each of m tensors is clipped to C separately. An example has length C sqrt(m), but the noise is for C."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
@@ -40,7 +40,7 @@ class ClippedByLayer(GaussianNoise):
 
 @dataclass(frozen=True)
 class EmptySkipped(GaussianNoise):
-    """A batch without examples makes no noise, which tells everybody that it has none (jax_privacy, "sharp edges")."""
+    """Broken: an empty batch gets no noise, which reveals that it is empty (jax_privacy, "sharp edges")."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
@@ -52,7 +52,7 @@ class EmptySkipped(GaussianNoise):
 
 @dataclass(frozen=True)
 class NanPassed(GaussianNoise):
-    """A gradient that is not finite makes the step NaN."""
+    """Broken: a gradient that is not finite makes the whole step NaN."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator

@@ -1,4 +1,4 @@
-"""Broken: claims epsilon for whole texts, but a text with a digit goes through as it is."""
+"""Broken: claims epsilon for whole texts, but releases a text with a digit unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken: success over the texts that got a rewrite, under the name of success over all texts."""
+"""Broken: reports success among texts with a rewrite as success among all texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken: bounds the arm that looked best by the very trials in which it looked best."""
+"""Broken: computes the bound of the best arm from the same trials that selected it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""DP-BART as published later (sjmeis/DPMLM 3ce9390): one noise vector is added to the states of all token positions.
+"""Broken: DP-BART as published later (sjmeis/DPMLM 3ce9390) adds one noise vector to the states of all positions.
 
-Differences between positions then come out without noise, at any epsilon. The likelihood is of those differences: the
-candidate whose latent, taken off, leaves the same at every position.
+Differences between positions are then free of noise, at any epsilon. `log_likelihoods` uses these differences: for the
+source, the noisy latent minus its latent is equal at every position.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Noise as home-made private trainings have it, each with one mistake; all claim what `GaussianNoise` claims."""
+"""Broken noise of private trainings, each with one mistake of real code. All make the claim of `GaussianNoise`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from epsilometer.studies.training.runs.noise import GaussianNoise
 
 
 class BatchClipped(GaussianNoise):
-    """The mean of the batch is clipped instead of each example, and noised as the mean of clipped examples is."""
+    """Broken: the mean of the batch is clipped instead of each example, with noise for the mean of clipped examples."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the clipped mean with noise."""
+        """Return the clipped mean with noise."""
         mean = gradients.weighted_sum(np.full(gradients.count, 1 / float(expected_batch)))
         mean *= min(1.0, self.clip / max(float(np.linalg.norm(mean)), 1e-30))
         noise = generator.standard_normal(mean.size) * self.sigma * self.clip / float(expected_batch)
@@ -25,47 +25,47 @@ class BatchClipped(GaussianNoise):
 
 
 class MeanNoiseOnSum(GaussianNoise):
-    """Noise for the mean is added to the sum, before it is divided: a batch too little."""
+    """Broken: noise for the mean is added to the sum: too small by a factor of the batch size."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the mean of clipped gradients with too little noise."""
+        """Return the mean of clipped gradients with too little noise."""
         return GaussianNoise(self.sigma / float(expected_batch), self.clip).update(gradients, expected_batch, generator)
 
 
 class SumNoiseOnMean(GaussianNoise):
-    """Noise for the sum is added to the mean: a batch too much, which is private and useless."""
+    """Broken: noise for the sum is added to the mean: too large by a factor of the batch size. Private but useless."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the mean of clipped gradients with too much noise."""
+        """Return the mean of clipped gradients with too much noise."""
         return GaussianNoise(self.sigma * float(expected_batch), self.clip).update(gradients, expected_batch, generator)
 
 
 class OneNoise(GaussianNoise):
-    """Every step has the same noise, as a generator that is seeded anew at each step gives."""
+    """Broken: every step has the same noise, since the generator is seeded again at each step."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the mean of clipped gradients with the noise of every other step."""
+        """Return the mean of clipped gradients, with the same noise as every other step."""
         return super().update(gradients, expected_batch, np.random.default_rng(7))
 
 
 class NotClipped(GaussianNoise):
-    """No gradient is clipped, whatever the settings say."""
+    """Broken: no gradient is clipped, despite the settings."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the mean of gradients as they are, with noise for clipped ones."""
+        """Return the mean of unclipped gradients, with noise for clipped ones."""
         return super().update(_Long(gradients), expected_batch, generator)  # type: ignore[arg-type]
 
 
 class _Long:
-    """Gradients that say that they are short."""
+    """Gradients that report a length of 0."""
 
     def __init__(self, gradients: ExampleGradients) -> None:
         self.weighted_sum = gradients.weighted_sum

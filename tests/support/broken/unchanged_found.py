@@ -1,4 +1,4 @@
-"""Broken: gives up on every other text and says that a rewrite was found."""
+"""Broken: leaves every other text unchanged, and reports that a rewrite was found."""
 
 from __future__ import annotations
 

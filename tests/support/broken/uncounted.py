@@ -1,4 +1,4 @@
-"""Broken: ranks its candidates by the classifier itself, past the ledger that counts questions."""
+"""Broken: asks the classifier directly, so that the ledger does not count the questions."""
 
 from __future__ import annotations
 

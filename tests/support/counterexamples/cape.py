@@ -1,7 +1,8 @@
-"""Cape as published: ln 25 above epsilon + epsilon' where one word fills two buckets and another fifty. numpy alone.
+"""Cape as published loses ln 25 more than the claimed epsilon + epsilon'. Needs only numpy.
 
-epsilon' = ln max |b_i| / |b_j| counts the words in buckets; of 1,000 words it is at most ln 999. At epsilon 0.01 all
-buckets are nearly equally probable: of two, one holds y alone; of fifty, the lowest holds y and 950 others.
+epsilon' = ln max |b_i| / |b_j| compares the numbers of words in buckets; with 1,000 words it is at most ln 999. At
+epsilon 0.01 all buckets are nearly equally probable. The scores of one input word fill two buckets, of which one
+contains y alone. The scores of another input fill fifty buckets, of which the lowest contains y and 950 other words.
 
 Prints a JSON object.
 """
@@ -16,7 +17,7 @@ EPSILON, WORDS, BUCKETS = 0.01, 1000, 50
 
 
 def log_probability(scores: np.ndarray) -> float:
-    """ln P(word 0) for scores in [0, 1], Delta being 1."""
+    """Return ln P(word 0) for scores in [0, 1], with sensitivity Delta = 1."""
     place = np.minimum((scores - scores.min()) / np.ptp(scores) * BUCKETS, BUCKETS - 1).astype(int)
     weights = {int(b): math.exp(EPSILON / 2 * scores[place == b].mean()) for b in np.unique(place)}
     own = int(place[0])
@@ -24,7 +25,7 @@ def log_probability(scores: np.ndarray) -> float:
 
 
 def main() -> dict[str, object]:
-    """Return the claimed and the attained loss."""
+    """Return the claimed and the attained loss, in nats."""
     two, fifty = np.zeros(WORDS), np.zeros(WORDS)
     two[0] = 1.0
     fifty[1:50] = (np.arange(1, 50) + 0.5) / 50

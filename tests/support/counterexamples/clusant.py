@@ -1,7 +1,8 @@
-"""CluSanT's standard form as published loses almost 2 epsilon. Needs numpy alone.
+"""CluSanT's standard form as published loses almost 2 epsilon. Needs only numpy.
 
-Cluster c of x has x and 200 words at its diameter of 1 from x; 200 clusters of one word lie at the largest distance
-from it, and x' is one of them. P(x | x) against P(x | x'), each by its two steps of exp(-epsilon / 2 score).
+The cluster of x contains x and 200 words at distance 1 from x, its diameter. 200 other clusters, of one word each, are
+at the largest distance from it; x' is the word of one of them. The program compares P(x | x) with P(x | x'), each
+computed from the two steps with weights exp(-epsilon / 2 score).
 
 Prints a JSON object.
 """
@@ -16,14 +17,14 @@ EPSILON, MANY = 4.0, 200
 
 
 def main() -> dict[str, object]:
-    """Return the claimed and the attained loss."""
+    """Return the claimed and the attained loss, in nats."""
     x, near, far = np.zeros(1), np.ones(MANY), np.full(MANY, 60.0)
     centre = np.concatenate([x, near]).mean()
     means = np.concatenate([[centre], far])
     largest = float(np.ptp(means))
 
     def log_law(word: float, cluster: int) -> float:
-        """ln P(x | word): the cluster of x, then x within it."""
+        """Return ln P(x | word): first the cluster of x is chosen, then x within it."""
         clusters = -EPSILON / 2 * np.abs(means - means[cluster]) / largest
         inside = -EPSILON / 2 * np.abs(np.concatenate([x, near]) - word) / 1.0
         # A private word of another cluster is as far from x as the diameter allows: scores lie in [0, 1] at most.

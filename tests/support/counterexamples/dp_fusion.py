@@ -1,9 +1,10 @@
-"""DP-Fusion between two secrets: one step over two tokens exceeds the stated (epsilon, delta). No package needed.
+"""DP-Fusion between two secrets: one step over two tokens exceeds the claimed (epsilon, delta). Needs no package.
 
-Order 2, beta .1: each mixture p = (1 - y, y) has D_2(p || q) and D_2(q || p) of at most 2 beta = .2 against the public
-law q = (1 - s, s), s = 1e-5. D_2(p || q) = ln(1 + (y - s)^2 / (s (1 - s))), and the other way round with y (1 - y): the
-largest and the smallest y are roots of quadratic equations. One secret moves its mixture to the one, another to the
-other. 4 beta + ln(1 / delta) at delta 1e-5 is claimed. Prints a JSON object.
+The order is 2, beta is 0.1, and the public law is q = (1 - s, s) with s = 1e-5. Each mixture p = (1 - y, y) must have
+D_2(p || q) and D_2(q || p) of at most 2 beta = 0.2. D_2(p || q) = ln(1 + (y - s)^2 / (s (1 - s))); the reverse has
+y (1 - y) in the denominator. So the largest and the smallest possible y are roots of quadratic equations. One secret
+leads to the largest y, another to the smallest. The claim is 4 beta + ln(1 / delta) at delta 1e-5. Prints a JSON
+object.
 """
 
 import json
@@ -14,7 +15,7 @@ RARE, BETA, DELTA = Decimal("1e-5"), Decimal("0.1"), Decimal("1e-5")
 
 
 def main() -> dict[str, object]:
-    """Return the claimed epsilon, the delta that is attained there, and the divergence of order 2."""
+    """Return the claimed epsilon and delta, the delta attained at this epsilon, and divergences of order 2."""
     getcontext().prec = 60
     s, grown = RARE, (2 * BETA).exp() - 1
     above = s + (grown * s * (1 - s)).sqrt()

@@ -1,9 +1,8 @@
-"""dp-diffractor 0.2.1: words of one list and words of another have outputs in common with nobody. Needs it alone.
+"""dp-diffractor 0.2.1: words of different lists have no output in common. Needs only this package.
 
-The claim is metric differential privacy of the words in sorted lists (Meisenbacher et al., IWSPA 2024), with several
-lists from several embeddings. A word gets candidates only from the lists that have it. With
-the lists w0 to w9 and w10 to w19, w0 becomes a word of the first list, and w19 never does. A word in no list is
-released as it is.
+The claim is metric differential privacy for words in sorted lists (Meisenbacher et al., IWSPA 2024), with several lists
+from several embeddings. A word gets candidates only from the lists that contain it. With the lists w0 to w9 and w10 to
+w19, w0 always becomes a word of the first list, and w19 never does. A word in no list is released unchanged.
 
 Prints a JSON object.
 """
@@ -20,7 +19,7 @@ EPSILON, DRAWS = 0.01, 100
 
 
 def main() -> dict[str, object]:
-    """Rewrite two words and one that no list has."""
+    """Rewrite a word of each list and a word in no list, and count the outputs."""
     folder = Path(tempfile.mkdtemp())
     stopwords = folder / "nltk_data/corpora/stopwords"
     stopwords.mkdir(parents=True)
@@ -29,7 +28,7 @@ def main() -> dict[str, object]:
     import nltk
 
     nltk.data.path.insert(0, str(folder / "nltk_data"))
-    nltk.word_tokenize = str.split  # its own needs a download
+    nltk.word_tokenize = str.split  # the original needs a download
     names = ["glove-twitter-200", "glove-wiki-gigaword-300"]
     cache = folder / ".cache/diffractor"
     cache.mkdir(parents=True)

@@ -1,13 +1,13 @@
-"""dpmlm 1.3.0: words that are released as they are, at any epsilon. Needs dpmlm, torch, transformers and nltk alone.
+"""dpmlm 1.3.0 releases some words unchanged, at any epsilon. Needs only dpmlm, torch, transformers and nltk.
 
-The claim is epsilon a word, for any two words at a place (Meisenbacher et al., Findings of ACL 2024). The model is
-a small random BERT: the claim covers every model, and clipped logits decide nothing here.
+The claim is epsilon per word, for any two words at a position (Meisenbacher et al., Findings of ACL 2024). The model is
+a small random BERT, since the claim covers every model, and the logits have no influence on these cases.
 
-1. A long text whose window begins within a word: decoding the window and encoding it again makes it longer, truncation
-   drops the mask at its end, and `privatize` returns the word itself. Two texts that differ in their last word have no
-   output in common there.
-2. A stop-word is kept by default, and "cat" becomes "the" with a probability of at most e^(epsilon / 2) / V.
-3. A capital letter is kept.
+1. In a long text, the window may begin within a word. Decoding the window and encoding it again then makes it longer,
+   truncation drops the mask at its end, and `privatize` returns the word itself. Two texts that differ in their last
+   word have no output in common at this position.
+2. A stop word stays unchanged by default, and "cat" becomes "the" with probability at most e^(epsilon / 2) / V.
+3. A capital letter at the start stays.
 
 Prints a JSON object: claimed and attained nats, and counts of draws.
 """
@@ -27,7 +27,7 @@ STOPS = ["the", "of", "and"]
 
 
 def model(folder: Path) -> None:
-    """A WordPiece tokeniser that has ##abcdef only inside words, of windows of 64 pieces, and a random BERT."""
+    """Save a WordPiece tokeniser that has ##abcdef only inside words, with windows of 64 pieces, and a random BERT."""
     from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "#", "ann", "bob", "cat", "the", "##abcdef"]
@@ -39,7 +39,7 @@ def model(folder: Path) -> None:
 
 
 def main() -> dict[str, object]:
-    """Run the three cases."""
+    """Run the three cases, and return claimed and attained nats and counts of draws."""
     folder = Path(tempfile.mkdtemp())
     (folder / "nltk_data/corpora/stopwords").mkdir(parents=True)
     (folder / "nltk_data/corpora/stopwords/english").write_text("\n".join(STOPS))
@@ -47,11 +47,11 @@ def main() -> dict[str, object]:
     import nltk
 
     nltk.data.path.insert(0, str(folder / "nltk_data"))
-    nltk.word_tokenize = str.split  # its own needs a download
+    nltk.word_tokenize = str.split  # the original needs a download
     import numpy as np
     import torch
 
-    np.random.seed(0)  # noqa: NPY002 - the package draws from it
+    np.random.seed(0)  # noqa: NPY002 - the package uses this generator
     torch.manual_seed(0)
     model(folder)
     from dpmlm import DPMLM
@@ -65,7 +65,7 @@ def main() -> dict[str, object]:
     cased = {word: [rewriter.dpmlm_rewrite(word, EPSILON)[0] for _ in range(DRAWS)] for word in ("Bob", "bob")}
     same = [rewriter.dpmlm_rewrite("the", EPSILON)[0] for _ in range(DRAWS)]
     other = [rewriter.dpmlm_rewrite("cat", EPSILON)[0] for _ in range(DRAWS)]
-    most = math.exp(EPSILON / 2) / len(rewriter.tokenizer)  # of any piece, by the exponential mechanism
+    most = math.exp(EPSILON / 2) / len(rewriter.tokenizer)  # of a piece, by the exponential mechanism
     return {
         "claimed": EPSILON,
         "long_text": {word: words.count(word) for word, words in last.items()},

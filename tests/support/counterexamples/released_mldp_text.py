@@ -1,14 +1,15 @@
-"""mldp-text 0.1.2: TEM and Vickrey lose more than epsilon times the distance. Needs mldp-text and gensim alone.
+"""mldp-text 0.1.2: TEM and Vickrey lose more than epsilon times the distance. Needs only mldp-text and gensim.
 
 The claim is epsilon |x - x'| between any two words (metric differential privacy).
 
 1. TEM gives the candidate for all words beyond the threshold the score -gamma + 2 ln(|V| / |L|) / epsilon,
-   V the vocabulary file and L the words within it; the exponential mechanism needs ln of their number. Words x and x'
-   at a distance of 0.2: 97 words are within the threshold of x and beyond that of x'.
-2. Vickrey leaves out the private word if it is nearest to the noisy point. Words x and x' at a distance of 0.01: x
-   comes from x' twice as often as from x.
+   where V is the vocabulary and L the words within it. The exponential mechanism needs ln of the number of those words.
+   Words x and x' at a distance of 0.2: 97 words are within the threshold of x and beyond that of x'.
+2. Vickrey leaves out the private word if it is nearest to the noisy point. x and x' have a distance of 0.01, and the
+   output is x twice as often for the private word x' as for x.
 
-Each probability is computed by the formula of the code and drawn from the package. Prints a JSON object.
+Each probability is computed by the formula of the package's code, and estimated by draws from the package. Prints a
+JSON object.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ VICKREY, NEAR = 10.0, 0.01
 
 
 def vectors(places: list[float]) -> object:
-    """Words w0, w1, ... on a line."""
+    """Return vectors of words w0, w1, ... at these places on a line."""
     from gensim.models import KeyedVectors
 
     keyed = KeyedVectors(1)
@@ -33,7 +34,7 @@ def vectors(places: list[float]) -> object:
 
 
 def tem() -> dict[str, float]:
-    """P(one of the 97 words) from x and from x'."""
+    """Return the claimed and attained loss of the event that the output is one of the 97 words, from x and from x'."""
     from mldp_text.mechanisms import TEM
 
     size = 100
@@ -59,14 +60,14 @@ def tem() -> dict[str, float]:
 
 
 def vickrey() -> dict[str, float]:
-    """P(x) from x' and from x, on a line with a third word far away."""
+    """Return the claimed and attained loss of the output x, from x' and from x, with a third word far away."""
     from mldp_text.mechanisms import VickreyMechanism
 
     places = [0.0, NEAR, 1000.0]
     mechanism = VickreyMechanism(VICKREY, vectors(places), dim=1, use_faiss=False)
 
     def law(word: int) -> float:
-        """By quadrature over Laplace noise z: the two candidates and their softmax of (-dist, 0)."""
+        """Return P(x | word) by quadrature over Laplace noise z. A softmax of (-dist, 0) chooses of two candidates."""
         z = np.linspace(-20 / VICKREY, 20 / VICKREY, 400_001)
         density = VICKREY / 2 * np.exp(-VICKREY * np.abs(z))
         apart = np.abs(places[word] + z[:, None] - np.array(places))
@@ -83,12 +84,12 @@ def vickrey() -> dict[str, float]:
 
 
 def main() -> dict[str, object]:
-    """Run both."""
+    """Run both cases."""
     import nltk
 
     find = nltk.data.find
     nltk.data.find = lambda name, *rest, **named: name if "wordnet" in name else find(name, *rest, **named)  # unused
-    np.random.seed(0)  # noqa: NPY002 - the package draws from it
+    np.random.seed(0)  # noqa: NPY002 - the package uses this generator
     return {
         "tem": tem(),
         "vickrey": vickrey(),
