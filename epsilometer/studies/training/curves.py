@@ -1,4 +1,4 @@
-"""The results of every attack on training as a curve over noise levels, and a test whether the curve falls with noise."""
+"""The results of every attack on training as a curve over noise levels, and a test that the curve falls with noise."""
 
 from __future__ import annotations
 

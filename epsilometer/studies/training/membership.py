@@ -94,7 +94,7 @@ def losses(log_probabilities: NDArray[np.float64], labels: NDArray[np.integer]) 
 def log_odds(log_probabilities: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return ln p - ln(1 - p) [..., n] for the probability p of the label, from log probabilities [..., n, k].
 
-    1 - p is computed as the sum of the other classes' probabilities, so that rounding loses neither p near 0 nor near 1.
+    1 - p is computed as the sum of the other classes' probabilities, which is accurate also for p near 1.
     """
     others = np.array(log_probabilities)
     np.put_along_axis(others, _index(others, labels), -np.inf, axis=-1)

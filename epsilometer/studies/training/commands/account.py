@@ -104,8 +104,8 @@ def _parts(dimensions: str | None, noise: str) -> tuple[int, ...]:
     rule = "--dimensions must be whole numbers separated by commas"
     if (dimensions is None) == (noise == "vmf"):
         raise UserError(
-            "--noise vmf needs --dimensions, and gaussian noise takes none; give the dimension of the gradient, such as "
-            "592130, or of each part",
+            "--noise vmf needs --dimensions, and gaussian noise takes none; give the dimension of the gradient, such "
+            "as 592130, or of each part",
             "EPS-U002",
         )
     values = numbers(dimensions, rule) or []
@@ -127,7 +127,7 @@ def _release(noise: str, sigma: float | None, kappa: float | None, parts: tuple[
 def _for_target(
     parts: tuple[int, ...], schedule: Schedule, question: tuple[float, float | None, Neighbours | None]
 ) -> dict[str, Any]:
-    """Return the sigma or kappa that meets a target epsilon, and the neighbours. question: target, delta, neighbours."""
+    """Return the sigma or kappa that meets a target, and the neighbours. question: epsilon, delta and neighbours."""
     from epsilometer.accounting.budget import directional_for, gaussian_for
     from epsilometer.core.guarantees import Neighbours
 

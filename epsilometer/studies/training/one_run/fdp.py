@@ -1,15 +1,15 @@
 """A test of a whole trade-off curve by many guesses from one run. The claim is that the mechanism is f-DP for one coin.
 
 A claim is a **profile**: pairs (epsilon, delta) that are all valid at once, for neighbours in both orders. It says that
-P_u(S) <= F(P_u'(S)) for every event S and all neighbours u, u'. Here F(x) is the minimum of e^epsilon x + delta over all
-pairs, which is concave and increasing; F = 1 - f in the notation of f-differential privacy. One pair is (epsilon,
+P_u(S) <= F(P_u'(S)) for every event S and all neighbours u, u'. Here F(x) is the minimum of e^epsilon x + delta over
+all pairs, which is concave and increasing; F = 1 - f in the notation of f-differential privacy. One pair is (epsilon,
 delta)-differential privacy; many pairs approach the curve of a Gaussian, or of a whole training run, from above.
 
-**The bound** (Mahloujifar, Melis and Chaudhuri 2024, arXiv:2410.22235, with two candidates per coin). The mechanism gets
-n independent fair coins u. From its output alone, the adversary guesses c coins of its choice, and W guesses are right.
-Fix a coin i, the other coins, and t, and let S be the event that i is guessed right and W > t. If coin i falls the other
-way, the same outputs have a wrong guess of i and W >= t. So by f-DP, and because F is concave (Jensen), averaging over
-the coins and over i gives, with p_j = P(W = j),
+**The bound** (Mahloujifar, Melis and Chaudhuri 2024, arXiv:2410.22235, with two candidates per coin). The mechanism
+gets n independent fair coins u. From its output alone, the adversary guesses c coins of its choice, and W guesses are
+right. Fix a coin i, the other coins, and t, and let S be the event that i is guessed right and W > t. If coin i falls
+the other way, the same outputs have a wrong guess of i and W >= t. So by f-DP, and because F is concave (Jensen),
+averaging over the coins and over i gives, with p_j = P(W = j),
 
     sum over j > t of j p_j / n <= F(sum over j >= t of (c - j) p_j / n),        t = 0, ..., c - 1.
 
@@ -21,8 +21,8 @@ Write S_t = P(W >= t) and B_t = S_(t+1) + ... + S_c. The left side is (t S_(t+1)
 The right side grows with every S_j for j > t. So the smallest S_0 compatible with P(W >= v) >= tau comes from this
 recursion: start with S_v = tau and S_j = 0 for j > v, and take each S_t as small as this inequality and S_t >= S_(t+1)
 allow. Once S_t = S_(t+1), all further values are equal to it: t S_(t+1) + B_t and B_t - (c - t) S_(t+1) no longer
-change, so the inequality requires no more. If S_0 exceeds 1, then P(W >= v) < tau. The **p-value** of v right guesses is
-the largest tau for which S_0 does not exceed 1. Apart from rounding, nothing is approximated.
+change, so the inequality requires no more. If S_0 exceeds 1, then P(W >= v) < tau. The **p-value** of v right guesses
+is the largest tau for which S_0 does not exceed 1. Apart from rounding, nothing is approximated.
 
 For a pure epsilon (delta = 0), binomial laws attain every inequality, so the bound is hardly weaker than
 `coins.p_value`. For a delta of about 1 / n it is much stronger: 1,000 right guesses of 1,000, among 5,000 coins, prove

@@ -126,8 +126,8 @@ def one_run(
     judging = Judging(delta, alpha, guesses)
     if delta and delta >= (level := alpha / 2 / len(judging.sizes(len(right)))):
         note(
-            f"delta {delta:g} is not below the error allowed for each number of guesses, {level:.2g}, so no epsilon can "
-            "be proved at this delta; fix the number of guesses, or set a larger alpha"
+            f"delta {delta:g} is not below the error allowed for each number of guesses, {level:.2g}, so no epsilon "
+            "can be proved at this delta; fix the number of guesses, or set a larger alpha"
         )
     claimed = None if claim is None else fdp.Profile([pair[0] for pair in claim], [pair[1] for pair in claim])
     return pl.DataFrame(judged(right, judging, GAUSSIANS, claimed), schema=BOUNDS, orient="row")

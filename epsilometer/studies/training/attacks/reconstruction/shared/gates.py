@@ -197,7 +197,7 @@ def _tagging(
     early = EARLY if model.architecture == "gpt2" else None
     texts = list(knowledge.public[:PUBLIC])
     if not texts:
-        raise UserError("the tags need public texts, but there are none; give texts like the client's", "EPS-A031")
+        raise UserError("tags need public texts, but there are none; give texts like the client's", "EPS-A031")
     means = np.stack([codes[ids[:early]].mean(0) for ids in model.encode(texts)])
     values = means @ projection.T
     scale = TAG / values.std()
@@ -263,7 +263,7 @@ def _aim(weights: ModelWeights, model: SharedModel) -> None:
 
 
 def _aim_classifier(weights: ModelWeights, written: int) -> None:
-    """Set the first class's logit to the gates' output and the others to 0, so the gradient's sign reveals the label."""
+    """Set the first class's logit to the gates' output and the others to 0, so a gradient's sign reveals the label."""
     if weights.has("classifier.weight"):
         weights.get("bert.pooler.dense.weight")[0, written] = 1.0
         weights.get("classifier.weight")[0, 0] = 1.0
