@@ -66,9 +66,7 @@ def row(
     say, label = now_and_then(), f"{cell.mechanism} on {cell.dataset}"
     try:
         if cell.epsilons is None:
-            raise UserError(
-                f"{cell.mechanism} has no privacy budget to calibrate; audit it instead", "EPS-S009"
-            )
+            raise UserError(f"{cell.mechanism} has no privacy budget to calibrate; audit it instead", "EPS-S009")
         wanted = goal(min(cell.epsilons), max(cell.epsilons))
         looks = Looks(AttributeLoss(params, cell, wanted), wanted.target, wanted.budget, params.audit.alpha)
         met = meet(

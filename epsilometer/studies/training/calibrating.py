@@ -247,7 +247,8 @@ def _sent(params: TrainingParams, name: str) -> Gradients:
     entry, folder = params.sent[name], sent_path(name)
     if not entry.pool:
         raise UserError(
-            f"--training {name} compares texts of a pool, but sent.{name}.pool is not set; set it, for example to 1024",
+            f"--training {name} compares texts of a pool, but sent.{name} has no pool; set sent.{name}.pool, for "
+            "example to 1024",
             "EPS-S088",
         )
     if not (folder / "about.json").is_file():

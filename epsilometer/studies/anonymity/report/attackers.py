@@ -66,9 +66,7 @@ def kind_table(attackers: pl.DataFrame, heading: str) -> Iterator[Table]:
     )
     columns = "mechanism: {mechanism} | epsilon: {epsilon:budget} | classifier: {kind} | "
     lines = records(rows, columns + " | ".join(f"{name}: {{{name}:number}}" for name in names))
-    yield Table(
-        f"{heading}, by kind of classifier", "Balanced accuracy; the largest over seeds.", lines, folded=True
-    )
+    yield Table(f"{heading}, by kind of classifier", "Balanced accuracy; the largest over seeds.", lines, folded=True)
 
 
 def infer_rows(attackers: pl.DataFrame) -> list[dict[str, Any]]:

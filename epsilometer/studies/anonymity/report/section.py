@@ -160,9 +160,7 @@ def settings_table(validated: Sequence[Mapping[str, Any]]) -> Table:
         "RS_all: {rs_all:.3f} ({rs_all_low:.3f} to {rs_all_high:.3f}) | words changed: {words_changed:share} | "
         "questions: {asked:,.0f}"
     )
-    caption = (
-        "The other tables use test texts, so no setting is chosen on the texts that its results are measured on."
-    )
+    caption = "The other tables use test texts, so no setting is chosen on the texts that its results are measured on."
     heading = "Settings, on validation texts"
     return Table(heading, caption, records(validated, columns), folded=True, page_only=True)
 

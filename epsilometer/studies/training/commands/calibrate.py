@@ -42,9 +42,7 @@ def calibrate_training(
     Needs the results of stage sent, features or reconstruction. The exit code is 3 if a search does not succeed.
     """
     if not training:
-        raise UserError(
-            "--training is missing; give entries of sent, private_training or reconstruction", "EPS-S119"
-        )
+        raise UserError("--training is missing; give entries of sent, private_training or reconstruction", "EPS-S119")
     from epsilometer.pipeline.params import read
     from epsilometer.studies.training.calibrating import NoiseTarget, calibrate_training
 

@@ -183,9 +183,7 @@ def scored(runs: pl.DataFrame) -> Table:
         row = record(part.row(0, named=True), "training: {entry} | level: {level:g}")
         shown = zip(scores["metric"], records(scores, "of: {mean:.3f} ({least:.3f} to {most:.3f})"), strict=True)
         rows.append({**row, "runs": scores["len"].to_numpy().max(), **{name: score["of"] for name, score in shown}})
-    return Table(
-        "Scores of heads", "On texts that were not trained on: mean over seeds (minimum to maximum).", rows
-    )
+    return Table("Scores of heads", "On texts that were not trained on: mean over seeds (minimum to maximum).", rows)
 
 
 def equally_loud(pairs: pl.DataFrame) -> Table:
@@ -196,7 +194,7 @@ def equally_loud(pairs: pl.DataFrame) -> Table:
         "verdict: {verdict}"
     )
     on = pl.when(seen="average").then(pl.lit("a step's sum")).otherwise(pl.lit("one gradient"))
-    caption = f"Differences are between equal seeds. Equivalent: {METRIC} surely differs by less than {MARGIN:g}."
+    caption = f"Differences are between equal seeds. Equivalent: surely less than {MARGIN:g} apart in {METRIC}."
     return Table("Equal amounts of noise", caption, records(pairs.with_columns(on=on), columns))
 
 
@@ -300,15 +298,15 @@ def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFram
 
 
 def utility_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the table of heads' scores and the reconstruction at equal noise. rows: from `utility_rows`."""
+    """Return the table of heads' scores and of the reconstruction at equal noise. rows: from `utility_rows`."""
     columns = (
         "reconstructed: {measure} | label: {label} | noise: {noise} | level: {level} | "
         f"{SCORE}: {{score:.3f}} ({{least:.3f}} to {{most:.3f}}) | value: {{value:.3f}} | "
         "interval: {low:.3f} to {high:.3f} | unbeaten: {unbeaten}"
     )
     caption = (
-        "A head's score on other texts (minimum to maximum over seeds), and how much an adversary reconstructs from one "
-        "client's gradient with the same noise. Unbeaten: no other noise has a higher score without more "
+        "A head's score on other texts (minimum to maximum over seeds), and how much an adversary reconstructs from "
+        "one client's gradient with the same noise. Unbeaten: no other noise has a higher score without more "
         "reconstruction."
     )
     shown = [{**row, "unbeaten": "yes" if row["front"] else "no"} for row in rows]
@@ -529,7 +527,7 @@ def examples(results: Results[TrainingParams]) -> Iterator[Table]:
                 words = (_MARKS.get(kind, Markup("{}")).format(word) for kind, word in marked(each))
                 rows.append({"level": _level(each["level"]), "words": Markup(" ").join(words)})
             heading = f"{name} · {attack}: one text and its reconstructions from the gradient"
-            caption = "Bold: a word in its place. Plain: a word from elsewhere in the text. Struck out: not in the text."
+            caption = "Bold: a word in its place. Plain: a word from elsewhere in the text. Struck out: another word."
             yield Table(heading, caption, rows, folded=True, texts=True)
 
 

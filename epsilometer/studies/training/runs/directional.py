@@ -188,7 +188,7 @@ def _coordinates(gram: Array) -> tuple[Array, NDArray[np.int64]]:
 
 
 def _length_of_sum(lengths: Array, dimension: int, generator: np.random.Generator) -> float:
-    """Return the length of a sum of vectors with these lengths [L] and independent uniform directions in R^dimension."""
+    """Return the length of a sum of vectors with these lengths [L] and independent uniform directions."""
     if len(lengths) == 1:
         return float(lengths[0])
     normal = generator.standard_normal(len(lengths) - 1)

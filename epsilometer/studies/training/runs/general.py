@@ -283,8 +283,8 @@ def trainable(network: Any, length: int, names: Sequence[str] | None = None, mic
         require a gradient.
     micro: the number of examples in a micro-batch; None for MICRO, or fewer if d is large.
 
-    Raises UserError if no parameter is trainable, if no parameter's name begins with a given name, and if micro is below
-    1.
+    Raises UserError if no parameter is trainable, if no parameter's name begins with a given name, and if micro is
+    below 1.
     """
     every = dict(network.named_parameters())  # contains a shared parameter once
     if names is None:

@@ -6,9 +6,9 @@ or which of two directions its gradient has (neighbours replaced). All other tex
 axis.
 
 A white-box adversary sees every update and reads canary i from coordinate i. Let x_t be this coordinate at step t, in
-units in which an included canary adds 1. Gaussian noise is the same on every coordinate, so other dimensions can be left
-out. For directional noise the number of dimensions matters, so updates have all of them. Updates from such gradients are
-useless for real texts, so no model is trained on them.
+units in which an included canary adds 1. Gaussian noise is the same on every coordinate, so other dimensions can be
+left out. For directional noise the number of dimensions matters, so updates have all of them. Updates from such
+gradients are useless for real texts, so no model is trained on them.
 
 **Scores** are computed over all T steps, with sampling rate q and noise of deviation s on a coordinate.
 
@@ -45,7 +45,7 @@ _NO_NOISE = 0.05  # the deviation s in the scores of a training without noise
 
 @dataclass(frozen=True)
 class Axes:
-    """`ExampleGradients` along axes: example i has the value `lengths[i]`, perhaps negative, on coordinate `axes[i]`."""
+    """`ExampleGradients` along axes: example i has `lengths[i]`, perhaps negative, on coordinate `axes[i]`."""
 
     axes: NDArray[np.int64]
     lengths: NDArray[np.float64]
@@ -148,7 +148,7 @@ def _units(noise: TrainingNoise, schedule: Schedule, size: int) -> tuple[float, 
     release = noise.release((size,))
     if isinstance(release, VonMisesFisher):
         unit = mean_cosine(release.kappa, size)
-        return unit, math.sqrt(float(schedule.expected_batch) / (unit * release.kappa))  # A / kappa is one draw's variance
+        return unit, math.sqrt(float(schedule.expected_batch) / (unit * release.kappa))  # A / kappa per draw
     clip = getattr(noise, "clip", 1.0) or 1.0
     return clip, release.sigma if isinstance(release, Gaussian) else _NO_NOISE
 
@@ -164,7 +164,7 @@ class _Scoring:
         self.first, self.second = np.zeros((places, canaries.count)), np.zeros((places, canaries.count))
 
     def add(self, step: int, batch: NDArray[np.int64], x: NDArray[np.float64]) -> None:
-        """Add the coordinates x [canaries] of a step. batch: the indices of the canaries whose texts are in the batch."""
+        """Add the coordinates x [canaries] of a step. batch: the indices of the canaries whose texts are in it."""
         self.sum += x
         self.placed[batch] += x[batch]
         np.minimum(self.least, x, out=self.least)

@@ -87,7 +87,7 @@ class Summed:
 
 
 def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], vector: Sequence[Tensor]) -> Summed:
-    """Return the sum of the gradients of texts of any lengths, for `products_beside`. Arguments are as in `products`."""
+    """Return the sum of the gradients of texts of any lengths, for `products_beside`; arguments as in `products`."""
     losses, layers = _read_all(model, texts, labels, create_graph=False)
     with torch.no_grad():
         inner, squares = _collected(model, layers, vector, 1)

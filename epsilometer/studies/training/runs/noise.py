@@ -78,7 +78,7 @@ class GaussianNoise:
         return _noised(gradients, weights, self.sigma * self.clip, expected_batch=expected_batch, generator=generator)
 
     def release(self, parts: Sequence[int]) -> Release:
-        """Return Gaussian noise of deviation sigma on vectors of length 1, to which every clipping length is equivalent."""
+        """Return Gaussian noise of deviation sigma on vectors of length 1, equivalent for every clipping length."""
         return Gaussian(self.sigma)
 
 
