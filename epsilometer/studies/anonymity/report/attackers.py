@@ -97,7 +97,7 @@ def further_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         "distinguishes rewrites from originals (chance: 50 %). Language models: the share of answers without a known "
         "class, and the share of answers whose first three classes contain the right one."
     )
-    heading = "Several texts of one author, detection of rewriting, and language models"
+    heading = "Several texts of one author, language models, and whether rewriting shows"
     return Table(heading, caption, lines, folded=True)
 
 

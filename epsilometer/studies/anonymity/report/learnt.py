@@ -63,7 +63,7 @@ def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
         "drop, taught: only over the tasks on which a classifier of clean texts is better than the most frequent "
         f"class.{_undefined(tasks)}"
     )
-    yield Table("All tasks", caption, rows)
+    yield Table("All tasks beside each other", caption, rows)
 
 
 def attackers(trained: pl.DataFrame) -> Iterator[Table]:
@@ -83,7 +83,7 @@ def attackers(trained: pl.DataFrame) -> Iterator[Table]:
         "texts, tested on clean texts (as in TeDA). `majority`: always the most frequent class. `clean`: trained and "
         "tested on clean texts."
     )
-    yield Table("All attackers", caption, rows)
+    yield Table("All attackers beside each other", caption, rows)
 
 
 def _beside(

@@ -364,7 +364,7 @@ def quality_table(measured: pl.DataFrame) -> Table:
     )
     if any("grammatical" in row for row in shown):
         caption += " Grammatical: the probability of acceptable grammar by a classifier, for rewrites and for texts."
-    return Table("Similarity of rewrites to their texts", caption, shown, folded=True)
+    return Table("What rewrites keep of their texts", caption, shown, folded=True)
 
 
 def outcome_table(outcomes: pl.DataFrame) -> Table:
@@ -372,7 +372,7 @@ def outcome_table(outcomes: pl.DataFrame) -> Table:
     ends = pl.format("{} {}", "status", "texts").str.join(", ")
     rows = outcomes.sort(CELL).group_by(CELL, maintain_order=True).agg(ends=ends)
     shown = records(rows, NAMED + " | outcomes: {ends}")
-    return Table("Outcomes by text", "The number of test texts with each status.", shown, folded=True)
+    return Table("What became of each text", "The number of test texts with each status.", shown, folded=True)
 
 
 def examples(results: Results[AnonymityParams]) -> Iterator[Table]:

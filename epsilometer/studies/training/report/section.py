@@ -183,19 +183,22 @@ def scored(runs: pl.DataFrame) -> Table:
         row = record(part.row(0, named=True), "training: {entry} | level: {level:g}")
         shown = zip(scores["metric"], records(scores, "of: {mean:.3f} ({least:.3f} to {most:.3f})"), strict=True)
         rows.append({**row, "runs": scores["len"].to_numpy().max(), **{name: score["of"] for name, score in shown}})
-    return Table("Scores of heads", "On texts that were not trained on: mean over seeds (minimum to maximum).", rows)
+    return Table("What heads score", "On texts that were not trained on: mean over seeds (minimum to maximum).", rows)
 
 
 def equally_loud(pairs: pl.DataFrame) -> Table:
     """Return the table of differences between heads at equal amounts of noise."""
     columns = (
-        "training: {cell} | level: {level:g} | minus: {other} | its level: {other_level:g} | equal noise on: {on} | "
+        "training: {cell} | level: {level:g} | less: {other} | its level: {other_level:g} | equally loud on: {on} | "
         "as sigma: {sigma:.3g} | seeds: {seeds} | difference: {difference:.3f} ({low:.3f} to {high:.3f}) | "
         "verdict: {verdict}"
     )
     on = pl.when(seen="average").then(pl.lit("a step's sum")).otherwise(pl.lit("one gradient"))
-    caption = f"Differences are between equal seeds. Equivalent: surely less than {MARGIN:g} apart in {METRIC}."
-    return Table("Equal amounts of noise", caption, records(pairs.with_columns(on=on), columns))
+    caption = (
+        "Two noises are equally loud if they have the same size. Differences are between equal seeds. Equivalent: "
+        f"surely less than {MARGIN:g} apart in {METRIC}."
+    )
+    return Table("Equally loud noises", caption, records(pairs.with_columns(on=on), columns))
 
 
 def proofs(audited: pl.DataFrame) -> Table:
@@ -526,7 +529,7 @@ def examples(results: Results[TrainingParams]) -> Iterator[Table]:
             for each in of_row[:_SHOWN]:
                 words = (_MARKS.get(kind, Markup("{}")).format(word) for kind, word in marked(each))
                 rows.append({"level": _level(each["level"]), "words": Markup(" ").join(words)})
-            heading = f"{name} · {attack}: one text and its reconstructions from the gradient"
+            heading = f"{name} · {attack}: one text and what the attack read off its gradient"
             caption = "Bold: a word in its place. Plain: a word from elsewhere in the text. Struck out: another word."
             yield Table(heading, caption, rows, folded=True, texts=True)
 
