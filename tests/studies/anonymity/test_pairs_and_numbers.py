@@ -158,7 +158,7 @@ def test_numbers_that_no_regression_can_learn_are_refused(
     ("section", "changes", "complaint"),
     [
         ("classification", {"kinds": ["transformer"]}, "a transformer cannot learn numbers here"),
-        ("classification", {"labels": {"twos": {"tasks": ["same"], "numbers": ["same"]}}}, "'same' is named twice"),
+        ("classification", {"labels": {"twos": {"tasks": ["same"], "numbers": ["same"]}}}, "'same' is listed twice"),
         ("classification", {"labels": {"twos": {"numbers": ["a like"]}}}, "unknown label"),
         (
             "anonymity",

@@ -156,7 +156,7 @@ def parameters(**changes: Any) -> dict[str, Any]:
         ({"classification": {"labels": {"reviews": {}}}}, "at least one label"),
         (
             {"classification": {"labels": {"reviews": {"tasks": ["rating"], "attributes": ["rating"]}}}},
-            "'rating' is named twice",
+            "'rating' is listed twice",
         ),
         (
             {

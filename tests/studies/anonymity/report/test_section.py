@@ -194,7 +194,7 @@ def test_settings_are_chosen_on_texts_of_which_nothing_else_is_said() -> None:
     assert "k 5, q 1" in after
     assert "0.321" in after
     assert "0.321" not in before
-    assert "of 500 test texts linear 180" in before
+    assert "of 500 test texts, linear 180" in before
     assert "1 text5 textsDetector" in before.replace("\n", "")
     assert "70.0 %90.0 %66.0 %50.0 %62.5 %".replace(" ", "\N{NO-BREAK SPACE}") in before
     alone = text_of(
@@ -212,7 +212,7 @@ def test_both_tables_stand_in_the_results_of_a_profile() -> None:
     assert success.heading == "reviews: gender hidden, rating kept"
     assert inferred.heading == "reviews: who infers gender"
     assert success.rows[0]["RS_all"] == "0.350 (0.100 to 0.400)"
-    assert "of 500 test texts linear 180. F1" in success.caption
+    assert "of 500 test texts, linear 180. F1" in success.caption
     assert "on clean texts it is 0.90 (linear)" in success.caption
     assert [row["adaptive"] for row in inferred.rows if row["mechanism"] == "idt"] == ["0.78"]
     assert "chance is 0.50" in inferred.caption

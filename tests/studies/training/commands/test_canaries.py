@@ -73,7 +73,7 @@ def test_a_seed_repeats_the_coins(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         (("--label", "lable"), "unknown column 'lable'; to see the file's names"),
-        (("--label", "label", "--kind", "gradient"), "spoil a model"),
+        (("--label", "label", "--kind", "gradient"), "ruin a model"),
         (("--label", "label", "--count", "1"), "count must be >= 2"),
         (("--label", "label", "--count", "9", "--key", "no/key.csv"), "folder no does not exist"),
         (("--label", "label", "--key", "a.csv", "--out", "./a.csv"), "--out and --key must be two files"),
@@ -92,7 +92,7 @@ def test_bad_canaries(arguments: tuple[str, ...], message: str, capsys: pytest.C
         ("canary,score\n0,1\n", (), "lacks a numeric score for 9 of the 10 canaries"),
         ("canary,score\n0,1\n0,2\n", (), "several scores for a canary"),
         ("canary,loss\n0,1\n", (), "unknown column 'score'"),
-        ("canary,score\n" + "".join(f"{i},1\n" for i in range(12)), (), "2 canaries that texts.key.csv does not name"),
+        ("canary,score\n" + "".join(f"{i},1\n" for i in range(12)), (), "2 canaries that are not in texts.key.csv"),
         ("canary,score\n" + "".join(f"{i},1\n" for i in range(10)), ("--claim", "8"), "--claim must be"),
     ],
 )
