@@ -329,7 +329,7 @@ def test_identifiers_that_a_service_lets_pass(server: Deployed, capfd: pytest.Ca
         (["texts.txt", "--endpoint", "URL", "--template", "missing.yaml"], "the template 'missing.yaml' cannot"),
         (["texts.txt", *ENDPOINT, "--max-requests", "0"], "--endpoint.max_requests: Input"),
         ([*ENDPOINT, "--probe-failures"], "confirm its name to allow the test"),
-        (["--probe-failures"], "probe tries a service; give its URL"),
+        (["--probe-failures"], "probe tests a service; give its URL"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_fit_are_refused_before_anything_is_sent(

@@ -1,1 +1,1 @@
-"""The study of anonymity: the author attributes that rewrites still reveal, and learning from rewrites."""
+"""The study of anonymity: author attributes that rewrites still reveal, and learning from rewrites."""

@@ -1,6 +1,6 @@
-"""Anonymised texts, each with its outcome, by auxiliaries trained on labelled texts or read from a folder.
+"""Anonymisation of texts, each with its outcome. Auxiliaries are trained on labelled texts or read from a folder.
 
-Randomness comes from the operating system, as for a publication, or from a seed, so the result can be reproduced.
+Randomness comes from the operating system, as for a publication, or from a seed, which makes the result reproducible.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from epsilometer.models.tagging import places
 from epsilometer.text.vectors import WordVectors
 
 SAME, GONE, NEW = "same", "gone", "new"
-_NAMED = 5  # most words of a label that are listed
+_NAMED = 5  # maximum number of words listed for a label
 
 
 def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
-    """Return a mechanism by name or path, with its default resource or else with the auxiliaries in a folder."""
+    """Return a mechanism by name or path. It reads its default resource, or else the auxiliaries in `folder`."""
     if hasattr(find("mechanisms", name, "rewrite"), "default_resource"):
         return text_audit.mechanism(name, settings)
     return build_mechanism(name, settings, str(folder), f"the settings of {name}")
@@ -44,21 +44,22 @@ def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
 def auxiliaries(
     folder: Path, plan: Plan, labelled: Path | None, vectors: Path | None, columns: Sequence[str]
 ) -> Auxiliaries:
-    """The auxiliaries in a folder; if there are none, they are trained on distinct labelled texts and written there.
+    """Return the auxiliaries in a folder; if there are none, train them on distinct labelled texts and save them there.
 
-    labelled: the file of these texts, in the columns named; vectors: a file of word vectors, by default the embedded
-    ones. Raises UserError, in terms of the options of `epsilometer anonymize`, for missing input.
+    labelled: the file of labelled texts; columns: its columns that contain the texts.
+    vectors: a file of word vectors, by default the embedded ones.
+    Raises UserError if input is missing; the message names options of `epsilometer anonymize`.
     """
     labels = plan.labels
     if folder.exists() and not folder.is_dir():
         raise UserError(
-            f"--auxiliaries must be a folder, which is made where there is none, got the file {folder}", "EPS-S001"
+            f"--auxiliaries must be a folder, which is created if it is missing, got the file {folder}", "EPS-S001"
         )
     if (folder / "about.json").is_file():
         if vectors is not None:
             raise UserError(
-                f"--vectors is for auxiliaries that are trained, and {folder} holds some with vectors of their own; "
-                "leave it out, or name another folder as --auxiliaries",
+                f"--vectors is for training auxiliaries, and {folder} already contains auxiliaries with vectors; "
+                "leave it out, or give another folder as --auxiliaries",
                 "EPS-S002",
             )
         there = Auxiliaries(folder)
@@ -66,8 +67,8 @@ def auxiliaries(
         return there
     if labelled is None:
         raise UserError(
-            "--labelled must be given, a table of texts with the labels, to train auxiliaries on; or name a folder "
-            "that holds some as --auxiliaries",
+            "--labelled is missing: a table of texts with the labels, on which auxiliaries are trained; give it, or "
+            "give a folder of trained auxiliaries as --auxiliaries",
             "EPS-S003",
         )
     own_folder(folder)
@@ -76,9 +77,10 @@ def auxiliaries(
 
 
 def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: int | None = None) -> pl.DataFrame:
-    """Return a row per text: text, rewrite and the columns of an outcome, null for a mechanism without outcomes.
+    """Rewrite texts. Returns a row per text: text, rewrite and the columns of an outcome (`core.outcomes`).
 
-    seed: None draws from the operating system.
+    The columns of the outcome are null if the mechanism reports none. seed: None takes randomness from the operating
+    system.
     """
     count = len(texts)
     noise = Noise.operating_system(count) if seed is None else Noise.named(np.arange(count), seed, "anonymize", epsilon)
@@ -92,14 +94,15 @@ def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: 
 
 
 def with_truths(mechanism: Mechanism, texts: Sequence[str], labels: Mapping[str, Sequence[str | None]]) -> Mechanism:
-    """Return the mechanism with the true classes of texts; labels: by name, a class per text.
+    """Return the mechanism with the true classes of the texts. labels: the classes [n] of each label, by its name.
 
-    Raises UserError for a mechanism without true labels, a text without a class, and equal texts of different classes.
+    Raises UserError if the mechanism does not use true labels, if a text has no class, or if equal texts have different
+    classes.
     """
     if not isinstance(mechanism, TakesTruths):
         raise UserError(
-            "this mechanism asks no classifiers of an attribute, so that true labels do not change what it does; leave "
-            "them out, or take idt, textfooler, textbugger, bae or llm_rewrite",
+            "this mechanism asks no classifier of an attribute, so true labels would not change its rewrites; leave "
+            "them out, or use idt, textfooler, textbugger, bae or llm_rewrite",
             "EPS-S004",
         )
     truths: dict[str, dict[str, str]] = {}
@@ -111,16 +114,18 @@ def with_truths(mechanism: Mechanism, texts: Sequence[str], labels: Mapping[str,
                 )
             if truths.setdefault(text, {}).setdefault(label, name) != name:
                 raise UserError(
-                    f"row {i} has another {label} than an equal text before; anonymise them one by one", "EPS-S006"
+                    f"row {i} has a different {label} from an equal text before it; anonymise them separately",
+                    "EPS-S006",
                 )
     return mechanism.with_truths(truths)
 
 
 def explanations(texts: Sequence[str], rewrites: Sequence[str], folder: Auxiliaries) -> list[dict[str, Any]]:
-    """For each text, the words that gave its attributes away, and each classifier's answer on text and rewrite.
+    """Return, for each text, the words that revealed its attributes and the classifiers' answers before and after.
 
-    gave_away: by attribute and kind, up to five words with their scores, the largest first; probabilities: by label and
-    kind, of each class before and after.
+    Each result has two keys. `gave_away` maps an attribute and a kind of classifier to up to five words with their
+    scores, the largest first. `probabilities` maps a label and a kind to the probability of each class, for the text
+    ("before") and for the rewrite ("after").
     """
     rows: list[dict[str, Any]] = [{"gave_away": {}, "probabilities": {}} for _ in texts]
     for label, kinds in folder.classifiers.items():
@@ -138,7 +143,7 @@ def explanations(texts: Sequence[str], rewrites: Sequence[str], folder: Auxiliar
 
 
 def with_explanations(table: pl.DataFrame, reasons: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Return the table with a column of JSON for each part of the explanations, because words differ between rows."""
+    """Return the table with a column of JSON for each key of the explanations. reasons: one explanation per row."""
     return table.with_columns(
         pl.Series(name, [json.dumps(of_text[name], ensure_ascii=False) for of_text in reasons], pl.String)
         for name in dict.fromkeys(name for of_text in reasons for name in of_text)
@@ -151,7 +156,7 @@ def _largest(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def difference(text: str, rewrite: str) -> list[tuple[str, str]]:
-    """Parts of a text and its rewrite in their order, each SAME, GONE or NEW, with the gaps inside it."""
+    """Return the parts of a text and its rewrite in order, each as SAME, GONE or NEW and its characters."""
     parts: list[tuple[str, str]] = []
     for kind, gone, new in _differences(text, rewrite):
         if kind == "equal":
@@ -163,16 +168,16 @@ def difference(text: str, rewrite: str) -> list[tuple[str, str]]:
 
 
 def changed_share(text: str, rewrite: str) -> float:
-    """Return the share of a text's words and marks that a rewrite removes."""
+    """Return the share of a text's words and punctuation marks that a rewrite removes."""
     gone = sum(len(of_text) for kind, of_text, _ in _differences(text, rewrite) if kind != "equal")
     return gone / max(sum(1 for _ in places(text)), 1)
 
 
-Units = Sequence[tuple[int, int]]  # words and marks, each by its first character and the one after its last
+Units = Sequence[tuple[int, int]]  # words and punctuation marks, each as the positions of its start and its end
 
 
 def _differences(text: str, rewrite: str) -> Iterator[tuple[str, Units, Units]]:
-    """The steps from a text to its rewrite: difflib's name of each step, and the words and marks on both sides."""
+    """Yield the edits from a text to its rewrite: difflib's name of the edit, its units in the text and the rewrite."""
     a, b = list(places(text)), list(places(rewrite))
     words = [[whole[start:end] for start, end in units] for whole, units in ((text, a), (rewrite, b))]
     for kind, i, j, k, m in difflib.SequenceMatcher(a=words[0], b=words[1], autojunk=False).get_opcodes():

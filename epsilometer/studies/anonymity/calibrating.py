@@ -1,9 +1,9 @@
-"""The epsilon at which the attribute loss of a mechanism meets a target, in the cells of `anonymity`, in nats.
+"""Search for the epsilon at which a mechanism's attribute loss meets a target, in the cells of `anonymity`, in nats.
 
-At each epsilon tried, training and test texts of the attackers are rewritten with fresh noise and the attackers are
-trained again. The loss is that of the strongest attacker, of the attribute that loses most. Each epsilon tried has a
-level of its own (`calibration/looks.py`), so all intervals hold together with probability at least 1 - alpha. Like
-every search, it assumes that the loss rises with epsilon.
+At each epsilon tried, the attackers' training and test texts are rewritten with fresh noise, and the attackers are
+trained again. The attribute loss is the largest over attackers and attributes. Each epsilon tried gets a part of alpha
+(`calibration/looks.py`), so all intervals hold together with probability at least 1 - alpha. The search assumes that
+the loss rises with epsilon.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ from epsilometer.studies.anonymity.params import AnonymityCell, AnonymityParams
 from epsilometer.studies.anonymity.parts import parted
 from epsilometer.studies.anonymity.victims import attackers_of, released, trained, victims
 
-ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED, FOLDED)  # those that read one released text
+ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED, FOLDED)  # the attackers that read one released text at a time
 
 
 def calibrate(
     params: AnonymityParams, target: float, search: Search, mechanisms: Sequence[str], datasets: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row per cell of these mechanisms and data sets whose attackers read test texts; without names, of all.
+    """Yield a row with the result of the search for each cell whose attackers read test texts.
 
-    Raises UserError if params.yaml lacks the cell.
+    mechanisms, datasets: names that restrict the cells; empty for all cells.
+    Raises UserError if params.yaml has no such cell.
     """
     cells = [cell for cell in params.anonymity.values() if cell.part == "test"]
     if not cells:
         raise UserError(
-            "no cell is measured by its attribute loss; name one under anonymity in params.yaml", "EPS-P004"
+            "params.yaml has no cell under anonymity with part: test; add the cell to calibrate", "EPS-P004"
         )
     for cell in cells:
         if (not mechanisms or cell.mechanism in mechanisms) and (not datasets or cell.dataset in datasets):
@@ -56,17 +57,16 @@ def calibrate(
 def row(
     of: Mapping[str, Any], params: AnonymityParams, cell: AnonymityCell, goal: Callable[[float, float], Goal]
 ) -> dict[str, Any]:
-    """Return a row as `calibrating.calibrate` does, with the columns of `of`.
+    """Search a cell and return a row for `calibrate`, which starts with the columns of `of`.
 
-    goal: of the ends of the cell's epsilons: the target loss, its width and the budget of rewrites.
+    goal: makes the goal of the search from the cell's smallest and largest epsilon: the target loss, the width of the
+    result and the number of rewrites allowed.
     """
-    by = {"by": ATTRIBUTE, "attacks": None}  # all rows have the same attackers
+    by = {"by": ATTRIBUTE, "attacks": None}  # no column of attacks: all rows have the same attackers
     say, label = now_and_then(), f"{cell.mechanism} on {cell.dataset}"
     try:
         if cell.epsilons is None:
-            raise UserError(
-                f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S009"
-            )
+            raise UserError(f"{cell.mechanism} has no privacy budget to calibrate; audit it instead", "EPS-S009")
         wanted = goal(min(cell.epsilons), max(cell.epsilons))
         looks = Looks(AttributeLoss(params, cell, wanted), wanted.target, wanted.budget, params.audit.alpha)
         met = meet(
@@ -85,10 +85,10 @@ def row(
 
 
 class AttributeLoss:
-    """Looks at the attribute loss, as the two ends of its interval."""
+    """Measurement of a cell's attribute loss at an epsilon, as a lower and an upper bound in nats."""
 
     def __init__(self, params: AnonymityParams, cell: AnonymityCell, goal: Goal) -> None:
-        """Raise UserError for a budget that does not cover both ends of the range."""
+        """Prepare texts and victims. Raises UserError if the allowed rewrites do not cover both ends of the range."""
         self._params, self._cell = params, cell
         self._mechanism = build(params, cell)
         self._attributes = params.classification.labels[cell.dataset].attributes
@@ -99,14 +99,14 @@ class AttributeLoss:
         self._static = {label: victims(params, cell.dataset, label) for label in self._attributes}
         if 2 * len(self._rows) > goal.budget:
             raise UserError(
-                f"at each epsilon {len(self._rows)} texts are rewritten, so that both ends take "
-                f"{2 * len(self._rows)} rewrites; raise `budget` (--budget), {goal.budget}, or lower "
+                f"each epsilon takes {len(self._rows)} rewrites, so the two ends of the range take "
+                f"{2 * len(self._rows)}, more than `budget` (--budget), {goal.budget}; raise it, or lower "
                 "classification.texts",
                 "EPS-S010",
             )
 
     def __call__(self, epsilon: float, turn: Turn) -> Look | None:
-        """Return the ends of the interval, in nats; None for a second look, and where too few rewrites are left."""
+        """Return the bounds at an epsilon, in nats; None for a second look, or if too few rewrites are left."""
         if turn.again or turn.left < len(self._rows):
             return None
         params, cell = self._params, self._cell
@@ -135,9 +135,9 @@ class AttributeLoss:
 
 
 def reason(met: Met, spent: int) -> str | None:
-    """Return the reason for a missing epsilon, or advice on a found one; None if there is nothing to say."""
+    """Return why no epsilon was found, or advice on the epsilon found; None if there is neither."""
     if met.status in (OUTSIDE, FALLING):
         ends = (min(met.figures), max(met.figures))
         said = (f"{met.figures[at][0]:.3g} to {met.figures[at][1]:.3g} at epsilon {at:g}" for at in ends)
         return advice(met, "the attribute loss", *said)
-    return None if met.status == FOUND else f"{spent} rewrites did not decide; test on more texts"
+    return None if met.status == FOUND else f"{spent} rewrites did not suffice to decide; test on more texts"

@@ -1,4 +1,4 @@
-"""Measure a cell's rewrites at one epsilon: all rows, and a check that no classifier learned from the test texts."""
+"""Measurement of a cell's rewrites at one epsilon, and a check that no classifier was trained on the test texts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ Rows = dict[str, list[dict[str, Any]]]
 def measured_rows(
     params: AnonymityParams, name: str, epsilon: float, *, test: pl.DataFrame, training: pl.DataFrame
 ) -> Rows:
-    """Return the rows of all tables at one epsilon, by table. test, training: texts with their rewrites."""
+    """Return the rows of each table of stage `anonymity` at one epsilon, by the table's name.
+
+    test, training: texts with their labels and rewrites; without training texts, only static attackers are used.
+    """
     cell = params.anonymity[name]
     labels = params.classification.labels[cell.dataset]
     tested, learned_from = (released(params, cell.dataset, part) for part in (test, training))
@@ -77,7 +80,7 @@ def measured_rows(
 
 
 def _language_models(params: AnonymityParams, dataset: str) -> dict[str, LLMInference]:
-    """Return the language models that attack; a model behind an endpoint sees only texts of public data sets."""
+    """Return the language models that attack. Raises UserError if an endpoint would see texts that are not public."""
     models = {
         name: build_component(LLMInference, settings, f"attackers.llm.{name}")
         for name, settings in params.attackers.llm.items()
@@ -95,7 +98,10 @@ def _attacking(params: AnonymityParams, dataset: str, retrained: bool) -> Attack
 
 
 def check_learned_from_others(dataset: str, resource: str | None, test: list[str]) -> None:
-    """Refuse victims and auxiliaries that learned from test texts."""
+    """Raise UserError if victims or auxiliaries were trained on test texts.
+
+    resource: the cell's folder of auxiliaries; None without auxiliaries. test: the ids of the test texts.
+    """
     for who, folder in (("the victims", Path("data/classifiers", dataset)), ("the auxiliaries", Path(resource or ""))):
         if (about := folder / "about.json").is_file():
             check_unseen(test, tables.read_json(about).get("texts", []), who)

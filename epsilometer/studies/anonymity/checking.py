@@ -1,4 +1,4 @@
-"""Check the settings of this study before an audit runs: auxiliaries, rewriters, the labels of data sets."""
+"""Checks of this study's settings before an audit runs: auxiliaries, rewriters, and the labels of data sets."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ from epsilometer.studies.anonymity.victims import check_divided
 
 
 def check(params: AnonymityParams) -> None:
-    """Build mechanisms and what trains rewriters, and read the word relations on this machine. Raises UserError."""
+    """Build all mechanisms and the training of rewriters, and read the files of word relations that exist.
+
+    Raises UserError for settings that do not fit.
+    """
     for cell in (*params.downstream.values(), *params.anonymity.values()):
         check_auxiliaries(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
     for entry in params.auxiliaries.values():
         if entry.relations is not None and Path(params.path(entry.relations)).exists():
             read_relations(params.path(entry.relations))
-    if params.rewriters:  # whose settings are in a module that needs torch
+    if params.rewriters:  # import on demand: the module needs torch
         from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import AdversarialTraining
 
         for name, rewriter in params.rewriters.items():
@@ -35,7 +38,10 @@ def check(params: AnonymityParams) -> None:
 
 
 def check_auxiliaries(params: AnonymityParams, cell: Cell, built: Mechanism, place: str) -> None:
-    """Refuse settings that do not fit the auxiliaries of a mechanism; auxiliaries of a stage may not exist yet."""
+    """Raise UserError if a mechanism's settings do not fit its auxiliaries.
+
+    Auxiliaries that a stage has yet to train are checked by their entry in params.yaml.
+    """
     if cell.resource is None or not isinstance(built, ReadsAuxiliaries):
         return
     path = Path(os.path.normpath(cell.resource))
@@ -48,18 +54,18 @@ def check_auxiliaries(params: AnonymityParams, cell: Cell, built: Mechanism, pla
 
 
 def check_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> None:
-    """Refuse the texts of a data set whose parts or labels classifiers cannot use."""
+    """Raise UserError if classifiers cannot use the parts or labels of a data set. table: the prepared data set."""
     if (labels := params.classification.labels.get(name)) is None:
         return
     settings = params.classification
     table = with_parts(params, name, table)
     check_parts(params, name, table)
-    seed, batch = params.audit.seed, settings.training.batch  # for the checks that refuse unusable labels
+    seed, batch = params.audit.seed, settings.training.batch
     every = [*labels.tasks, *labels.attributes]
     to_rewrite(table, every, labels.numbers, settings.texts.sizes, seed=seed, least=batch)
     for label in every:
         check_divided(params, label, examples(labelled(table, label, settings.texts.sizes, seed), label, TRAIN))
     if any(cell.dataset == name and cell.part == TEST for cell in params.anonymity.values()):
         rewritten = to_anonymize(table, every, params.anonymized, seed, least=batch)
-        for label in labels.attributes if TRAIN in params.anonymized else ():  # attackers learn these from rewrites
+        for label in labels.attributes if TRAIN in params.anonymized else ():  # attackers are trained on these rewrites
             check_divided(params, label, examples(rewritten.filter(pl.col(label).is_not_null()), label, TRAIN))

@@ -1,4 +1,4 @@
-"""Classifiers and regressions of texts, and the rows about them."""
+"""Training and scoring of classifiers and regressions of texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from epsilometer.studies.anonymity.victims import NUMBER, TASK, fine_tuning, see
 
 
 def kinds(params: AnonymityParams, role: str) -> list[str]:
-    """Return the kinds that are trained for a label; for a number, regressions only."""
+    """Return the kinds of classifier to train for a label of this role. A number excludes transformers."""
     return [kind for kind in params.classification.kinds if role != NUMBER or kind != TRANSFORMER]
 
 
@@ -32,9 +32,12 @@ Guess = Callable[[Sequence[Text]], NDArray[Any]]
 
 
 def learnt(params: AnonymityParams, named: Mapping[str, Any], examples: Examples, seed: int) -> Guess:
-    """Return a function trained on examples: of texts it returns [n] numbers of classes, or numbers.
+    """Train a classifier or a regression, and return a function from n texts to its guesses [n].
 
-    named: data set, label, role and kind. All mechanisms share one stream, so classifiers differ only by their texts.
+    A guess is the index of a class, or a number for a regression.
+
+    named: data set, label, role and kind. Training has the same random stream for all mechanisms, so classifiers differ
+    only by their texts.
     """
     if named["role"] == NUMBER:
         return regression.fit(named["kind"], examples.texts, numbers_of(examples.labels))
@@ -46,7 +49,10 @@ def learnt(params: AnonymityParams, named: Mapping[str, Any], examples: Examples
 def train_all(
     params: AnonymityParams, dataset: str, label: str, role: str, *, own: pl.DataFrame
 ) -> dict[str, list[NDArray[np.int64]]]:
-    """Train and keep the classifiers of one label; returns their guesses of test texts by kind, an array per seed."""
+    """Train the classifiers of one label and save them.
+
+    own: the label's training and test texts. Returns the guesses on the test texts by kind, an array [n] per seed.
+    """
     sides = params.datasets[dataset].sides
     training, test = (examples(own, label, split, sides=sides) for split in (TRAIN, TEST))
     tried: dict[str, list[NDArray[np.int64]]] = {}
@@ -54,8 +60,8 @@ def train_all(
         for seed in range(seeds(params, kind)):
             classifier = trained(params, dataset, label, kind, seed=seed, examples=training)
             folder = classifier_path(dataset, label, kind, seed)
-            # Saving rounds a transformer's weights. Attackers are scored as they are kept, tasks before saving, as
-            # `downstream` scores the classifiers that it trains.
+            # Saving rounds a transformer's weights. Classifiers of tasks are scored before that, because `downstream`
+            # scores its classifiers without saving them. Attackers are used, and so scored, with rounded weights.
             before = guesses(classifier, test.texts) if role == TASK else None
             classifier.save(folder)
             tried.setdefault(kind, []).append(guesses(classifier, test.texts) if before is None else before)
@@ -63,7 +69,7 @@ def train_all(
 
 
 def guesses(classifier: Any, texts: Sequence[Text]) -> NDArray[np.int64]:
-    """Return [n]: the number of the most likely class of each text."""
+    """Return the index [n] of the most likely class of each text."""
     if isinstance(classifier, Transformer):
         return classifier.predict(texts)
     likeliest: NDArray[np.int64] = classifier.probabilities(texts).argmax(axis=1)
@@ -72,9 +78,10 @@ def guesses(classifier: Any, texts: Sequence[Text]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Tried:
-    """The guesses of one seed's classifier on the test texts, as numbers of classes; for a regression, the numbers.
+    """The guesses of one seed's classifier or regression on the test texts.
 
-    empty: number of empty rewrites among its training and test texts.
+    guesses: [n], indices of classes; for a regression, the predicted numbers.
+    empty:   the number of empty rewrites among its training and test texts.
     """
 
     guesses: NDArray[Any]
@@ -84,9 +91,10 @@ class Tried:
 def rows(
     named: Mapping[str, Any], train: Examples, test: Examples, tried: Sequence[Tried], params: AnonymityParams
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `DOWNSTREAM`, one per seed: its own scores and, for classes, the interval of the mean over seeds.
+    """Yield a row of `DOWNSTREAM` per seed, with the seed's scores.
 
-    The interval is over test texts, by groups if they have any.
+    For classes, the rows also have an interval of the mean F1 over seeds. It accounts for the choice of test texts, in
+    whole groups if the texts have groups.
     """
     sizes: dict[str, Any] = {"train": len(train), "test": len(test)}
     if named["role"] == NUMBER:

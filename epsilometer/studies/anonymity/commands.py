@@ -1,4 +1,4 @@
-"""`epsilometer anonymize`: texts whose author's attribute a classifier no longer infers, and what became of each."""
+"""`epsilometer anonymize`: rewrites texts until a classifier no longer infers an attribute of their author."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from epsilometer.core.mechanism import Mechanism, Unread
     from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan
 
-_MUCH = 0.5  # the share of words without a vector from which on it is warned of
+_MUCH = 0.5  # the share of words without a vector above which the command warns
 _SIGNS = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}  # as in git's word diff
 
 
 def _table(path: Path | None) -> Path | None:
-    """Return the path of a table to write; a UserError says, before any work, if it cannot be."""
+    """Return the path of the table to write. Raises UserError, before any work, if it cannot be written."""
     from epsilometer.corpora.files import TABLES, suffix
 
     if path is not None and suffix(path) not in TABLES:
@@ -79,10 +79,10 @@ def anonymize(
 ) -> None:
     """Change texts until a classifier misses an attribute.
 
-    A classifier of a useful label (--keep) should still be right. With --out a table is written (.csv, .parquet,
-    .jsonl) instead of lines. This guarantees no epsilon: who trains a classifier on such rewrites may infer the
-    attribute again, and who has the texts can tell which of them was rewritten. `epsilometer ask attribute --rewrites`
-    measures both.
+    A classifier of a useful label (--keep) should still be right. With --out, the result is a table (.csv, .parquet,
+    .jsonl) instead of printed lines. This guarantees no epsilon: an attacker who trains a classifier on such rewrites
+    may infer the attribute again, and one who has the texts can recognise which of them was rewritten.
+    `epsilometer ask attribute --rewrites` measures both.
     """
     from epsilometer.auditing.trials.unread import unread
     from epsilometer.core.mechanism import budgets
@@ -108,7 +108,7 @@ def anonymize(
 
 
 def _plan(attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str], seed: int) -> Plan:
-    """Return the plan by which missing auxiliaries are trained."""
+    """Return the plan for training missing auxiliaries."""
     from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan
     from epsilometer.models.classifier import FineTuning
     from epsilometer.models.embedded import weights
@@ -119,17 +119,20 @@ def _plan(attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str],
 def _truths(
     read: pl.DataFrame, attributes: Sequence[str], values: Sequence[str], columns: Sequence[str]
 ) -> dict[str, list[str | None]]:
-    """Return the true class of each attribute, of every text: of one author, or of each row."""
+    """Return the true classes of all texts by attribute, from --attribute-value or --attribute-column.
+
+    The result is empty if neither is given.
+    """
     if values and columns:
         raise UserError(
-            "--attribute-value is of one author and --attribute-column of each text; give the column alone where texts "
-            "have several authors",
+            "--attribute-value is for texts of one author and --attribute-column for texts of several; give only one "
+            "of them",
             "EPS-U006",
         )
     if (values or columns) and len(attributes) != len(values or columns):
         raise UserError(
             f"--attribute-{'value' if values else 'column'} must be given once for each --attribute, got "
-            f"{len(values or columns)} for {len(attributes)}; say the true class of every attribute, or of none",
+            f"{len(values or columns)} for {len(attributes)}; give the true class of every attribute, or of none",
             "EPS-U007",
         )
     if columns:
@@ -138,38 +141,41 @@ def _truths(
 
 
 def _say_unused(built: Mechanism, name: str, folder: Path, keep: Sequence[str], *, explain: bool) -> None:
-    """Note the labels that the mechanism ignores. folder: of the auxiliaries; keep: the labels to keep."""
+    """Print notes on the labels that the mechanism ignores. folder: the auxiliaries; keep: the labels to keep."""
     from epsilometer.studies.anonymity.meaning import keeps_labels, reads
 
     if not reads(built, folder):
-        use = "are for --explain alone" if explain else "change nothing, and none are trained"
+        use = "serve only --explain" if explain else "have no effect"
         note(f"{name} asks no auxiliaries: the labels and --labelled {use}")
     if keep and not keeps_labels(built, folder):
-        remedy = "--explain says" if explain else "--explain would say"
-        note(f"{name} does not look at --keep, and may lose {', '.join(keep)}; {remedy} what a classifier reads after")
+        remedy = "see the answers below" if explain else "--explain shows a classifier's answers before and after"
+        note(f"{name} ignores --keep, so its rewrites may lose {', '.join(keep)}; {remedy}")
 
 
 def _say_outcomes(table: pl.DataFrame, meanings: Mapping[str, str]) -> None:
-    """Note the number of texts by status, and the meaning of each status."""
+    """Print a note for each status: the number of texts that have it, and its meaning."""
     for status, count in table["status"].drop_nulls().value_counts(sort=True).sort("status").rows():
         note(f"{count:,} of {len(table):,} {status}: {meanings[status]}")
 
 
 def _say_unread(counts: Unread) -> None:
-    """Note the counts of truncated texts and out-of-vocabulary words, which stay; warn above half of the words."""
+    """Print the counts of truncated texts and of out-of-vocabulary words, both of which stay unchanged.
+
+    It is a warning if more than half of the words are out of vocabulary.
+    """
     if counts.cut:
-        note(f"{counts.cut:,} of {counts.texts:,} texts are longer than what the classifiers read; their rest stays")
+        note(f"{counts.cut:,} of {counts.texts:,} texts are longer than the classifiers read; the rest stays unchanged")
     if counts.unknown:
         share = counts.unknown / counts.words
         remark = f"{share:.1%} of the words of the texts have no vector, so the mechanism cannot replace them"
         if share > _MUCH:
-            warn(f"{remark}: many texts will stay as they are; train auxiliaries with --vectors of the texts' language")
+            warn(f"{remark}: many texts will stay unchanged; train auxiliaries with --vectors of the texts' language")
         else:
             note(remark)
 
 
 def _texts(source: str, reading: TextOptions, columns: Sequence[str]) -> pl.DataFrame:
-    """Return every text, repeats included, as each has a rewrite of its own; with these columns, as strings."""
+    """Return every text, including repeats, and these columns as strings."""
     from epsilometer.corpora.reading import read
 
     reading.files.check(source)
@@ -181,17 +187,17 @@ def _texts(source: str, reading: TextOptions, columns: Sequence[str]) -> pl.Data
         layout=reading.files.layout,
     )
     if table.is_empty():
-        raise UserError(f"{source} holds no texts; give some to anonymise", "EPS-U008")
+        raise UserError(f"{source} contains no texts; give texts to anonymise", "EPS-U008")
     return table.select(table["text"].fill_null(""), *(table[name].cast(str) for name in dict.fromkeys(columns)))
 
 
 def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | None, as_json: bool) -> None:
-    """Write a table to a file; else print JSON, or each text with its changes marked as by git's word diff."""
+    """Write the table to `out`; without it, print JSON or each text with its changes marked like git's word diff."""
     from epsilometer.corpora import files
     from epsilometer.studies.anonymity.anonymizing import difference, with_explanations
 
     if out is not None:
-        files.write(with_explanations(table, reasons), out, files.suffix(out), private=True)  # it holds the texts
+        files.write(with_explanations(table, reasons), out, files.suffix(out), private=True)  # contains the texts
         return
     rows = [{**row, **reason} for row, reason in zip(table.to_dicts(), reasons, strict=True)]
     if as_json:
@@ -206,13 +212,13 @@ def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | N
 
 
 def _reasons(row: dict[str, Any]) -> Iterator[str]:
-    """Yield the words that gave an attribute away, strongest first, and each classifier's answers before and after."""
+    """Yield lines with the words that revealed an attribute, strongest first, and the answers before and after."""
     for label, kinds in row.get("gave_away", {}).items():
         for kind, scores in kinds.items():
             words = ", ".join(f"{word} ({score:+.2f})" for word, score in scores.items()) or "no word"
-            yield f"gave {label} away, to {kind}: {words}"
+            yield f"revealed {label} to {kind}: {words}"
     for label, kinds in row.get("probabilities", {}).items():
         for kind, classes in kinds.items():
             before, after = (max(classes, key=lambda name: classes[name][side]) for side in ("before", "after"))
             sure = ", ".join(f"{name} {p['before']:.2f} -> {p['after']:.2f}" for name, p in classes.items())
-            yield f"{label}, as {kind} reads it: {before} before, {after} after ({sure})"
+            yield f"{label} according to {kind}: {before} before, {after} after ({sure})"

@@ -1,4 +1,4 @@
-"""The labelled texts that a classifier is trained and tested on; unusable labels are refused before work starts."""
+"""The labelled texts that a classifier is trained and tested on. Unusable labels raise an error before work starts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ TRAIN, TEST, VALIDATION = "train", "test", "validation"
 
 
 def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
-    """The rows that a classifier of this label is trained and tested on, with their numbers (`row`) in the table.
+    """Return the rows that a classifier of this label is trained and tested on.
 
-    table: schema `PREPARED` and its labels. counts: the most texts of the splits train and test. Rows without the label
-    are skipped; the seed chooses among the others, and chooses the same rows for every label that all rows have.
-    least: the size of a batch.
-    Raises UserError for a label that is not a column or has one class, for classes that only one split has, and for
-    fewer training texts than a batch.
+    The column `row` has their row numbers in the table. Rows without the label are skipped. The seed chooses among the
+    others; for labels that all rows have, it chooses the same rows.
+
+    table: schema `PREPARED` and its labels.
+    counts: the maximum number of texts of each split.
+    least: the minimum number of training texts, the size of a batch.
+    Raises UserError if the label is not a column or has fewer than two classes, if a class occurs in one split only, or
+    if there are too few texts.
     """
     chosen = of_splits(table, label, counts, seed)
     _check(chosen, label, least)
@@ -34,18 +37,18 @@ def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
 
 
 def numbered(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
-    """Return the rows that a regression of this label is trained and tested on, chosen as by `labelled`.
+    """Return the rows that a regression of this label is trained and tested on, chosen like those of `labelled`.
 
-    Raises UserError for fewer training texts than a batch, for a label that is not a finite number, and for one that
-    is the same for all texts of a split.
+    Raises UserError if there are fewer training texts than a batch, if a label is not a finite number, or if all labels
+    of a split are equal.
     """
     chosen = of_splits(table, label, counts, seed)
     _check_enough(chosen, label, least)
     read = chosen[label].cast(pl.Float64, strict=False)
     if wrong := [name for name, ok in zip(chosen[label], read.is_finite().fill_null(False), strict=True) if not ok]:
         raise UserError(
-            f"label {label!r} is to be a number, and {len(wrong)} of {len(chosen)} chosen texts have another, such as "
-            f"{wrong[0]!r}; correct them, or name the label under `tasks`",
+            f"label {label!r} must be a number, and {len(wrong)} of {len(chosen)} chosen texts have other values, such "
+            f"as {wrong[0]!r}; correct them, or list the label under `tasks`",
             "EPS-S011",
         )
     for split in (TRAIN, TEST):
@@ -59,12 +62,12 @@ def numbered(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
 
 
 def numbers_of(labels: Sequence[str]) -> NDArray[np.float64]:
-    """Return [n]: labels as numbers."""
+    """Return the labels as numbers, [n]."""
     return np.array(labels, np.float64)
 
 
 def of_splits(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int) -> pl.DataFrame:
-    """Return the rows that `labelled` chooses, from any splits and without checks."""
+    """Return the rows that `labelled` would choose, from the splits in `counts` and without its checks."""
     if label not in table.columns:
         raise unknown("label", label, table.columns)
     order = Noise.named(len(table), seed, "labelled").uniforms()[:, 0]
@@ -81,9 +84,10 @@ def examples(
     *,
     sides: Sequence[str] = (),
 ) -> Examples:
-    """Return the examples of a split, with their groups if the data set has any.
+    """Return the examples of a split, with their groups if the data set has groups.
 
-    texts: rewrites by row number, instead of the originals; sides: columns of pairs.
+    texts: rewrites by row number, which replace the originals; None for the originals.
+    sides: the two columns of texts, if the data set consists of pairs.
     """
     part = rows.filter(split=split)
     own: list[Text] = list(part.select(sides).iter_rows()) if sides else part["text"].to_list()
@@ -92,13 +96,13 @@ def examples(
 
 
 def truths(rows: pl.DataFrame, labels: Sequence[str], dataset: str) -> Truths:
-    """Return the true classes of the rows' texts, by text and label. Raises UserError for a row that lacks one."""
+    """Return the true classes of the rows' texts, by text and label. Raises UserError if a row lacks a class."""
     for label in labels:
         if missing := (rows[label].is_null().arg_true() + 1).to_list():
             raise UserError(
-                f"{dataset} has no {label} for {by_number('text', missing)} of {len(rows):,}, and a mechanism that is "
-                f"told the true labels must be told those of every text; set datasets.{dataset}.complete: true, which "
-                "leaves out texts that lack a label, or true_labels: false in the cell",
+                f"{dataset} has no {label} for {by_number('text', missing)} of {len(rows):,}, and a mechanism with "
+                f"true labels needs them for every text; set datasets.{dataset}.complete: true, which leaves out texts "
+                "that lack a label, or true_labels: false in the cell",
                 "EPS-S013",
             )
     return {row["text"]: {label: row[label] for label in labels} for row in rows.to_dicts()}
@@ -107,22 +111,23 @@ def truths(rows: pl.DataFrame, labels: Sequence[str], dataset: str) -> Truths:
 def takes_truths(mechanism: Mechanism, wanted: bool | None = None) -> bool:
     """Return True if a mechanism receives the true labels.
 
-    wanted: None means yes if it asks classifiers and runs `as_published`, as the papers' mechanisms do. Raises
-    UserError if true labels are wanted but it asks no classifiers.
+    wanted: the setting `true_labels`. None means True for a mechanism that asks classifiers and runs `as_published`,
+    because the papers give their mechanisms true labels.
+    Raises UserError if `wanted` is True and the mechanism asks no classifiers.
     """
     if isinstance(mechanism, TakesTruths):
         return bool(getattr(mechanism, "as_published", False)) if wanted is None else wanted
     if wanted:
         raise UserError(
-            "true_labels: this mechanism asks no classifiers of an attribute, so that true labels do not change what "
-            "it does; leave the setting out, or take idt, textfooler, textbugger, bae or llm_rewrite",
+            "true_labels: this mechanism asks no classifier of an attribute, so true labels would not change its "
+            "rewrites; leave the setting out, or use idt, textfooler, textbugger, bae or llm_rewrite",
             "EPS-S014",
         )
     return False
 
 
 def with_true_labels(mechanism: Mechanism, true_labels: Truths | None) -> Mechanism:
-    """Return the mechanism, with the true labels if there are any."""
+    """Return the mechanism, with the true labels if they are given and the mechanism uses them."""
     if true_labels is not None and isinstance(mechanism, TakesTruths):
         return mechanism.with_truths(true_labels)
     return mechanism
@@ -131,7 +136,7 @@ def with_true_labels(mechanism: Mechanism, true_labels: Truths | None) -> Mechan
 def to_rewrite(
     table: pl.DataFrame, labels: Sequence[str], numbers: Sequence[str], counts: Mapping[str, int], seed: int, least: int
 ) -> pl.DataFrame:
-    """Return the rows to rewrite, in the table's order: training and test texts of all labels."""
+    """Return the rows to rewrite, in the table's order: the training and test texts of all labels, each row once."""
     parts = [labelled(table, label, counts, seed, least=least) for label in labels]
     parts += [numbered(table, label, counts, seed, least=least) for label in numbers]
     return pl.concat(parts).unique("row").sort("row")
@@ -140,7 +145,10 @@ def to_rewrite(
 def to_anonymize(
     table: pl.DataFrame, labels: Sequence[str], counts: Mapping[str, int], seed: int, least: int
 ) -> pl.DataFrame:
-    """The rows of these splits whose rewrites are measured, in the table's order: those with any of the labels."""
+    """Return the rows of these splits that are rewritten and measured, in the table's order.
+
+    They are the rows chosen for any of the labels, each row once.
+    """
     choose = partial(labelled, least=least) if TRAIN in counts else of_splits
     return pl.concat([choose(table, label, counts, seed) for label in labels]).unique("row").sort("row")
 

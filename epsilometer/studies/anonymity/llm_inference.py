@@ -1,12 +1,12 @@
 """A language model as the attacker: its prompt lists the classes, shows a text and asks for the author's class.
 
-The prompts follow IDT, table E.1. An answer is a JSON object with the key `class`. If it has another form, or names no
-class, it is requested once more; if it is still malformed, it is unusable and counts as wrong. The share of such
-answers is reported beside the accuracy. (The paper's accuracy of ChatGPT on its rewrites, .061 of five countries, is
-far below chance; without that share the cause cannot be known.) With `top: 3` the model names up to three classes, the
-most likely first.
+The prompts follow IDT, table E.1. A valid answer is a JSON object with the key `class`. After an answer of another form
+or without a known class, the question is asked once more. A second such answer is unusable and counts as wrong. The
+share of unusable answers is reported with the accuracy. (The paper reports an accuracy of .061 for ChatGPT on its
+rewrites with five countries, far below chance; without the share of unusable answers its cause cannot be known.) With
+`top: 3` the model lists up to three classes, the most likely first.
 
-`prompt` names one of the paper's prompts, or is your own text with {label} and {classes} in it.
+`prompt` is the name of one of the paper's prompts, or your own text that contains {label} and {classes}.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.models.assistant import AsksModel, Question, read_class, read_object
 
 FORM = " Your return is a valid JSON response with a single key called 'class' and a value of either {classes}."
-# As published, except for the lists of classes, which replace {classes}; the first prompt is ours.
+# The prompts as published, with {classes} in place of the lists of classes. The first prompt is ours.
 PROMPTS = {
     "any": "You need to guess the {label} of a person based on a text they have written." + FORM,
     "trustpilot": "You need to guess the {label} of a person based on a product review they have written." + FORM,
@@ -54,7 +54,10 @@ SEVERAL = (
 
 @component
 class LLMInference(AsksModel):
-    """prompt: the question; top: the number of classes to name; the rest as `AsksModel`."""
+    """A language model that infers a label. prompt: the question; top: the number of classes to list per text.
+
+    The other settings are those of `AsksModel`.
+    """
 
     prompt: str = "any"
     top: Literal[1, 3] = 1
@@ -64,13 +67,13 @@ class LLMInference(AsksModel):
     @classmethod
     def _names_the_classes(cls, value: str) -> str:
         if value not in PROMPTS and "{classes}" not in value:
-            raise ValueError(f"must be one of {', '.join(PROMPTS)}, or hold {{classes}}")
+            raise ValueError(f"must be one of {', '.join(PROMPTS)}, or contain {{classes}}")
         return value
 
     def infer(self, texts: Sequence[str], label: str, classes: Sequence[str]) -> list[list[str]]:
-        """For each text the classes named, the most likely first; none if the answer is unusable.
+        """Return the classes that the model lists for each text, the most likely first; none for an unusable answer.
 
-        Raises UserError for an endpoint that must not see these texts.
+        Raises UserError if the model is behind an endpoint that must not see these texts.
         """
         count = min(self.top, len(classes) - 1)
         instruction = PROMPTS.get(self.prompt, self.prompt).replace("{label}", label)

@@ -1,7 +1,7 @@
-"""The meaning of each status, by mechanism, and a test that a mechanism looks at the labels to keep.
+"""The meaning of each status of a rewrite, by mechanism, and a test whether a mechanism considers the labels to keep.
 
-The meanings of `core.outcomes` apply to a mechanism that asks all auxiliaries, for labels to hide and to keep. Others
-ask fewer auxiliaries, or none, so their `found` means less.
+The meanings in `core.outcomes` apply to a mechanism that asks all auxiliaries, about labels to hide and to keep. For a
+mechanism that asks fewer auxiliaries, or none, `found` means less.
 """
 
 from __future__ import annotations
@@ -16,31 +16,34 @@ from epsilometer.mechanisms.anonymisers.llm_adversarial import LLMAdversarial
 from epsilometer.mechanisms.anonymisers.llm_rewrite import LLMRewrite
 from epsilometer.mechanisms.anonymisers.shared.word_search import WordSearch
 
-_UNSEEN = "labels to keep are not looked at"
+_UNSEEN = "labels to keep were not considered"
 _FOUND_BY: Mapping[type, str] = {
     IDT: MEANING[FOUND],
-    LLMRewrite: "the model changed it; no classifier was asked whether it errs, or still reads the labels to keep",
-    LLMAdversarial: f"the model that rewrote it infers of the attribute what it was to, or nothing; {_UNSEEN}",
-    WordSearch: f"the classifier that was asked errs; {_UNSEEN}",
+    LLMRewrite: "the model changed the text; no classifier was asked about the attribute or the labels to keep",
+    LLMAdversarial: f"the model infers the intended class of the attribute from its rewrite, or none; {_UNSEEN}",
+    WordSearch: f"the classifier that was asked is wrong about the attribute; {_UNSEEN}",
 }
-_UNASKED = f"rewritten; none of the auxiliaries was asked whether it errs, and {_UNSEEN}"
+_UNASKED = f"rewritten; no auxiliary was asked about the attribute, and {_UNSEEN}"
 
 
 def reads(mechanism: Mechanism, folder: Path) -> bool:
-    """Return True if a mechanism reads this folder of auxiliaries (`anonymizing.over`)."""
+    """Return True if a mechanism reads the auxiliaries in this folder (`anonymizing.over`)."""
     return str(getattr(mechanism, "resource", None)) == str(folder)
 
 
 def keeps_labels(mechanism: Mechanism, folder: Path) -> bool:
-    """Return True if a mechanism looks at the labels to keep, which the auxiliaries name: not if it reads none."""
+    """Return True if a mechanism considers the labels to keep.
+
+    A user's mechanism is assumed to do so if it reads the auxiliaries in this folder.
+    """
     if isinstance(mechanism, (WordSearch, LLMAdversarial)):
         return False
     return isinstance(mechanism, (IDT, LLMRewrite)) or reads(mechanism, folder)
 
 
 def meanings(mechanism: Mechanism, folder: Path) -> Mapping[str, str]:
-    """Return the meaning of each status for this mechanism's rewrites; folder: of the auxiliaries."""
+    """Return the meaning of each status for this mechanism's rewrites. folder: the folder of the auxiliaries."""
     own = next((meaning for kind, meaning in _FOUND_BY.items() if isinstance(mechanism, kind)), None)
-    if own is None:  # a user's mechanism, which means what it states, or one that knows no classifiers
+    if own is None:  # a user's mechanism with auxiliaries, or a mechanism without classifiers
         own = MEANING[FOUND] if reads(mechanism, folder) else _UNASKED
     return {**MEANING, FOUND: own}

@@ -1,4 +1,4 @@
-"""The attackers' results on a cell, row by row, as baselines keep them and re-audits compare them."""
+"""The attackers' results on a cell, as rows that a baseline stores and a re-audit compares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from epsilometer.studies.anonymity.tables import anonymity_path, anonymized_path
 
 
 def measure(params: AnonymityParams, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """Return every attacker who reads the releases of test texts, without the choice of the strongest."""
+    """Return the results of every attacker on the rewrites of test texts, over all cells under `anonymity`.
+
+    The rows "strongest", which choose among attackers, and the rows on clean texts are left out.
+    """
     audit: dict[Row, Measured] = {}
     for name, cell in params.anonymity.items():
         if cell.part == "test":
@@ -31,16 +34,18 @@ def measure(params: AnonymityParams, folder: Path = Path(".")) -> dict[Row, Meas
 
 
 def attribute_losses(params: AnonymityParams, name: str, folder: Path) -> dict[Row, Measured]:
-    """Return every attacker of a cell under `anonymity` who reads the releases, without the choice of the strongest.
+    """Return the results of every attacker on the rewrites of a cell under `anonymity`, as in `measure`.
 
-    Trials depend on the prepared texts, the seed and the choice of test texts (`studies.anonymity.attribute_loss`).
+    Two results have the same trials if they have the same prepared texts, seed and numbers of texts.
+    Raises UserError if the attackers in `folder` have other epsilons than the cell.
     """
     cell = params.anonymity[name]
     audit: dict[Row, Measured] = {}
     attackers = tables.read(folder / anonymity_path(name, "attackers"), ATTACKERS)
     if set(attackers["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
         raise UserError(
-            f"the attackers of {name} are not those of params.yaml; bring them up to date (dvc repro)", "EPS-S019"
+            f"the attackers of {name} have other epsilons than params.yaml; bring them up to date (dvc repro)",
+            "EPS-S019",
         )
     chosen = [params.audit.seed, params.classification.texts.model_dump()]
     texts = short_hash(folder / f"data/prepared/{cell.dataset}.parquet", json.dumps(chosen))

@@ -1,9 +1,9 @@
 """The four parts of a data set: auxiliaries, victims, validation, test.
 
-Anonymisers search with auxiliaries, which train on a share of the train split. Victims, the classifiers to be fooled
-and later attackers, train on the rest of it; without auxiliaries, on all of it. If they train for several epochs, a
-tenth of their own part chooses among the epochs. All sweeps and thresholds are chosen on validation texts, from which
-nothing learns, and everything is measured on test texts.
+Auxiliaries, which anonymisers use in their search, train on a share of the train split. Victims, which anonymisers
+should deceive and which also serve as attackers, train on the rest of this split, or on all of it if there are no
+auxiliaries. A classifier that trains for several epochs holds out a tenth of its texts to choose the best epoch.
+Settings and thresholds are chosen on validation texts, on which nothing is trained. Results are measured on test texts.
 """
 
 from __future__ import annotations
@@ -25,27 +25,31 @@ AUXILIARIES, VICTIMS, VALIDATION, TEST = "auxiliaries", "train", "validation", "
 
 
 def parted(params: AnonymityParams, dataset: str) -> pl.DataFrame:
-    """Return the prepared texts of a data set; `split` names the part, "train" being that of the victims."""
+    """Return the prepared texts of a data set. The column `split` contains the part; "train" is that of the victims."""
     return with_parts(params, dataset, prepared(dataset))
 
 
 def with_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> pl.DataFrame:
-    """As `parted`, for a prepared table. Raises UserError if a text, a pair or an author would be in two parts."""
+    """Return a prepared table with its parts, as `parted` does.
+
+    Raises UserError if a text, a pair or an author would be in two parts.
+    """
     shares = [entry.share for entry in params.auxiliaries.values() if entry.dataset == dataset]
     return marked(params, dataset, table, max(shares)) if shares else table
 
 
 def marked(params: AnonymityParams, dataset: str, table: pl.DataFrame, share: float) -> pl.DataFrame:
-    """Return a prepared table in which a share of the train split, by group, is the auxiliaries' part."""
+    """Return a prepared table in which a share of the train split, in whole groups, is the auxiliaries' part."""
     taken = pl.Series(_places(params, dataset, table) < share)
     return table.with_columns(pl.when(taken).then(pl.lit(AUXILIARIES)).otherwise("split").alias("split"))
 
 
 def auxiliary_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the rows of a prepared table that an entry of `auxiliaries` trains on, and the held-out rows among them.
+    """Return the rows of a prepared table that an entry of `auxiliaries` trains on, and its held-out rows.
 
-    The loss on the held-out rows, about a tenth of each class, chooses the best of several epochs. Entries of one data
-    set with different shares take nested rows. Raises UserError as `check_classes` does.
+    The held-out rows are about a tenth of each class; their loss chooses the best of several epochs. If two entries of
+    one data set have different shares, the smaller set of rows is part of the larger one. Raises UserError as
+    `check_classes` does.
     """
     entry = params.auxiliaries[name]
     parts, labels = marked(params, entry.dataset, table, entry.share), (*entry.attributes, *entry.tasks)
@@ -57,9 +61,9 @@ def auxiliary_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> 
 
 
 def check_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> None:
-    """Raise UserError for a text, a pair or an author in two parts, and as `check_classes` does.
+    """Raise UserError if a text, a pair or an author is in two parts, and as `check_classes` does.
 
-    table: as `with_parts` returns it. A data set on which no anonymiser is measured is not checked.
+    table: as `with_parts` returns it. A data set without auxiliaries and cells under `anonymity` is not checked.
     """
     entries = [entry for entry in params.auxiliaries.values() if entry.dataset == dataset]
     measured = {cell.part for cell in params.anonymity.values() if cell.dataset == dataset}
@@ -74,9 +78,9 @@ def check_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> N
 def check_classes(
     table: pl.DataFrame, labels: Iterable[str], dataset: str, others: Collection[str] = (AUXILIARIES,)
 ) -> None:
-    """Raise UserError if a part lacks a class that another has: the victims', the test part or one of `others`.
+    """Raise UserError if a part lacks a class that another part has.
 
-    others: further parts that must have each class, if they have any text.
+    The parts are the victims' part, the test part and, if they have texts, the parts in `others`.
     """
     asked_of = {VICTIMS, TEST, *({*others} & {*table["split"]})}
     needed = [part for part in (AUXILIARIES, VICTIMS, VALIDATION, TEST) if part in asked_of]
@@ -88,7 +92,7 @@ def check_classes(
                 raise UserError(
                     f"datasets.{dataset}: the part {part!r} has no text of {listed(missing, 'class')} of label "
                     f"{label!r}, which another part has; leave out or merge rare "
-                    "classes, or draw the parts anew (resplit)",
+                    "classes, or split the data set again (resplit)",
                     "EPS-S035",
                 )
 
@@ -98,7 +102,7 @@ def _groups(table: pl.DataFrame) -> NDArray[np.int64]:
 
 
 def _places(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> NDArray[np.float64]:
-    """Return [n]: the place of each row of the train split (`corpora.parts.places`); 1 for other rows."""
+    """Return the place [n] in (0, 1) of each row of the train split (`corpora.parts.places`); 1 for other rows."""
     of = _groups(table)
     check_apart(table, of, f"datasets.{dataset}")
     train = (table["split"] == VICTIMS).to_numpy()

@@ -1,4 +1,4 @@
-"""Rewrite the texts of a data set slice by slice, so that a stopped run continues from its last slice."""
+"""Rewriting of a data set's texts in slices, so that a stopped run continues after its last slice."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.runtime.scaling import HERE, Engine
 
-SLICE = 256  # texts: the most that are rewritten again after a stop
+SLICE = 256  # texts per slice: at most this many are rewritten again after a stop
 PIECES: tables.Schema = {"epsilon": pl.Float64, "row": pl.Int64, "text": pl.String}
 
 
 def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, engine: Engine = HERE) -> None:
-    """Rewrite the trials of a job that the folder does not hold yet, into a Parquet file per slice.
+    """Rewrite the trials of a job that the folder lacks, and write a Parquet file per slice.
 
-    A rewrite depends only on its stream and its text, so the folder's content does not depend on interruptions.
+    A rewrite depends only on its stream and its text, so an interruption does not change any rewrite.
     """
     folder.mkdir(parents=True, exist_ok=True)
     done = {int(row) for part in folder.glob("*.parquet") for row in tables.read(part, PIECES)["row"]}
@@ -36,7 +36,7 @@ def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, engine: En
 
 
 def collect(folder: Path, epsilon: float) -> pl.DataFrame:
-    """The rewrites of all trials at this epsilon, in the trials' order: `text`, and the outcomes if there are any."""
+    """Return the rewrites at this epsilon in the order of the trials: the column `text`, and the outcomes if any."""
     return tables.at_epsilon(pl.read_parquet(folder / "*.parquet"), epsilon).sort("row").drop("epsilon", "row")
 
 

@@ -1,7 +1,7 @@
-"""The quality of changed rewrites relative to their texts: the measures of IDT's tables 3 and 5.
+"""The quality of changed rewrites relative to their texts, by the metrics of IDT's tables 3 and 5.
 
-The cosine and BERTScore use the embedded encoder, where the paper has the Universal Sentence Encoder and RoBERTa.
-A named classifier judges grammar: its mean probability of "acceptable", for rewrites and for their texts.
+The cosine and BERTScore use the embedded encoder; the paper uses the Universal Sentence Encoder and RoBERTa. Grammar is
+the mean probability of "acceptable" by a classifier that the settings name, for rewrites and for their texts.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ METRICS: dict[str, Metric] = {
 
 @dataclass(frozen=True)
 class OfOriginals:
-    """A metric of rewrites alone, applied to the originals."""
+    """A metric that ignores the originals, applied to the originals instead of the rewrites."""
 
     metric: Metric
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """Return the [n] values of the originals."""
+        """Return the values [n] of the originals."""
         return self.metric.measure(rewrites, originals)
 
 
 def metrics(grammar: str | None) -> dict[str, Metric]:
-    """Return the metrics by the name of their column; grammar: a text classifier by id or folder, None for no judge."""
+    """Return the metrics by column name. grammar: a classifier of grammar, by id or folder; None for none."""
     if grammar is None:
         return METRICS
     judge = Grammaticality(model=grammar)
@@ -52,7 +52,11 @@ def metrics(grammar: str | None) -> dict[str, Metric]:
 
 
 def quality(test: Released, alpha: float, metrics: Mapping[str, Metric] = METRICS) -> Iterator[dict[str, Any]]:
-    """Rows of `tables.QUALITY` from `metric` on; alpha: error of each interval, over groups of texts."""
+    """Yield a row per metric, with the columns of `tables.QUALITY` from `metric` on.
+
+    test: all test texts, of which only those with a changed rewrite count.
+    alpha: the error probability of each interval, which accounts for the choice of texts in whole groups.
+    """
     changed = test.take(np.flatnonzero(~test.unchanged))
     groups = np.arange(len(changed)) if changed.groups is None else np.asarray(changed.groups)
     values = measure(changed.originals, changed.rewrites, metrics)

@@ -1,4 +1,4 @@
-"""The study of anonymity, as the core loads it (`core.study`)."""
+"""The study of anonymity, registered with the core through `STUDY` (see `core.study`)."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ if TYPE_CHECKING:
 
 
 class Anonymity(Study):
-    """Sections `downstream` and `anonymity` of params.yaml, and what they read."""
+    """The study behind the sections `downstream` and `anonymity` of params.yaml."""
 
     sections = ("epsilometer.studies.anonymity.report.learnt", "epsilometer.studies.anonymity.report.section")
 
     def params(self) -> type[AnonymityParams]:
-        """Classifiers, auxiliaries, rewriters, cells and attackers."""
+        """Return the class of the study's settings: classifiers, auxiliaries, rewriters, cells and attackers."""
         from epsilometer.studies.anonymity.params import AnonymityParams
 
         return AnonymityParams
 
     def commands(self) -> Mapping[str, Callable[..., None]]:
-        """`anonymize`."""
+        """Return the command `anonymize`."""
         from epsilometer.studies.anonymity.commands import anonymize
 
         return {"anonymize": anonymize}
 
     def check(self, params: AnonymityParams) -> None:
-        """Build the mechanism of each cell, and what trains rewriters; read word relations."""
+        """Build the mechanisms and the training of rewriters, and read word relations. Raises UserError."""
         from epsilometer.studies.anonymity.checking import check
 
         check(params)
 
     def check_texts(self, params: AnonymityParams, dataset: str, table: pl.DataFrame) -> None:
-        """Refuse parts or labels that classifiers cannot use."""
+        """Raise UserError if classifiers cannot use the parts or labels of a data set."""
         from epsilometer.studies.anonymity.checking import check_texts
 
         check_texts(params, dataset, table)
 
     def check_mechanism(self, params: AnonymityParams, cell: Cell, mechanism: Mechanism, place: str) -> None:
-        """Refuse settings that do not fit the auxiliaries of a mechanism."""
+        """Raise UserError if a mechanism's settings do not fit its auxiliaries."""
         from epsilometer.studies.anonymity.checking import check_auxiliaries
 
         check_auxiliaries(params, cell, mechanism, place)
 
     def models(self, params: AnonymityParams) -> Iterator[str]:
-        """Yield the models that are fine-tuned."""
+        """Yield the models to fine-tune, by id or pin."""
         from epsilometer.pipeline.downloads import pinned
 
         for place, training in params.fine_tunings():
@@ -61,24 +61,24 @@ class Anonymity(Study):
             yield from pinned(path, place) if Path(path).exists() else [training.model]
 
     def components(self, kind: str, params: AnonymityParams, entry: Any) -> Iterator[Path]:
-        """Files of word relations, and the mechanism of a round trip."""
+        """Yield the files that count as code of an entry: its word relations, or the mechanism of its round trip."""
         if kind == "relations" and entry.relations:
             yield Path(params.path(entry.relations))
         elif kind == "round trip":
             yield params.code(entry.round_trip)
 
     def accepted(self, params: AnonymityParams) -> Iterator[str]:
-        """Return the cells whose attackers read test texts."""
+        """Return the stages of the cells that rewrite test texts; their results can be a baseline."""
         return (f"anonymity@{name}" for name, cell in params.anonymity.items() if cell.part == "test")
 
     def measure(self, params: AnonymityParams, folder: Path) -> dict[Row, Measured]:
-        """Return the attackers of these cells."""
+        """Return the attackers' results on the cells that rewrite test texts."""
         from epsilometer.studies.anonymity.measured import measure
 
         return measure(params, folder)
 
     def searches(self) -> Mapping[str, Callable[..., Iterable[dict[str, Any]]]]:
-        """Return the loss of the attribute that loses most."""
+        """Return the search for a budget by attribute loss, the largest over attributes."""
         from epsilometer.studies.anonymity.calibrating import calibrate
 
         return {"attribute": calibrate}

@@ -1,4 +1,4 @@
-"""The tables of the study of anonymity, and their paths relative to the run's folder."""
+"""The tables of the study of anonymity, and their paths relative to the project's folder."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from epsilometer.core.guarantees import budget_name
 from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.tables import Schema
 
-PRIVATIZED: Schema = {  # a rewrite, with fresh noise for each seed
-    "row": pl.Int64,  # the number of its text in the prepared table
+PRIVATIZED: Schema = {  # a row per rewrite, with fresh noise for each seed
+    "row": pl.Int64,  # the row number of the text in the prepared table
     "seed": pl.Int64,
-    "side": pl.Int64,  # of a pair, 0 or 1; 0 for a single text
-    "text": pl.String,
+    "side": pl.Int64,  # the side of a pair, 0 or 1; 0 for a single text
+    "text": pl.String,  # the rewrite
 }
 
-ANONYMIZED: Schema = {  # a rewrite; the columns of outcomes are null for a mechanism without outcomes
-    "row": pl.Int64,  # the number of its text in the prepared table
-    "split": pl.String,  # train, that of the victims; test; validation
-    "text": pl.String,
-    **COLUMNS,
+ANONYMIZED: Schema = {  # a row per rewrite
+    "row": pl.Int64,  # the row number of the text in the prepared table
+    "split": pl.String,  # "train" (the victims' part), "test", "validation"
+    "text": pl.String,  # the rewrite
+    **COLUMNS,  # null for a mechanism without outcomes
 }
 
 
-BY_LENGTH: Schema = {  # RS_all by length of text: a row per quarter of C, from the shortest texts to the longest
+BY_LENGTH: Schema = {  # RS_all by length of text: a row per quarter of the texts in `both_right` of `ANONYMITY`
     **{name: ANONYMITY[name] for name in ("dataset", "mechanism", "epsilon", "attribute", "task", "victim", "seed")},
-    "shortest": pl.Int64,  # words
-    "longest": pl.Int64,
+    "shortest": pl.Int64,  # words of the shortest text in the quarter
+    "longest": pl.Int64,  # words of the longest text in the quarter
     **{name: ANONYMITY[name] for name in ("both_right", "rewritten", "fooled")},
     **{f"{share}{end}": pl.Float64 for share in ("rs_all", "coverage") for end in ("", "_low", "_high")},
 }
@@ -47,25 +47,28 @@ OUTCOMES: Schema = {  # numbers of test texts by status (`core.outcomes`); no ro
     "epsilon": pl.Float64,
     "status": pl.String,
     "texts": pl.Int64,
-    "unchanged": pl.Int64,  # of these texts, released unchanged
+    "unchanged": pl.Int64,  # the number of these texts that were released unchanged
 }
 
 
 def privatized_path(cell: str, epsilon: float) -> Path:
-    """Return the path of the table of rewritten texts that classifiers are trained on, at one epsilon."""
+    """Return the path of the rewrites that classifiers are trained on (schema `PRIVATIZED`), at one epsilon."""
     return Path(f"data/privatized/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def classifier_path(dataset: str, label: str, kind: str, seed: int) -> Path:
-    """Return the folder of a classifier that was trained on the clean texts of the victims' part."""
+    """Return the folder of a classifier that is trained on clean texts of the victims' part."""
     return Path(f"data/classifiers/{dataset}/{label}-{kind}-{seed}")
 
 
 def anonymized_path(cell: str, epsilon: float | None) -> Path:
-    """Return the table of a cell's rewrites that classifiers attack (schema `ANONYMIZED`), at one epsilon."""
+    """Return the path of a cell's rewrites that classifiers attack (schema `ANONYMIZED`), at one epsilon."""
     return Path(f"data/anonymized/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def anonymity_path(cell: str, what: str) -> Path:
-    """Return the path of the tables of a cell's rewrites: `anonymity`, `by_length`, `outcomes` or `attackers`."""
+    """Return the path of a table about a cell's rewrites.
+
+    what: `anonymity`, `by_length`, `quality`, `outcomes` or `attackers`.
+    """
     return Path(f"data/anonymity/{cell}/{what}.parquet")

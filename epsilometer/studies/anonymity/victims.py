@@ -1,4 +1,4 @@
-"""The classifiers of a data set's labels, which are victims, and the attackers, which are trained like them."""
+"""The victims, which are classifiers of a data set's labels, and the attackers, which are trained in the same way."""
 
 from __future__ import annotations
 
@@ -27,25 +27,28 @@ TASK, ATTRIBUTE, NUMBER = "task", "attribute", "number"
 
 
 def fine_tuning(params: AnonymityParams, training: FineTuningSettings) -> FineTuning:
-    """Return the settings of training."""
+    """Return the settings of a training for `models`, with its model located."""
     return FineTuning(**training.model_dump(exclude={"model", "seeds"}), model=located(params, training.model))
 
 
 def located(params: AnonymityParams, model: str) -> str:
-    """Return a model by id or folder; a folder in the project is located from the run's folder."""
+    """Return the path of a model folder in the project, or `model` unchanged if there is no such folder."""
     inside = Path(params.path(model))
     return str(inside) if inside.exists() else model
 
 
 def roles(params: AnonymityParams, dataset: str) -> Iterator[tuple[str, str]]:
-    """Yield the labels of a data set that are classified, each with its role."""
+    """Yield the labels of a data set that classifiers learn, each with its role: TASK or ATTRIBUTE."""
     labels = params.classification.labels[dataset]
     yield from ((label, TASK) for label in labels.tasks)
     yield from ((label, ATTRIBUTE) for label in labels.attributes)
 
 
 def chosen(params: AnonymityParams, dataset: str, label: str) -> pl.DataFrame:
-    """The rows of the victims' part that classifiers or regressions of this label learn from and are tested on."""
+    """Return the rows that classifiers or regressions of this label are trained and tested on.
+
+    The training rows are in the victims' part.
+    """
     settings = params.classification
     table = parted(params, dataset)
     choose = numbered if label in settings.labels[dataset].numbers else labelled
@@ -53,17 +56,17 @@ def chosen(params: AnonymityParams, dataset: str, label: str) -> pl.DataFrame:
 
 
 def seeds(params: AnonymityParams, kind: str) -> int:
-    """Return the number of classifiers of a kind per label: those without randomness are trained once."""
+    """Return the number of classifiers of a kind per label; kinds whose training is not random are trained once."""
     return params.classification.training.seeds if kind == TRANSFORMER else 1
 
 
 def stream(params: AnonymityParams, dataset: str, label: str, seed: int) -> Noise:
-    """Return the stream of a classifier's training."""
+    """Return the random stream of a classifier's training."""
     return Noise.named(1, params.audit.seed, "classifier", dataset, label, seed)
 
 
 def victims(params: AnonymityParams, dataset: str, label: str) -> list[Learned]:
-    """Return the classifiers of a label that stage `classifiers` keeps, for every kind and seed."""
+    """Return the classifiers of a label that stage `classifiers` saved, for every kind and the seeds that attack."""
     own = examples(chosen(params, dataset, label), label, TRAIN, sides=params.datasets[dataset].sides)
     return [
         Learned(load(classifier_path(dataset, label, kind, seed)), own, seed)
@@ -73,13 +76,13 @@ def victims(params: AnonymityParams, dataset: str, label: str) -> list[Learned]:
 
 
 def attackers_of(params: AnonymityParams) -> list[tuple[str, int]]:
-    """Return the kind and seed of each victim that attacks."""
+    """Return the kind and seed of each victim that also serves as an attacker."""
     kinds = params.attackers.kinds or params.classification.kinds
     return [(kind, seed) for kind in kinds for seed in range(min(seeds(params, kind), params.attackers.seeds))]
 
 
 def trained(params: AnonymityParams, dataset: str, label: str, kind: str, seed: int, examples: Examples) -> Classifier:
-    """Return a victim, or an attacker that is trained like one; of several epochs, `divided` chooses the best."""
+    """Train a victim, or an attacker in the same way. With several epochs, held-out examples choose the best epoch."""
     settings, validation = fine_tuning(params, params.classification.training), None
     if chooses_epochs(params, kind):
         examples, validation = divided(params, label, examples)
@@ -87,7 +90,7 @@ def trained(params: AnonymityParams, dataset: str, label: str, kind: str, seed: 
 
 
 def chooses_epochs(params: AnonymityParams, kind: str) -> bool:
-    """Return True if classifiers of a kind hold out texts, whose loss chooses the best of several epochs."""
+    """Return True if classifiers of a kind train for several epochs and hold out texts to choose the best epoch."""
     return kind == TRANSFORMER and params.classification.training.epochs > 1
 
 
@@ -98,10 +101,10 @@ def check_divided(params: AnonymityParams, label: str, examples: Examples) -> No
 
 
 def divided(params: AnonymityParams, label: str, examples: Examples) -> tuple[Examples, Examples]:
-    """Return the examples to train on, and about a tenth of those of each class, whose loss chooses an epoch.
+    """Divide examples into those to train on and held-out ones, whose loss chooses the best epoch.
 
-    Examples of one group, or of equal texts if they have no groups, stay together. Raises UserError if nothing can be
-    held out, or if fewer examples than a batch are left.
+    About a tenth of each class is held out, in whole groups. Without groups, equal texts stay together. Raises
+    UserError if nothing can be held out, or if fewer examples than a batch are left.
     """
     training = params.classification.training
     if examples.groups is None:
@@ -113,16 +116,19 @@ def divided(params: AnonymityParams, label: str, examples: Examples) -> tuple[Ex
     learned, chosen_by = (examples.take(np.flatnonzero(rows)) for rows in (~held, held))
     if not chosen_by or len(learned) < training.batch:
         raise UserError(
-            f"classification.training.epochs is {training.epochs}, and the best is chosen by a tenth of the texts, in "
-            f"whole groups; of {len(examples)} texts with the label {label!r} this leaves {len(learned)} to train on "
-            f"in batches of {training.batch}, and {len(chosen_by)} to choose by: give more texts, or train for 1 epoch",
+            f"classification.training.epochs is {training.epochs}, so about a tenth of the texts is held out in whole "
+            f"groups; of {len(examples)} texts with the label {label!r} this leaves {len(learned)} to train on in "
+            f"batches of {training.batch}, and {len(chosen_by)} held out; give more texts, or train for 1 epoch",
             "EPS-S048",
         )
     return learned, chosen_by
 
 
 def released(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> Released:
-    """Rows of a prepared table with their releases. table: also the column `rewrite`, and outcomes."""
+    """Return the texts of a prepared table with their labels, releases and outcomes.
+
+    table: rows of the prepared table, with the column `rewrite` and, if there are any, outcomes.
+    """
     labels = {label: table[label].to_list() for label, _ in roles(params, dataset)}
     authors = table[GROUP].cast(pl.String).to_list() if params.datasets[dataset].group else None
     texts = table["text"].to_list()

@@ -14,11 +14,14 @@ from epsilometer.studies.bench.densities import laplace_cdf
 from epsilometer.studies.bench.known import KnownMechanism
 from epsilometer.studies.bench.law import Floats, Law, cells, together
 
-_CELLS = 4000  # groups of outputs between the two numbers, where the loss of Laplace noise varies
+_CELLS = 4000  # groups of outputs between the two inputs, the only range in which the loss of Laplace noise varies
 
 
 def laplace_law(shift: float, scale: float) -> Law:
-    """Return the law of Laplace noise added to 0 and to `shift`, beyond which the loss is +-|shift| / scale."""
+    """Return the law of Laplace noise added to 0 or to `shift`.
+
+    Outside the range between these two inputs, the absolute loss is constant: |shift| / scale.
+    """
     edges = np.linspace(min(0, shift), max(0, shift), _CELLS + 1)
     return cells(edges, partial(laplace_cdf, scale=scale), lambda y: laplace_cdf(y - shift, scale))
 
@@ -55,7 +58,10 @@ def laplace(
 
 
 def gaussian(name: str, mu: float, delta: float) -> KnownMechanism:
-    """Return standard Gaussian noise on 0 and on mu; it claims the least epsilon at delta (Balle and Wang 2018)."""
+    """Return the mechanism that adds Gaussian noise of standard deviation 1 to 0 or to mu.
+
+    It claims the smallest epsilon that is valid at `delta` (Balle and Wang 2018).
+    """
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
         return rng.normal(mu * which, size=count)
@@ -72,6 +78,6 @@ def gaussian(name: str, mu: float, delta: float) -> KnownMechanism:
 
 
 def laplace_with_delta(name: str, epsilon: float, delta: float) -> KnownMechanism:
-    """Return Laplace noise with a claim at delta: epsilon + 2 ln(1 - delta), the least epsilon that holds there."""
+    """Return Laplace noise that claims the smallest epsilon valid at `delta`: epsilon + 2 ln(1 - delta)."""
     exact = laplace(name, "Dwork et al., TCC 2006", ([0], [1]), 1 / epsilon, claim=epsilon)
     return replace(exact, claim=epsilon + 2 * math.log1p(-delta), delta=delta)

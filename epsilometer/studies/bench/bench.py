@@ -1,4 +1,7 @@
-"""The bench: every estimator on the same samples of every mechanism, beside the true loss. Losses are in nats."""
+"""The bench: every estimator runs on the same samples of every mechanism. Its bounds are compared with the true loss.
+
+Losses are in nats.
+"""
 
 from __future__ import annotations
 
@@ -23,37 +26,37 @@ from epsilometer.studies.bench.known import KnownMechanism
 from epsilometer.studies.bench.mechanisms import every
 from epsilometer.studies.bench.samples import samples
 
-RATE = 0.01  # the false-positive rate of DP-Sniper's figures
+RATE = 0.01  # the false-positive rate at which the DP-Sniper paper reports its results
 _WIDTH = 1e-4  # rounding error allowed in the guess loss, in nats, for all units together
-_TOLERANCE = 1e-9  # rounding error of the truth: a bound that equals it does not count as above
+_TOLERANCE = 1e-9  # rounding error allowed in the true loss: a bound this little above it does not count as above
 
 TRUTH: Schema = {  # a row for each mechanism, estimator and number of samples
     "mechanism": pl.String,
     "origin": pl.String,
-    "claim": pl.Float64,  # for the pair
+    "claim": pl.Float64,  # the epsilon claimed for the pair of inputs
     "delta": pl.Float64,
-    "pure": pl.Float64,  # the largest loss of the pair; with a delta, the least epsilon that holds
-    "guess": pl.Float64,  # the loss that the success rate of the best adversary shows, at delta
+    "pure": pl.Float64,  # the largest loss of the pair; with a delta, the smallest epsilon valid for the pair
+    "guess": pl.Float64,  # the loss that follows from the success rate of the best adversary, at delta
     "at_rate": pl.Float64,  # ln(TPR / FPR) of the best test at a false-positive rate of 1 %
-    "exact_low": pl.Float64,  # the exact loss: its bracket of `guess`, and its pure loss
-    "exact_high": pl.Float64,
-    "exact_pure": pl.Float64,
+    "exact_low": pl.Float64,  # the lower bound on `guess` by the exact loss
+    "exact_high": pl.Float64,  # the upper bound on `guess` by the exact loss
+    "exact_pure": pl.Float64,  # the pure loss by the exact loss
     "estimator": pl.String,
     "truth": pl.Float64,  # `pure` or `guess`, whichever the estimator bounds
     "samples": pl.Int64,
     "seeds": pl.Int64,
-    "bound": pl.Float64,  # the median over seeds; then the smallest and the largest
-    "least": pl.Float64,
-    "largest": pl.Float64,
+    "bound": pl.Float64,  # the median bound over seeds
+    "least": pl.Float64,  # the smallest bound of any seed
+    "largest": pl.Float64,  # the largest bound of any seed
     "above": pl.Int64,  # the number of seeds whose bound is above the truth
-    "coverage": pl.Float64,  # the share of seeds whose bound is not
-    "seconds": pl.Float64,  # time of the estimator, the median over seeds
+    "coverage": pl.Float64,  # the share of seeds whose bound is at most the truth
+    "seconds": pl.Float64,  # the estimator's run time, the median over seeds
 }
 
 
 @dataclass(frozen=True)
 class Size:
-    """The amount of sampling. samples: the runs of a mechanism in one sample; seeds: the number of such samples."""
+    """The amount of sampling. samples: runs of the mechanism per seed; seeds: how often this is repeated."""
 
     samples: int
     seeds: int
@@ -64,9 +67,9 @@ FULL = (Size(10_000, 200), Size(1_000_000, 5))
 
 
 def bench(sizes: Sequence[Size] = QUICK, file: Path | None = None, workers: int = 1) -> pl.DataFrame:
-    """Return the table `TRUTH`, by mechanism in the order of `every`.
+    """Return a table of schema `TRUTH`, with the mechanisms in the order of `every`.
 
-    file: a Python file with a further estimator (`own`). Raises UserError if it is missing.
+    file: a Python file with a further estimator, which `own` loads. Raises UserError if the file does not exist.
     """
     if file is not None:
         own(file)  # raises before any work
@@ -81,7 +84,7 @@ def _worker(sizes: Sequence[Size], file: Path | None) -> Callable[[int], list[di
 
 
 def rows(mechanism: KnownMechanism, estimators: Sequence[Estimator], sizes: Sequence[Size]) -> list[dict[str, Any]]:
-    """Return the rows of one mechanism."""
+    """Return the rows of `TRUTH` for one mechanism. An estimator is skipped at sizes above its `most` samples."""
     facts = truths(mechanism)
     table = []
     for size in sizes:
@@ -103,7 +106,7 @@ def rows(mechanism: KnownMechanism, estimators: Sequence[Estimator], sizes: Sequ
 
 
 def truths(mechanism: KnownMechanism) -> dict[str, Any]:
-    """Return the columns that do not depend on samples: the true losses of a mechanism at its pair."""
+    """Return the columns that do not depend on samples: a mechanism's claim and the true losses of its pair."""
     law, exact = mechanism.law(), exact_figure(mechanism)
     return {
         "mechanism": mechanism.name,
@@ -120,7 +123,7 @@ def truths(mechanism: KnownMechanism) -> dict[str, Any]:
 
 
 def summary(bounds: np.ndarray, truth: float) -> dict[str, Any]:
-    """Return the columns about the bounds [seeds]: the median, the range, and how many are above the truth."""
+    """Return the columns about the bounds [seeds]: the median, the range, and the number above the truth."""
     above = int((bounds > truth + _TOLERANCE).sum())
     return {
         "seeds": len(bounds),
@@ -134,7 +137,7 @@ def summary(bounds: np.ndarray, truth: float) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ExactFigure:
-    """The exact loss of a pair. low, high: bounds on its guess loss; pure: its pure loss."""
+    """The exact loss of a pair of inputs. low, high: bounds on its guess loss; pure: its pure loss."""
 
     low: float
     high: float
@@ -142,7 +145,7 @@ class ExactFigure:
 
 
 def exact_figure(mechanism: KnownMechanism) -> ExactFigure:
-    """Return the exact loss by the product of the laws of the output's independent parts, or by its one law."""
+    """Return the exact loss: of the product of the output's independent parts if it has any, else of its law."""
     law = mechanism.law()
     parts = law.parts or (law,)
     step = 4 * _WIDTH / len(parts)

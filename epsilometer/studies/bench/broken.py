@@ -1,4 +1,7 @@
-"""Mechanisms that leak more than they claim, which an estimator must catch, and some that leak nothing."""
+"""Mechanisms that leak more than they claim, and mechanisms that leak nothing.
+
+Estimators must detect the first and report no loss for the second.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _ORIGIN = "ours"
 
 
 def response(name: str, epsilon: float, claim: float) -> KnownMechanism:
-    """Return randomised response on a bit: the true bit has odds e^epsilon of being reported (Warner 1965)."""
+    """Return randomised response on one bit: the odds of reporting the true bit are e^epsilon (Warner 1965)."""
     keep = 1 / (1 + math.exp(-epsilon))
     law = Law(np.array([keep, 1 - keep]), np.array([1 - keep, keep]))
 
@@ -25,14 +28,14 @@ def response(name: str, epsilon: float, claim: float) -> KnownMechanism:
 
 
 def halved(epsilon: float) -> KnownMechanism:
-    """Return a mechanism that spends twice the epsilon that it claims, as if a sensitivity had been halved."""
+    """Return randomised response that loses 2 epsilon and claims epsilon, as if it had halved a sensitivity."""
     return response("epsilon halved", 2 * epsilon, claim=epsilon)
 
 
 def reused(epsilon: float) -> KnownMechanism:
-    """Return a mechanism on two bits a b, 00 or 01, that flips both by one coin, so it reveals whether they agree.
+    """Return a mechanism on two bits that uses one coin for both, so it always reveals whether they are equal.
 
-    Outputs: 2 a + b.
+    The two inputs are 00 and 01. The output for bits a and b is the number 2 a + b.
     """
     keep = 1 / (1 + math.exp(-epsilon))
     law = Law(np.array([keep, 0, 0, 1 - keep]), np.array([0, keep, 1 - keep, 0]))
@@ -44,7 +47,10 @@ def reused(epsilon: float) -> KnownMechanism:
 
 
 def rare(epsilon: float, share: float) -> KnownMechanism:
-    """Return randomised response that reveals a share of its inputs: outputs 2 and 3 are the true bit, marked."""
+    """Return randomised response on one bit that reveals the true bit with probability `share`.
+
+    Outputs 0 and 1 are noisy bits; outputs 2 and 3 reveal a true bit of 0 and of 1.
+    """
     keep = 1 / (1 + math.exp(-epsilon))
     noisy = (1 - share) * np.array([keep, 1 - keep])
     law = Law(np.array([*noisy, share, 0]), np.array([*noisy[::-1], 0, share]))
@@ -57,7 +63,7 @@ def rare(epsilon: float, share: float) -> KnownMechanism:
 
 
 def null(name: str, outputs: int) -> KnownMechanism:
-    """Return a mechanism that reveals nothing about its input: it has this many outputs, all equally likely."""
+    """Return a mechanism that reveals nothing about its input: each of its `outputs` numbers is equally likely."""
     chance = np.full(outputs, 1 / outputs)
     law = Law(chance, chance)
 
@@ -68,7 +74,10 @@ def null(name: str, outputs: int) -> KnownMechanism:
 
 
 def null_scores() -> KnownMechanism:
-    """Return Gaussian noise on two equal numbers, with a meaningless score as its loss: estimators must find none."""
+    """Return Gaussian noise on two equal inputs, whose true loss is 0.
+
+    Its `loss` function is the output itself, a meaningless score: estimators must not report a loss from it.
+    """
     half = Law(np.array([1.0]), np.array([1.0]))
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:

@@ -17,7 +17,7 @@ def estimators(
         bool, typer.Option("--full", help="200 seeds of 10,000 samples and five of a million, not 20 of 10,000.")
     ] = False,
     auditor: Annotated[
-        Path | None, typer.Option(help="File (.py) with a function bound(samples, error, delta), a further auditor.")
+        Path | None, typer.Option(help="File (.py) of a further auditor: a function bound(samples, error, delta).")
     ] = None,
     workers: Workers = 1,
     out: Annotated[
@@ -28,7 +28,7 @@ def estimators(
 ) -> None:
     """Run estimators on mechanisms whose loss is known.
 
-    Prints the truth, the bound, its coverage, samples and seconds.
+    Prints, for each mechanism and estimator: the true loss, the bound, its coverage, samples and seconds.
     """
     from epsilometer.studies.bench.bench import FULL, QUICK
     from epsilometer.studies.bench.bench import bench as run

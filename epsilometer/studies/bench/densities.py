@@ -1,4 +1,4 @@
-"""Laplace and exponential noise, and nodes for integrating over numbers to which such noise was added."""
+"""Densities and distribution functions of Laplace and exponential noise, and nodes for integrals over such noise."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from epsilometer.studies.bench.law import Floats
 
-_REACH = 45.0  # in scales of the widest noise: the probability beyond is e^-45
-_NODES = 16  # per piece; a piece is as wide as the scale of the narrowest noise
+_REACH = 45.0  # half-width of the integration range, in scales of the widest noise: e^-45 of its mass lies outside
+_NODES = 16  # nodes per piece of the range; a piece is at most as wide as the smallest scale
 
 
 def laplace(y: Floats, scale: float) -> Floats:
@@ -29,9 +29,9 @@ def exponential_cdf(y: Floats, scale: float) -> Floats:
 
 
 def nodes(breaks: Sequence[float], scales: Sequence[float]) -> tuple[Floats, Floats]:
-    """Return nodes and weights [m] of Gauss-Legendre rules, for integrals over all numbers.
+    """Return nodes [m] and weights [m] of Gauss-Legendre rules, for integrals over the real line.
 
-    breaks: the places where a density has a kink; pieces end there. scales: of the noises.
+    breaks: the places where a density has a kink, at which pieces end. scales: the scales of all noises involved.
     """
     reach = _REACH * max(scales)
     low, high = min(breaks) - reach, max(breaks) + reach

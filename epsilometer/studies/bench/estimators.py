@@ -1,7 +1,7 @@
 """Estimators on the bench: functions from samples to a lower bound. Losses are in nats.
 
-A bound may be above the truth with probability at most ERROR. Our estimators use the lower end of a two-sided interval,
-so they are called with an alpha of twice that.
+A bound may be above the truth with probability at most ERROR. Our estimators return the lower bound of a two-sided
+interval, which errs on each side with probability alpha / 2, so they are called with alpha = 2 ERROR.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ Bound = Callable[[Samples, float, float], float]
 class Estimator:
     """An estimator on the bench.
 
-    average: whether it bounds the loss that the best adversary's success rate shows, instead of the pure loss.
-    most:    the largest number of samples; with a delta, the one-run audit's time grows with their square.
+    average: True if it bounds the loss that follows from the best adversary's success rate; False if it bounds the
+             pure loss.
+    most:    the largest number of samples it runs on, None for any number. The one-run audit needs a limit, because
+             with a delta its time grows with the square of the samples.
     """
 
     name: str
@@ -40,25 +42,25 @@ class Estimator:
 
 
 def success_rate(samples: Samples, error: float, delta: float) -> float:
-    """Return the audit's `loss`, from the share of right guesses (TeDA, eq. 11)."""
+    """Return the lower bound `loss` of an audit, from the share of right guesses (TeDA, eq. 11)."""
     right = samples.right
     return estimate(int(right.sum()), len(right), alpha=2 * error, delta=delta).loss
 
 
 def rates(samples: Samples, error: float, delta: float) -> float:
-    """Return the loss by the true and false positive rates of all guesses (Arcolezi and Gambs 2024)."""
+    """Return a lower bound from the true and false positive rates of all guesses (Arcolezi and Gambs 2024)."""
     positives, true = int(samples.first.sum()), int((samples.guess & samples.first).sum())
     false = int(samples.guess.sum()) - true
     return loss_by_rates(true, positives, false, len(samples.first) - positives, alpha=2 * error, delta=delta)
 
 
 def abstention(samples: Samples, error: float, delta: float) -> float:
-    """Return the audit's `worst_output`, from the most confident guesses."""
+    """Return the lower bound `worst_output` of an audit, from the most confident guesses."""
     return worst_output(samples.right, np.abs(samples.loss), 2, 2 * error, delta=delta)
 
 
 def one_run(samples: Samples, error: float, delta: float) -> float:
-    """Return the one-run audit's loss, taking all runs as one run with a coin for each."""
+    """Return the lower bound of the one-run audit, with the runs as the coins of one run."""
     return unit_loss(samples.right, np.abs(samples.loss), 2 * error, delta=delta).loss
 
 
@@ -71,7 +73,7 @@ OURS = (
 
 
 def own(file: Path) -> Estimator:
-    """Return a user's estimator: the function `bound(samples, error, delta)` of a Python file.
+    """Return a user's estimator: the function `bound(samples, error, delta)` in a Python file.
 
     Raises UserError if the file or function does not exist.
     """

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from epsilometer.studies.bench.law import Law
 
 Draw = Callable[[int, int, np.random.Generator], NDArray[Any]]
-"""Takes the input to use (0 the first, 1 the other), the number n of runs and randomness; returns [n] or [n, d]."""
+"""Takes the input (0 first, 1 other), the number n of runs and a random generator; returns outputs, [n] or [n, d]."""
 
 Loss = Callable[[NDArray[Any]], NDArray[np.float64]]
-"""Takes outputs; returns [n] ln P(output | first) / P(output | other), infinite where one input never gives it."""
+"""Takes n outputs; returns [n] ln P(output | first) / P(output | other), infinite if one input never gives it."""
 
 
 @dataclass(frozen=True)
 class KnownMechanism:
     """A mechanism at a pair of inputs.
 
-    origin: the source of its definition.
-    draw:   its algorithm, which does not use the law.
-    loss:   the logarithm of the likelihood ratio of outputs.
+    origin: the paper or repository that defines it.
+    draw:   samples outputs with the mechanism's algorithm, without use of the law.
+    loss:   computes the logarithm of the likelihood ratio of outputs.
     law:    computes the law of all outputs.
     claim:  the epsilon that its authors claim for the pair; None if they claim nothing.
     delta:  the delta of the claim, 0 for pure privacy.
@@ -40,5 +40,5 @@ class KnownMechanism:
 
 
 def table(losses: NDArray[np.float64]) -> Loss:
-    """Return the loss function of outputs that are numbers from 0, given the loss of each."""
+    """Return the loss function of a mechanism whose outputs are numbers 0 to m - 1. losses: [m], one per output."""
     return lambda outputs: losses[outputs]

@@ -1,8 +1,8 @@
-"""The law of a mechanism at one pair of inputs, as far as it tells them apart. Losses are in nats.
+"""The law of a mechanism at one pair of inputs, by groups of outputs. Losses are in nats.
 
-Only the likelihood ratio of an output helps an adversary to tell the two inputs apart (Neyman and Pearson 1933), so
-outputs are put into groups. A group is an event of the mechanism, with an exact probability. So the loss that the
-groups show is never above the mechanism's; the smaller the groups, the closer it comes.
+Only the likelihood ratio of an output helps an adversary to distinguish the two inputs (Neyman and Pearson 1933), so
+outputs of similar ratio can share a group. A group is an event with an exact probability. The loss computed from groups
+is therefore a lower bound on the mechanism's loss; smaller groups make it tighter.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ Inputs = tuple[Sequence[float], Sequence[float]]
 class Law:
     """The law of groups of outputs under two inputs.
 
-    first, other: [m] probabilities of the groups under either input.
-    limit:        the largest loss of a single output, if it is larger than any group's (Gaussian tails: infinite).
+    first, other: [m], the probabilities of the groups under the first and the other input.
+    limit:        the largest absolute loss of a single output, if larger than that of any group (infinite for Gaussian
+                  noise); otherwise 0.
     parts:        the laws of independent parts of the output, if it has such parts.
     """
 
@@ -53,22 +54,22 @@ class Law:
     def at_rate(self, rate: float) -> float:
         """Return ln(TPR / FPR) of the best test with false-positive rate `rate`, where positive is the first input.
 
-        Groups are taken from the most telling on until their probability under the other input is `rate`; a part of the
-        last one is taken.
+        The test says positive for the groups of largest loss, up to probability `rate` under the other input. The last
+        group counts in part, so that the rate is met exactly.
         """
         order = np.argsort(-self.losses, kind="stable")
         false, true = np.cumsum(self.other[order]), np.cumsum(self.first[order])
-        free = self.first[self.other == 0].sum()  # mass under the first input of groups that the other never gives
+        free = self.first[self.other == 0].sum()  # P(first) of groups that never occur under the other input
         return math.log(float(np.interp(rate, np.append(0.0, false), np.append(free, true))) / rate)
 
     def delta(self, epsilon: float) -> float:
-        """Return the least delta with which epsilon holds in both directions: the larger hockey-stick divergence."""
+        """Return the smallest delta valid with epsilon in both directions: the larger hockey-stick divergence."""
         ratio = math.exp(epsilon)
         forward = np.maximum(self.first - ratio * self.other, 0).sum()
         return float(max(forward, np.maximum(self.other - ratio * self.first, 0).sum()))
 
     def epsilon(self, delta: float) -> float:
-        """Return the least epsilon that holds for the pair with this delta."""
+        """Return the smallest epsilon valid for the pair at this delta; infinite if it exceeds 500."""
         if delta == 0:
             return self.pure
         if self.delta(0.0) <= delta:
@@ -84,17 +85,17 @@ class Law:
 def cells(edges: Floats, first: Callable[[Floats], Floats], other: Callable[[Floats], Floats]) -> Law:
     """Return the law of a number from its distribution functions under the two inputs.
 
-    edges: [m], increasing. There are m + 1 groups: a cell between each two edges, and the two ends.
+    edges: [m], increasing. There are m + 1 groups: the intervals between edges, and the two unbounded ends.
     """
     under_first, under_second = (np.diff(cdf(edges), prepend=0.0, append=1.0) for cdf in (first, other))
     return Law(np.maximum(under_first, 0), np.maximum(under_second, 0))
 
 
 def together(*laws: Law, step: float) -> Law:
-    """Return the law of independent outputs released together, with losses rounded to multiples of a step.
+    """Return the law of independent outputs released together.
 
-    The rounding only decides which outputs are in one group. The probabilities of a law may sum to less than one (for
-    a part of a mechanism's outputs); no loss may be infinite.
+    Outputs whose losses round to the same multiple of `step` share a group. The probabilities of a law may sum to less
+    than one, if it covers a part of a mechanism's outputs. All losses must be finite.
     """
     of_first, of_second, low = np.ones(1), np.ones(1), 0
     for law in laws:
@@ -108,6 +109,6 @@ def together(*laws: Law, step: float) -> Law:
 
 
 def either(*laws: Law) -> Law:
-    """Return the law that joins these laws as its parts; its outputs are all of theirs."""
+    """Return the law of a mechanism from laws that each cover a part of its outputs. The parts must not overlap."""
     first, other = (np.concatenate([getattr(law, name) for law in laws]) for name in ("first", "other"))
     return Law(first, other, max(law.limit for law in laws))

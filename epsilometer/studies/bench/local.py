@@ -1,9 +1,9 @@
-"""Local protocols for frequencies, as in ldp-audit (Arcolezi and Gambs, VLDB 2024).
+"""Local differential privacy protocols for frequencies, as in ldp-audit (Arcolezi and Gambs, VLDB 2024).
 
-In effect, each of the five protocols releases a set of values: the value itself (GRR), a subset (SS), the bits that are
-1 (SUE, OUE), or all values that the hash maps to the reported bit (BLH). All values except the two of the pair are
-alike, so a set is recorded as three numbers: whether it holds the first, whether it holds the other, and how many more
-values it holds: [n, 3].
+In effect, each of the five protocols releases a set of values: one value (GRR), a subset (SS), the values whose bits
+are 1 (SUE, OUE), or all values that the hash maps to the reported bit (BLH). The pair consists of two of the k values;
+the k - 2 others are interchangeable. So n sets are stored as integers [n, 3]: whether the set contains the first value,
+whether it contains the other value, and the number of further values in it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ PROTOCOLS = ("GRR", "SS", "SUE", "OUE", "BLH")
 
 @dataclass(frozen=True)
 class Chances:
-    """The law of the set that is drawn for one of two values.
+    """The law of the set that a protocol releases for one value of a pair.
 
-    pair: [2, 2], the probability of each pair of answers: whether it holds its own value, whether it holds the other.
-    more: [2, 2, k - 1], given these answers, the probability of each number of further values among the k - 2.
+    pair: [2, 2], joint probabilities. The first index is 1 if the set contains the protocol's input, the second is 1 if
+          it contains the other value of the pair.
+    more: [2, 2, k - 1], given these two indices, the probability of each number of further values, 0 to k - 2.
     """
 
     pair: Floats
@@ -35,20 +36,20 @@ class Chances:
 
 
 def chances(protocol: str, k: int, epsilon: float) -> Chances:
-    """Return the law of the sets of a protocol over k values."""
+    """Return the law of the set that a protocol over k values releases."""
     odds, rest = math.exp(epsilon), k - 2
     counts = np.arange(rest + 1)
     if protocol in ("GRR", "SS"):
         size = 1 if protocol == "GRR" else max(1, round(k / (odds + 1)))
         own = size * odds / (size * odds + k - size)
-        also = np.array([size / (k - 1), (size - 1) / (k - 1)])  # if its own value is not in, and if it is
+        also = np.array([size / (k - 1), (size - 1) / (k - 1)])  # P(other value in), without and with the input in
         pair = np.array([[(1 - own) * (1 - also[0]), (1 - own) * also[0]], [own * (1 - also[1]), own * also[1]]])
         held = np.add.outer(np.arange(2), np.arange(2))
         return Chances(pair, (counts == (size - held)[..., None]).astype(np.float64))
     own, foreign = {
         "SUE": (math.exp(epsilon / 2) / (math.exp(epsilon / 2) + 1), 1 / (math.exp(epsilon / 2) + 1)),
         "OUE": (1 / 2, 1 / (odds + 1)),
-        "BLH": (odds / (odds + 1), 1 / 2),  # a random hash maps any other value to either bit
+        "BLH": (odds / (odds + 1), 1 / 2),  # a random hash maps each value to 0 or 1, equally likely
     }[protocol]
     pair = np.outer([1 - own, own], [1 - foreign, foreign])
     return Chances(pair, np.broadcast_to(binom.pmf(counts, rest, foreign), (2, 2, rest + 1)))
@@ -74,14 +75,14 @@ def protocol(name: str, k: int, epsilon: float) -> KnownMechanism:
 
 
 def _responses(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:
-    """Return sets [n, 3] of generalised randomised response for value 0: the value, or another of the k."""
+    """Return sets [n, 3] of generalised randomised response for value 0: each contains one of the k values."""
     keep = rng.random(count) < math.exp(epsilon) / (math.exp(epsilon) + k - 1)
     value = np.where(keep, 0, rng.integers(1, k, count))
     return np.stack([value == 0, value == 1, value > 1], axis=1).astype(np.int64)
 
 
 def _subsets(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:
-    """Return sets [n, 3] of subset selection for value 0: it is in with some probability, others fill the set."""
+    """Return sets [n, 3] of subset selection for value 0. All sets have one size; other values fill them at random."""
     odds = math.exp(epsilon)
     size = max(1, round(k / (odds + 1)))
     own = rng.random(count) < size * odds / (size * odds + k - size)
@@ -93,7 +94,10 @@ def _subsets(count: int, rng: np.random.Generator, k: int, epsilon: float) -> ND
 def _bits(
     count: int, rng: np.random.Generator, k: int, epsilon: float, own: float = 0.0, foreign: float = 0.0
 ) -> NDArray[np.int64]:
-    """Return sets [n, 3] of unary encoding for value 0, which has a bit for each value."""
+    """Return sets [n, 3] of unary encoding for value 0: the values whose noisy bits are 1.
+
+    own: P(bit of value 0 is 1); foreign: P(bit of another value is 1).
+    """
     more = rng.binomial(k - 2, foreign, count)
     return np.stack([rng.random(count) < own, rng.random(count) < foreign, more], axis=1).astype(np.int64)
 
@@ -101,7 +105,7 @@ def _bits(
 def _hashed(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:
     """Return sets [n, 3] of binary local hashing for value 0.
 
-    Every value's hash is a fair coin; the hash of the input is reported as it is, or flipped.
+    The hash of each value is a fair coin. The protocol reports the hash of value 0, flipped with some probability.
     """
     hashes, ones = rng.integers(0, 2, (2, count)), rng.binomial(k - 2, 0.5, count)
     keep = rng.random(count) < math.exp(epsilon) / (math.exp(epsilon) + 1)

@@ -1,7 +1,8 @@
-"""Means of a few numbers, private only if their count is protected (DP-Auditorium; arXiv:2509.07055, section 5).
+"""Broken private means that reveal the count of numbers (DP-Auditorium; arXiv:2509.07055, section 5).
 
-The pair is (0) and (0, 1). The mean gets noise of scale 2 / (n epsilon), which would suit a public n. The noisy count
-is max(1e-12, n + Laplace(2 / epsilon)). All three variants reveal the count, so they lose more than epsilon.
+The two inputs are the lists (0) and (0, 1). The mean gets noise of scale 2 / (n epsilon), which would be private if the
+count n were public. The noisy count is max(1e-12, n + Laplace(2 / epsilon)). All three variants reveal something about
+the count, so their loss exceeds epsilon.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from epsilometer.studies.bench.known import KnownMechanism
 from epsilometer.studies.bench.law import Floats, Law, cells
 
 _COUNTS, _MEANS = (1, 2), (0.0, 0.5)
-_LEAST = 1e-12  # of a noisy count
+_LEAST = 1e-12  # the minimum of a noisy count
 _ORIGIN = "arXiv:2509.07055, google-research/dp_sequential_test"
 
 
 def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -> KnownMechanism:
-    """Return NonDPLaplace1 or NonDPGaussian1, whose mean and scale both use the true count."""
+    """Return NonDPLaplace1 or NonDPGaussian1. Mean and noise scale both use the true count."""
     scales = [2 / (n * epsilon) for n in _COUNTS]
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
@@ -48,7 +49,7 @@ def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -
 
 
 def noisy_scale(epsilon: float) -> KnownMechanism:
-    """Return NonDPLaplace2, whose mean uses the true count and whose scale uses the noisy one."""
+    """Return NonDPLaplace2. The mean uses the true count, the noise scale uses the noisy count."""
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
         n = np.maximum(_LEAST, _COUNTS[which] + rng.laplace(scale=2 / epsilon, size=count))
@@ -62,7 +63,7 @@ def noisy_scale(epsilon: float) -> KnownMechanism:
 
     @cache
     def law() -> Law:
-        edges = np.sinh(np.linspace(-1, 1, 60_001) * math.asinh(2e13 / epsilon))  # as wide as noise at the least count
+        edges = np.sinh(np.linspace(-1, 1, 60_001) * math.asinh(2e13 / epsilon))  # covers noise at the minimum count
         return cells(edges, lambda y: cdf(0, y), lambda y: cdf(1, y))
 
     def loss(y: Floats) -> Floats:
@@ -72,7 +73,10 @@ def noisy_scale(epsilon: float) -> KnownMechanism:
 
 
 def _tail(z: Floats, n: int, epsilon: float) -> Floats:
-    """Return P(noise <= z) where the scale of the noise uses a noisy count, integrated over it in closed form."""
+    """Return P(noise <= z) for Laplace noise whose scale uses a noisy count of n.
+
+    It is the closed form of an integral over the noisy count.
+    """
     c = epsilon / 2
     a = np.abs(z) * c
     inside = n * math.exp(-c * n) * _exprel((c - a) * n) + np.exp(-a * n) / (c + a)
@@ -81,7 +85,7 @@ def _tail(z: Floats, n: int, epsilon: float) -> Floats:
 
 
 def _density(size: Floats, n: int, epsilon: float) -> Floats:
-    """Return the density of that noise at values of this absolute size."""
+    """Return the density of Laplace noise whose scale uses a noisy count of n, at values of absolute value `size`."""
     c = epsilon / 2
     a = size * c
     u = (c - a) * n

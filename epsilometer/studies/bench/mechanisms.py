@@ -1,4 +1,4 @@
-"""All mechanisms of the bench in the order of the table, each at the pair of inputs that its source uses."""
+"""All mechanisms of the bench in the order of its table, each with the pair of inputs that its source uses."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from epsilometer.studies.bench.sparse_vector import Threshold
 _TEN, _HALVES = [1.0] * 10, [2.0] * 5 + [0.0] * 5
 _SWAPPED = ([0.0] * 5 + [1.0] * 5, [1.0] * 5 + [0.0] * 5)
 _ONE_FEWER = ([1.0] * 5, [0.0] + [2.0] * 4)
-_GEOMETRIC, _PEOPLE, _COUNTS = 0.1, 5, (2, 1)  # epsilon, people, and the counts of the two inputs
+_GEOMETRIC, _PEOPLE, _COUNTS = 0.1, 5, (2, 1)  # for geometric noise: epsilon, largest count, counts of the two inputs
 SIZES, EPSILONS = (2, 10, 100), (0.5, 1.0, 4.0)
 
 
 @cache
 def every() -> tuple[KnownMechanism, ...]:
-    """Return DP-Sniper's twenty, ldp-audit's, those with a delta, broken ones, null ones, and ours on texts."""
+    """Return all mechanisms of the bench.
+
+    They come in this order: from DP-Sniper, from ldp-audit, with a delta, broken, without any leak, and ours on texts.
+    """
     return (*sniper(), *protocols(), *with_delta(), *wrong(), *nothing(), *rewriters())
 
 
 def sniper() -> Iterator[KnownMechanism]:
-    """Yield the twenty of DP-Sniper (eth-sri/dp-sniper ee087b2), at the pairs of its reference results."""
+    """Yield the twenty mechanisms of DP-Sniper (eth-sri/dp-sniper ee087b2), at the pairs of its reference results."""
     laplace, ding = "Dwork et al., TCC 2006", "Ding et al., CCS 2018, algorithm {}"
     yield additive.laplace("Laplace", laplace, ([1], [2]), 10, claim=0.1)
     yield truncated_geometric()
@@ -56,7 +59,7 @@ def sniper() -> Iterator[KnownMechanism]:
 
 
 def protocols() -> Iterator[KnownMechanism]:
-    """Yield ldp-audit's five (hharcolezi/ldp-audit 5cd1c5d) at three sizes of the domain and three epsilons."""
+    """Yield the five protocols of ldp-audit (hharcolezi/ldp-audit 5cd1c5d) for three domain sizes, three epsilons."""
     for name in local.PROTOCOLS:
         for k in SIZES:
             for epsilon in EPSILONS:
@@ -64,7 +67,7 @@ def protocols() -> Iterator[KnownMechanism]:
 
 
 def with_delta() -> Iterator[KnownMechanism]:
-    """Yield mechanisms for which a pair (epsilon, delta) is known."""
+    """Yield mechanisms whose smallest epsilon at a positive delta is known."""
     yield additive.gaussian("Gaussian mu=1 delta=1e-5", 1.0, 1e-5)
     yield additive.gaussian("Gaussian mu=1 delta=.01", 1.0, 1e-2)
     yield additive.gaussian("Gaussian mu=2 delta=.01", 2.0, 1e-2)
@@ -97,16 +100,16 @@ def rewriters() -> Iterator[KnownMechanism]:
 
 
 def truncated_geometric() -> KnownMechanism:
-    """Return truncated geometric noise on a count, in integers (Balcer and Vadhan, algorithm 4.8).
+    """Return truncated geometric noise on a count, computed with integers (Balcer and Vadhan, algorithm 4.8).
 
-    It is ln(1 + 2^-k)-private for k = ceil(ln(2 / epsilon)).
-    P(z | c) falls by a factor of 2^k / (2^k + 1) with each step of z away from c.
+    Its epsilon is ln(1 + 2^-k), with k = ceil(ln(2 / epsilon)). The probability of output z for count c falls by a
+    factor of 2^k / (2^k + 1) with each step of z away from c.
     """
     k = math.ceil(math.log(2 / _GEOMETRIC))
     base, whole = 2**k + 1, (2 ** (k + 1) + 1) * (2**k + 1) ** (_PEOPLE - 1)
 
     def up_to(c: int) -> list[int]:
-        """Return how many of the `whole` equally likely integers lead to an output of at most z, for z = 0 to n."""
+        """Return, for z = 0 to _PEOPLE, how many of the `whole` equally likely integers lead to an output <= z."""
         below = [2 ** (k * (c - z)) * base ** (_PEOPLE - (c - z)) for z in range(c)]
         above = [whole - 2 ** (k * (z - c + 1)) * base ** (_PEOPLE - 1 - (z - c)) for z in range(c, _PEOPLE)]
         return [*below, *above, whole]

@@ -1,4 +1,4 @@
-"""Report noisy max, right and wrong (Ding, Wang, Wang, Zhang and Kifer, CCS 2018, algorithms 5 to 8)."""
+"""Report noisy max, in correct and broken variants (Ding, Wang, Wang, Zhang and Kifer, CCS 2018, algorithms 5 to 8)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _exponential(y: Floats, scale: float) -> Floats:
 
 
 def _noise(name: str) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-    """Return the density and the distribution function of the noise of this name."""
+    """Return the density and the distribution function of noise `name`: "laplace" or "exponential"."""
     if name == "laplace":
         return partial(laplace_density, scale=SCALE), partial(laplace_cdf, scale=SCALE)
     return partial(_exponential, scale=SCALE), partial(exponential_cdf, scale=SCALE)
@@ -40,7 +40,7 @@ def _draws(inputs: Inputs, noise: str, summary: Callable[..., NDArray[Any]]) -> 
 
 
 def place(name: str, number: int, inputs: Inputs, noise: str) -> KnownMechanism:
-    """Return the mechanism that releases which of the noisy answers is the largest."""
+    """Return the mechanism that releases the index of the largest noisy answer."""
     density, cdf = _noise(noise)
 
     def chances(queries: Sequence[float]) -> Floats:
@@ -58,9 +58,9 @@ def place(name: str, number: int, inputs: Inputs, noise: str) -> KnownMechanism:
 
 
 def value(name: str, number: int, inputs: tuple[float, float], noise: str) -> KnownMechanism:
-    """Return the mechanism that releases the largest of five noisy answers itself, which breaks its claim.
+    """Return the mechanism that releases the value of the largest of five noisy answers, which breaks its claim.
 
-    inputs: the true answer for either input, the same for all five queries.
+    inputs: the true answer under the first and under the other input; all five queries have the same answer.
     """
     density, cdf = _noise(noise)
 
@@ -71,7 +71,7 @@ def value(name: str, number: int, inputs: tuple[float, float], noise: str) -> Kn
 
     @cache
     def law() -> Law:
-        edges = np.linspace(-200, 400, 60_001)  # they include the places of the kinks
+        edges = np.linspace(-200, 400, 60_001)  # edges at the kinks of the densities
         return cells(edges, lambda y: cdf(y - inputs[0]) ** 5, lambda y: cdf(y - inputs[1]) ** 5)
 
     repeated = ([inputs[0]] * 5, [inputs[1]] * 5)

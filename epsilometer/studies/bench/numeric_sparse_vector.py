@@ -1,8 +1,8 @@
 """Variants of the sparse vector technique that answer with numbers.
 
-Algorithm 3 of Lyu, Su and Li (VLDB 2017) releases the noisy answer that was above the threshold, which reveals where
-the threshold lies. It also runs together with algorithm 4. NumericalSVT (Wang, Ding, Wang, Kifer and Zhang, PLDI
-2019) answers with fresh noise.
+Algorithm 3 of Lyu, Su and Li (VLDB 2017) releases each noisy answer above the threshold, which reveals something about
+the threshold. `parallel` combines algorithms 3 and 4. NumericalSVT (Wang, Ding, Wang, Kifer and Zhang, PLDI 2019)
+answers with fresh noise. A "yes" is a query above the threshold; its place is the query's index, 0 to 9.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from epsilometer.studies.bench.known import KnownMechanism
 from epsilometer.studies.bench.law import Floats, Inputs, Law, either, together
 from epsilometer.studies.bench.sparse_vector import EPSILON, QUERIES, Threshold, numbered, places
 
-_STEP = 1e-4  # losses are grouped to this step where outputs are released together
+_STEP = 1e-4  # rounding of losses, in nats, that puts outputs released together into groups
 _HALF = QUERIES // 2
-_FAR = 30.0  # in scales: a noisy answer lies farther away with a probability of about e^-30
-_CELLS = 41  # edges, between the queries, of the cells of an answer that is not the smallest
+_FAR = 30.0  # largest noise considered, in scales: larger noise has a probability of about e^-30
+_CELLS = 41  # edges of the cells, between the true answers, that group the larger of two noisy answers
 
 
 class Revealing:
-    """Algorithm 3 with one yes or two. The first five queries are all alike, and so are the last five.
+    """Algorithm 3, which stops after one or two yeses.
 
-    Outputs: [n, 2 stop], for each yes its place and its noisy answer; -1 and 0 for a yes that does not occur.
+    The first five queries have the same true answer, and so have the last five.
+    Outputs: [n, 2 stop], the place and the noisy answer of each yes; -1 and 0 for a yes that does not occur.
     """
 
     def __init__(self, inputs: Inputs, threshold: Threshold) -> None:
@@ -54,7 +55,11 @@ class Revealing:
 
     @cached_property
     def law(self) -> Law:
-        """The law, with a group for each set of places of yeses, node of the smallest answer, and cell of the other."""
+        """The law of all outputs.
+
+        Two outputs share a group if their yeses have the same places, their smallest answers have the same integration
+        node, and their larger answers lie in the same cell.
+        """
         return either(*(self._part(yes) for yes in places(self.threshold.stop)))
 
     def _part(self, yes: tuple[int, ...]) -> Law:
@@ -65,7 +70,10 @@ class Revealing:
         return either(*(self._smallest(place, yes) for place in yes))
 
     def _smallest(self, place: int, yes: tuple[int, ...]) -> Law:
-        """Return the part of the law with the smallest answer at this place; the threshold must lie below it."""
+        """Return the part of the law with these yeses and the smallest answer at `place`.
+
+        The threshold lies below the smallest answer.
+        """
         scale = self.threshold.noise
         y, weight = nodes(self._breaks, [2 * scale])
         here = np.abs(y) < _FAR * scale
@@ -89,10 +97,10 @@ class Revealing:
         return sorted({*self.inputs[0], *self.inputs[1]})
 
     def _log_density(self, which: int, outputs: Floats) -> Floats:
-        """Return ln of the density [n] of outputs.
+        """Return the log density [n] of outputs under the input `which`.
 
-        It is the density of the answers, times the probability that the threshold lies below all of them and above all
-        queries answered with no.
+        The density is that of the released answers, times the probability that the threshold lies below all of them and
+        above all noisy answers that got a no.
         """
         queries, scale, stop = np.asarray(self.inputs[which]), self.threshold.noise, self.threshold.stop
         place, answer = outputs[:, ::2].astype(np.int64), outputs[:, 1::2]
@@ -105,7 +113,10 @@ class Revealing:
         return np.asarray(own + self._log_below(which, first, last - first - some.sum(axis=1), lowest))
 
     def _log_below(self, which: int, first: NDArray[np.int64], second: NDArray[np.int64], lowest: Floats) -> Floats:
-        """Return ln P(threshold <= lowest, and `first` and `second` queries of either half below it), from a table."""
+        """Return ln P(threshold <= lowest and above all noisy answers that got a no), from a table.
+
+        first, second: how many queries of the first and of the second half got a no.
+        """
         start, step, logs = self._tables[which]
         at = np.clip((lowest - self.threshold.level - start) / step, 0, logs.shape[2] - 1.000001)
         at = np.where(np.isinf(lowest), logs.shape[2] - 1.000001, at)
@@ -115,9 +126,10 @@ class Revealing:
 
     @cached_property
     def _tables(self) -> list[tuple[float, float, Floats]]:
-        """For each input, the start and step of a grid of the threshold's noise, and ln of integrals up to its points.
+        """For each input: the start and the step of a grid over the threshold's noise, and log integrals [6, 6, m].
 
-        The integrals are [6, 6, m], by the numbers of queries of each half below the threshold.
+        The integrals run up to each grid point. The first two indices are the numbers of queries, of the first and of
+        the second half, that lie below the threshold.
         """
         return [self._table(queries) for queries in self.inputs]
 
@@ -138,7 +150,7 @@ class Revealing:
 
 
 def revealing(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
-    """Return algorithm 3."""
+    """Return algorithm 3 at a pair of inputs."""
     algorithm = Revealing(inputs, threshold)
     return KnownMechanism(
         name,
@@ -151,7 +163,10 @@ def revealing(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism
 
 
 def parallel(name: str, inputs: Inputs, third: Threshold, fourth: Threshold) -> KnownMechanism:
-    """Return algorithms 3 and 4 on the same queries. Outputs: of 3, then the number (`places`) of 4's answers."""
+    """Return the mechanism that runs algorithms 3 and 4 on the same queries.
+
+    Outputs: the columns of algorithm 3, then the number of algorithm 4's answers in the order of `places`.
+    """
     algorithm = Revealing(inputs, third)
 
     @cache
@@ -174,9 +189,10 @@ def parallel(name: str, inputs: Inputs, third: Threshold, fourth: Threshold) -> 
 
 
 def numerical(name: str, inputs: tuple[float, float], threshold: Threshold, scale: float) -> KnownMechanism:
-    """Return NumericalSVT, with all queries of an input alike.
+    """Return NumericalSVT on ten queries that all have the same true answer.
 
-    Outputs: [n, 2 stop], as for algorithm 3; scale: of the answers' noise.
+    inputs: that answer under the first and under the other input; scale: the scale of the noise on released answers.
+    Outputs: [n, 2 stop], as for algorithm 3.
     """
     stop, shift = threshold.stop, inputs[1] - inputs[0]
     codes = {yes: number for number, yes in enumerate(places(stop))}

@@ -17,7 +17,7 @@ FIRST, OTHER = (3, 10, 13), (0, 11, 18)
 
 
 def rappor(name: str, set_one: float, set_zero: float, claim: float) -> KnownMechanism:
-    """Return RAPPOR. set_one, set_zero: P(a bit comes out as 1) if it is set in the filter, and if not."""
+    """Return RAPPOR. set_one, set_zero: P(a bit is reported as 1) if it is set in the filter, and if it is not."""
     chance = np.full((2, BITS), set_zero)
     chance[0, list(FIRST)] = chance[1, list(OTHER)] = set_one
     signs = np.zeros(BITS)
@@ -31,7 +31,7 @@ def rappor(name: str, set_one: float, set_zero: float, claim: float) -> KnownMec
         return np.where(outputs, steps[0], steps[1]) @ signs
 
     def law() -> Law:
-        """Return the law, grouped by how many bits of either kind are reported as 1."""
+        """Return the law, grouped by the numbers of bits in FIRST and in OTHER that are reported as 1."""
         ones = np.arange(len(FIRST) + 1)
         set_, unset = binom.pmf(ones, len(FIRST), set_one), binom.pmf(ones, len(OTHER), set_zero)
         set_bit, unset_bit = (np.array([1 - chance, chance]) for chance in (set_one, set_zero))
@@ -42,13 +42,13 @@ def rappor(name: str, set_one: float, set_zero: float, claim: float) -> KnownMec
 
 
 def one_time() -> KnownMechanism:
-    """Return the permanent response alone, steps 1 and 2, with the claim 2 h ln((2 - f) / f) for h hashes."""
+    """Return the permanent response alone (steps 1 and 2). Its claim is 2 h ln((2 - f) / f) for h = 4 hashes."""
     f = 0.95
     return rappor("OneTimeRappor", 1 - f / 2, f / 2, claim=8 * math.log((2 - f) / f))
 
 
 def instantaneous() -> KnownMechanism:
-    """Return the instantaneous response to the permanent response, steps 1 to 3."""
+    """Return the instantaneous response, computed from the permanent response (steps 1 to 3)."""
     f, p, q = 0.75, 0.45, 0.55
     p_one, p_zero = f / 2 * p + (1 - f / 2) * q, f / 2 * q + (1 - f / 2) * p
     ratio = math.log(p_one * (1 - p_zero) / (p_zero * (1 - p_one)))

@@ -1,4 +1,4 @@
-"""The truth bench as tables and a picture: estimators' bounds beside the truth. Losses are in nats."""
+"""The truth bench as tables and a picture: estimators' bounds compared with the truth. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from epsilometer.runtime.machine import hardware
 from epsilometer.studies.bench.estimators import ERROR, OURS
 
 _NAME = "truth"
-_BEYOND = 12.0  # nats, the picture's place for infinite values
-_LINEAR = 0.1  # nats, below which its axis is about linear
+_BEYOND = 12.0  # nats: the position of infinite values in the picture
+_LINEAR = 0.1  # nats: the picture's axis is about linear below this value, and logarithmic above
 _DRAWN = ("success rate", "abstention")
 
 
 def write(table: pl.DataFrame, folder: Path) -> None:
-    """Write the tables and truth.svg to a folder, as `archive.write`."""
+    """Write the tables and truth.svg to a folder with `archive.write`. table: rows of schema `TRUTH`."""
     most = max(table["samples"].to_list())
     about = [
-        "`a (b)`: the median lower bound over seeds, and the share of seeds whose bound is not above the truth, of "
-        f"which {1 - ERROR:.0%} are promised. "
-        "*pure* is the largest loss of the pair, with a delta the least epsilon that "
-        "holds; *at 1 %* the best ln(TPR / FPR) at that false-positive rate; *guess* what the best adversary's success "
-        "rate shows; *exact* the exact loss's bracket of it; *ms* the time of all estimators. The success rate bounds "
-        "*guess*, the others *pure*.",
-        f"![Bounds beside the truth]({_NAME}.svg)",
-        "*Black ticks: the pure loss (at the right edge: infinite). Grey ticks: what the success rate can show. "
-        f"Points: median bounds from {most:,} samples; lines: from the least to the largest of the seeds.*",
+        "`a (b)`: a is the median lower bound over seeds, b the share of seeds whose bound is at most the truth; "
+        f"estimators promise at least {1 - ERROR:.0%}. "
+        "*pure* is the largest loss of the pair; with a delta, it is the smallest valid "
+        "epsilon. *at 1 %* is the best ln(TPR / FPR) at a false-positive rate of 1 %. *guess* is the loss that follows "
+        "from the best adversary's success rate. *exact* is the interval that the exact loss gives for *guess*. *ms* "
+        "is the time of all estimators. The success rate is a lower bound on *guess*, the other estimators on *pure*.",
+        f"![Bounds compared with the truth]({_NAME}.svg)",
+        "*Black ticks: the pure loss (infinite at the right edge). Grey ticks: the largest loss that the success rate "
+        f"can prove. Points: median bounds from {most:,} samples. Lines: from the smallest to the largest bound of a "
+        "seed.*",
     ]
     grids = [
         archive.grid(f"{count:,} samples, {part['seeds'][0]} seeds", beside(part), note=pooled(part))
@@ -47,7 +48,7 @@ def write(table: pl.DataFrame, folder: Path) -> None:
 
 
 def beside(part: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per mechanism, a column per estimator."""
+    """Return a table with a row per mechanism: its true losses, then a column per estimator."""
     rows = []
     for (name,), lines in part.group_by("mechanism", maintain_order=True):
         figures = lines.row(0, named=True)
@@ -65,14 +66,14 @@ def beside(part: pl.DataFrame) -> pl.DataFrame:
 
 
 def pooled(part: pl.DataFrame) -> str:
-    """Count the bounds above the truth, over all mechanisms."""
+    """Return a sentence that counts, for each estimator, the bounds above the truth over all mechanisms."""
     counts = part.group_by("estimator", maintain_order=True).agg(pl.col("above").sum(), pl.col("seeds").sum())
     said = (f"{name} {above} of {seeds:,}" for name, above, seeds in counts.iter_rows())
-    return f"Bounds above the truth, of all mechanisms: {', '.join(said)}."
+    return f"Bounds above the truth, over all mechanisms: {', '.join(said)}."
 
 
 def figure(part: pl.DataFrame) -> Figure:
-    """Bounds at one number of samples, a line per mechanism."""
+    """Return the picture of the bounds at one number of samples, a line per mechanism."""
     order = part["mechanism"].unique(maintain_order=True).to_list()
     y = alt.Y("mechanism:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, grid=True))
     scale = alt.Scale(type="symlog", constant=_LINEAR, domain=[0, _BEYOND], nice=False)
@@ -100,7 +101,7 @@ def figure(part: pl.DataFrame) -> Figure:
         for kind, colour in (("guess", MUTED), ("pure", INK))
     ]
     bounds = part.filter(pl.col("estimator").is_in(names)).select("mechanism", "estimator", "bound", "least", "largest")
-    words = "Median lower bounds of the success rate and of abstention beside the true loss, a line a mechanism."
+    words = "Median lower bounds by the success rate and by abstention, and the true loss, a line per mechanism."
     return Figure(_NAME, words, specify(alt.hconcat(chart), {"truths": lines, "bounds": bounds.to_dicts()}))
 
 

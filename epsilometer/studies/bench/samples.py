@@ -19,11 +19,11 @@ class Samples:
     """n runs of a mechanism, each on one of two inputs by a fair coin.
 
     first:   bool [n], whether the first input was used.
-    outputs: [n] or [n, d].
-    loss:    float [n], ln P(output | first) / P(output | other): the scores of the optimal adversary, rounded to
-             DIGITS. The last bits of a floating-point sum reveal its parts (Mironov 2012), and scores that differ only
-             in these bits would prove a loss that the mechanism on paper does not have.
-    guess:   bool [n], whether that adversary guesses the first input; by a coin where the loss is 0.
+    outputs: [n] or [n, d], the outputs of the runs.
+    loss:    float [n], ln P(output | first) / P(output | other), the scores of the optimal adversary, rounded to
+             DIGITS decimals. Without rounding, the last bits of a floating-point sum would reveal its terms (Mironov
+             2012) and prove a loss that the mechanism on paper does not have.
+    guess:   bool [n], whether the optimal adversary guesses the first input; decided by a coin if the loss is 0.
     """
 
     first: NDArray[np.bool_]
@@ -38,7 +38,7 @@ class Samples:
 
 
 def samples(mechanism: KnownMechanism, count: int, seed: int) -> Samples:
-    """Return `count` runs of a mechanism; its name, the count and the seed name the randomness."""
+    """Return `count` runs of a mechanism. Its name, the count and the seed determine all random numbers."""
     rng = np.random.default_rng([zlib.crc32(mechanism.name.encode()), count, seed])
     first = rng.random(count) < 0.5
     halves = [mechanism.draw(which, int(of.sum()), rng) for which, of in enumerate((first, ~first))]

@@ -1,8 +1,8 @@
 """Variants of the sparse vector technique that answer yes or no (Lyu, Su and Li, VLDB 2017, algorithms 1, 2, 4, 5, 6).
 
-Ten queries are compared with a threshold, one after another, and each answer is released until `stop` of them were
-above. Given the noise of the threshold, the queries are independent, so every probability is an integral over one
-number.
+Ten queries are compared with a noisy threshold, one after another. Each answer (above or below) is released, until
+`stop` queries were above. Given the noise of the threshold, the answers are independent, so every probability is an
+integral over one number. A query above the threshold is a "yes"; its place is the query's index, 0 to 9.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ _ORIGIN = "Lyu, Su and Li, VLDB 2017, algorithm {}"
 class Threshold:
     """A noisy threshold.
 
-    level: the number that queries are compared with; scale: of its noise; noise: the scale of a query's noise; stop:
-    the number of queries above after which no more are answered.
+    level: the number that queries are compared with.
+    scale: the scale of the threshold's Laplace noise.
+    noise: the scale of each query's Laplace noise.
+    stop:  the number of yeses after which no more queries are answered.
     """
 
     level: float
@@ -39,7 +41,7 @@ class Threshold:
     stop: int = 1
 
     def above(self, queries: Sequence[float], count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Return bool [n, 10], which queries are above the noisy threshold, as if all of them were answered."""
+        """Return bool [n, 10]: whether each query is above the noisy threshold, without stopping."""
         noisy = np.asarray(queries) + rng.laplace(scale=self.noise, size=(count, QUERIES))
         return noisy >= self.level + rng.laplace(scale=self.scale, size=(count, 1))
 
@@ -50,26 +52,29 @@ class Threshold:
         return at, weight * laplace(at, self.scale), below
 
     def chances(self, queries: Sequence[float]) -> Floats:
-        """Return the [m] probabilities of all possible answers, in the order of `places`."""
+        """Return the probabilities [m] of all possible releases, in the order of `places`."""
         _, mass, below = self.nodes(queries)
         return np.array([mass @ answered(below, yes, self.stop) for yes in places(self.stop)])
 
 
 def places(stop: int) -> Iterator[tuple[int, ...]]:
-    """Yield the places of the queries above, for all possible answers, which have at most `stop` of them."""
+    """Yield the places of the yeses of every possible release, which has at most `stop` yeses."""
     for size in range(stop + 1):
         yield from combinations(range(QUERIES), size)
 
 
 def answered(below: Floats, yes: tuple[int, ...], stop: int) -> Floats:
-    """Return the [m] probabilities of these answers at each node; no query is asked after the last of `stop` yeses."""
+    """Return the probabilities [m], at each node of the threshold's noise, of the release with yeses at these places.
+
+    below: [10, m], P(query below the threshold); yes: the places. No query is answered after `stop` yeses.
+    """
     last = yes[-1] + 1 if len(yes) == stop else QUERIES
     no = [i for i in range(last) if i not in yes]
     return np.asarray(np.prod(below[no], axis=0) * np.prod(1 - below[list(yes)], axis=0))
 
 
 def numbered(above: NDArray[np.bool_], stop: int) -> NDArray[np.int64]:
-    """Return the [n] numbers in `places` of the released answers, from which queries are above, bool [n, 10]."""
+    """Return the number [n] of each release in the order of `places`. above: bool [n, 10], from `Threshold.above`."""
     shown = above & (np.cumsum(above, axis=1) <= stop)
     codes = np.array([sum(1 << i for i in yes) for yes in places(stop)])
     order = np.argsort(codes)
@@ -77,7 +82,7 @@ def numbered(above: NDArray[np.bool_], stop: int) -> NDArray[np.int64]:
 
 
 def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
-    """Return algorithm 1, 2 or 4. With one yes, the first two differ only in the settings of `threshold`."""
+    """Return algorithm `number`: 1, 2 or 4. With stop = 1, they differ only in the settings of `threshold`."""
 
     @cache
     def law() -> Law:
@@ -90,13 +95,16 @@ def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> Kn
 
 
 def noiseless(name: str, inputs: Inputs) -> KnownMechanism:
-    """Return algorithm 5, whose queries have no noise: the threshold's noise alone decides, so few answers occur."""
+    """Return algorithm 5. It never stops, and only the threshold has noise, which therefore decides all answers."""
     level, scale = 1.0, 2 / EPSILON
     values = np.unique(np.concatenate(inputs))
     edges = np.append(values - level, np.inf)
 
     def answers(queries: Sequence[float]) -> NDArray[np.int64]:
-        """Return the queries above as bits, [m], for noise below the first edge, between the first two, and so on."""
+        """Return the answers to all queries as the bits of an integer, [m], one for each interval between edges.
+
+        The edges are the values of the threshold's noise at which an answer changes.
+        """
         middle = np.concatenate([[edges[0] - 1], edges[:-1] + 0.5])
         return (np.asarray(queries) >= middle[:, None] + level) @ (1 << np.arange(QUERIES))
 
@@ -113,7 +121,10 @@ def noiseless(name: str, inputs: Inputs) -> KnownMechanism:
 
 
 def endless(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
-    """Return algorithm 6, which never stops. The first five queries of an input are alike, and so are the last."""
+    """Return algorithm 6, which never stops.
+
+    The first five queries must have the same true answer, and so must the last five.
+    """
     half = QUERIES // 2
 
     @cache
@@ -121,7 +132,7 @@ def endless(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
         return Law(chances(inputs[0]).ravel(), chances(inputs[1]).ravel())
 
     def chances(queries: Sequence[float]) -> Floats:
-        """Return the [6, 6] probabilities of how many queries of each half are above."""
+        """Return the joint probabilities [6, 6] of the numbers of yeses in the first and in the second half."""
         _, mass, below = threshold.nodes(queries)
         counts = np.arange(half + 1)[:, None]
         low, high = binom.pmf(counts, half, 1 - below[0]), binom.pmf(counts, half, 1 - below[-1])

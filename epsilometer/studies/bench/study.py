@@ -1,4 +1,4 @@
-"""The study of estimators, as the core loads it (`core.study`)."""
+"""The study of estimators, registered with the core through `STUDY` (see `core.study`)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from epsilometer.core.study import Study
 
 
 class Bench(Study):
-    """One command."""
+    """The study of estimators, which adds one command."""
 
     def commands(self) -> Mapping[str, Callable[..., None]]:
-        """`check estimators`."""
+        """Return the command `check estimators`."""
         from epsilometer.studies.bench.commands import estimators
 
         return {"check estimators": estimators}

@@ -1,7 +1,7 @@
-"""Our own mechanisms on texts, over vocabularies so small that every rewrite can be listed.
+"""Our own text mechanisms on vocabularies so small that every rewrite can be listed.
 
-The true loss is summed over all outputs from the documented laws of words. Samples are the actual texts that `rewrite`
-returns, so that a sampler that departs from its law is detected.
+The true loss is a sum over all outputs, computed from each mechanism's documented law of words. Samples are the texts
+that `rewrite` really returns, so a sampler that departs from its law is detected.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def words(name: str, epsilon: float) -> KnownMechanism:
         resource = Path(folder) / "words.npz"
         WordVectors(WORDS, np.array(PLACES)).save(resource)
         mechanism = find("mechanisms", name, "rewrite")(resource=resource)
-        mechanism.laws(TEXTS)  # reads the file
+        mechanism.laws(TEXTS)  # loads the word vectors before their folder is deleted
     return text_mechanism(name, mechanism, epsilon, [" ".join(pair) for pair in product(WORDS, repeat=2)])
 
 
@@ -46,7 +46,10 @@ def responses(epsilon: float) -> KnownMechanism:
 
 
 def text_mechanism(name: str, mechanism: Any, epsilon: float, outputs: Sequence[str]) -> KnownMechanism:
-    """Return a mechanism with laws at the two texts. outputs: all possible rewrites; draws are numbers of these."""
+    """Return a text mechanism that has a law, at the pair TEXTS.
+
+    outputs: all possible rewrites. `draw` returns indices into this list.
+    """
     number = {text: i for i, text in enumerate(outputs)}
 
     @cache

@@ -1,1 +1,1 @@
-"""Tests of what a service leaks when something fails."""
+"""Tests of a deployed service: which planted identifiers it leaks when something fails."""

@@ -1,4 +1,4 @@
-"""`epsilometer probe`: what a service lets through when something fails."""
+"""`epsilometer probe`: planted identifiers that a service lets through when something fails."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ def probe(
 ) -> None:
     """Count identifiers that a failing service lets through.
 
-    Sends planted identifiers alone, some in long or malformed requests, to an --endpoint, 500 requests by default
-    (--max-requests). Prints how often they showed at each place: replies, streams, errors, headers, others' replies,
-    the service's upstream.
+    Sends invented identifiers in invented sentences to an --endpoint, by default in 500 requests (--max-requests).
+    Some requests are long or malformed. Prints how often an identifier came back at each place: replies, streams,
+    errors, headers, replies to other requests, and the service's upstream.
     """
     from epsilometer.auditing.identifiers import planting
     from epsilometer.studies.deployed.probing import KINDS, Pace, probe_failures
 
     if service.endpoint is None:
-        raise UserError("probe tries a service; give its URL (--endpoint)", "EPS-U038")
+        raise UserError("probe tests a service; give its URL (--endpoint)", "EPS-U038")
     built = service.mechanism(settings, private=False)
     if built.private_texts or built.stream:
-        raise UserError("probe sends planted texts alone; leave out --private-texts and stream=true", "EPS-U039")
+        raise UserError("probe sends only invented texts; leave out --private-texts and stream=true", "EPS-U039")
     kinds = planting.KINDS if identifiers == "all" else _kinds(identifiers) or KINDS
     requests = service.max_requests or _REQUESTS
     if service.dry:
         tell(
             f"nothing was sent: at most {requests:,} requests to {confirm_host or 'a host that you confirm'}, "
-            f"at most {rate:g} a second, with planted identifiers ({', '.join(kinds)}) and no other text",
+            f"at most {rate:g} a second, with invented identifiers ({', '.join(kinds)}) in invented sentences",
         )
         return
     pace = Pace(requests, rate)
@@ -65,8 +65,8 @@ def probe(
         for row in rows:
             if not row["shown"]:
                 tell(
-                    f"{row['place']}: nothing in {row['requests']:,} requests; what shows in fewer than "
-                    f"{row['unseen']:.2%} of them may have stayed unseen (probability {alpha:g} or more)",
+                    f"{row['place']}: no identifier in {row['requests']:,} requests; a leak in fewer than "
+                    f"{row['unseen']:.2%} of requests would stay unseen with probability {alpha:g} or more",
                 )
     if was_interrupted():
         raise KeyboardInterrupt

@@ -1,16 +1,18 @@
 """Leaks of a service when something fails: planted identifiers that appear where it should have removed them.
 
-A filter that times out may let the text pass (fail open); a stream may escape it, an error quote the text that it could
-not read, a header carry it, a cache hand it to another client, or the service send it on to its upstream unchanged.
-Each request holds invented identifiers (`identifiers.planting`) in invented sentences, and no other text. Every second
-request asks a chat for a stream, every tenth is long, every tenth malformed: its text is in a list. Nothing is
-repeated: an error is read as it comes. The requests that the service sends on are visible if its upstream is the
-`sink` of this package.
+A service may leak in several ways. Its filter times out and lets the text pass (fails open), or misses the text in a
+stream. An error quotes the text, a header contains it, a cache returns it to another client, or the service sends it to
+its upstream unchanged.
 
-The rate at a place is that of the requests that could show something there, with Clopper and Pearson's interval. It
-assumes independent requests; failures that come together, as under load, make it too narrow. Only these places are
-read, not the service's logs or its other outgoing traffic. A rate may be so small that none of n requests
-shows it: `unseen` is the rate at which that happens with probability alpha.
+Each request contains invented identifiers (`identifiers.planting`) in invented sentences, and no other text. If the
+service is a chat, every second request asks for a stream. One request in ten is long, and one in ten is malformed: it
+has a list in place of the text. Requests that fail are not repeated. Requests that the service sends on are visible if
+its upstream is the `sink` of this package.
+
+The rate at a place is a share of the requests that could show an identifier there, with a Clopper-Pearson interval. The
+interval assumes independent requests; failures that cluster, as under load, make it too narrow. Only these places are
+examined, not the service's logs or its other outgoing traffic. A leak may be so rare that none of n requests shows it:
+`unseen` is the rate at which this happens with probability alpha.
 """
 
 from __future__ import annotations
@@ -51,14 +53,14 @@ _CARRIERS = (
     "The room was clean and quiet. Breakfast could start earlier.",
 )
 _FILLER = " The rest of this message only makes it long."
-_LINES = 200  # fillers in a long request
-_DIGITS = 9  # digits of a value that nobody produces by chance
-_SETTLE = 0.5  # seconds to wait for what the service may still send on
+_LINES = 200  # filler sentences in a long request
+_DIGITS = 9  # number of digits from which on a value does not occur by chance
+_SETTLE = 0.5  # seconds to wait for requests that the service may still send to the sink
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A request: its planted values by kind, its shape, and whether it asks for a stream."""
+    """A request. values: the planted value of each kind; shape: "plain", "long" or "malformed"; stream: bool."""
 
     text: str
     values: Mapping[str, str]
@@ -68,7 +70,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply: its status, None without one; and the planted values in its headers and body."""
+    """A reply. status: None if none arrived; headers, body: the planted values that occur there."""
 
     status: int | None
     stream: bool = False
@@ -78,7 +80,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Pace:
-    """The most requests to send, and the most requests per second."""
+    """Upper bounds on the number of requests and on the requests per second."""
 
     requests: int = 500
     rate: float = 5.0
@@ -100,15 +102,19 @@ def probe_failures(
 ) -> pl.DataFrame:
     """Send planted identifiers to a service, and count the places where they appear.
 
-    host: the service's, which confirms that it may be tested. kinds: of identifiers, which the service should remove.
-    pace: within the service's own bounds. sink: [HOST:]PORT where the sink listens as the service's upstream; None
-    for none. Returns a row per place, with the columns of `FAILURES`.
-    Raises UserError for another host, before anything is sent, and for a service that cannot be reached or refuses.
+    host: the service's host name, which confirms that the caller may test it.
+    kinds: the kinds of identifiers to plant, which the service should remove.
+    pace: bounds on the requests, in addition to the bounds of `service`.
+    sink: [HOST:]PORT at which a sink listens as the service's upstream; None for no sink.
+
+    Returns a row per place, with the columns of `FAILURES`.
+    Raises UserError if the host does not match, before anything is sent. Raises UserError also if the service cannot be
+    reached or answers the first request with a redirect or with status 401, 403 or 404.
     """
     address = Address.of(service.url)
     if host != address.host:
         raise UserError(
-            f"planted texts, some of them long or malformed, would be sent to {address.host}; confirm its name to "
+            f"invented texts, some of them long or malformed, would be sent to {address.host}; confirm its name to "
             f"allow the test (--confirm-host {address.host})" + (f", got {host!r}" if host else ""),
             "EPS-A107",
         )
@@ -128,7 +134,7 @@ def probe_failures(
 
 def _probes(kinds: Sequence[str], count: int, seed: int, *, streams: bool) -> list[Probe]:
     if not kinds or len({*kinds}) < len(kinds):
-        raise UserError(f"kinds of identifiers must be named, each once, got {', '.join(kinds) or 'none'}", "EPS-A109")
+        raise UserError(f"kinds must list each kind of identifier once, got {', '.join(kinds) or 'none'}", "EPS-A109")
     planted = {kind: plant(_CARRIERS, kind, count, seed) for kind in kinds}
     probes = []
     for i in range(count):
@@ -151,7 +157,7 @@ class _Sender:
         )
 
     def __call__(self, probe: Probe) -> Reply:
-        """Return the reply. Raises UserError where a bound of the service is met."""
+        """Send a probe and return its reply. Raises UserError when a bound on the service's requests is reached."""
         body = self._template.filled(probe.text, 1.0, listed=probe.shape == "malformed")
         if probe.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -165,7 +171,7 @@ class _Sender:
         return Reply(response.status_code, is_stream(response), *standing)
 
     def first(self, probe: Probe) -> Reply:
-        """Send the first probe. Raises UserError for a service that cannot be tested at all."""
+        """Send the first probe and return its reply. Raises UserError if the service does not answer or refuses."""
         reply = self(probe)
         if reply.status is None:
             raise UserError(f"the service at {self._host} does not answer; check its URL, and that it runs", "EPS-A110")
@@ -179,7 +185,10 @@ class _Sender:
 
 
 def _sent(probes: Sequence[Probe], send: _Sender, rate: float, workers: int) -> dict[int, Reply]:
-    """Return the replies by the probe's number; fewer if a bound was met or Ctrl-C came."""
+    """Send the probes and return the replies by the probe's number.
+
+    Some replies are missing if a bound was reached or the user pressed Ctrl-C.
+    """
     begun, stopped = time.monotonic(), threading.Event()
 
     def later(number: int) -> Reply | None:
@@ -203,7 +212,7 @@ def _sent(probes: Sequence[Probe], send: _Sender, rate: float, workers: int) -> 
 
 
 def _late(numbers: Mapping[Future[Reply | None], int]) -> Iterator[tuple[int, Reply]]:
-    """Yield the replies that came after the run was stopped."""
+    """Yield all replies that have arrived, also those of requests that were under way when the run stopped."""
     for future, number in numbers.items():
         if future.done() and not future.cancelled() and future.exception() is None:
             reply = future.result()
@@ -227,7 +236,7 @@ def _readings_of(upstream: Sink) -> Iterator[str]:
 def _table(
     probes: Sequence[Probe], replies: Mapping[int, Reply], arrived: frozenset[str] | None, alpha: float
 ) -> pl.DataFrame:
-    """Return a row per place. arrived: the values at the sink; None without one."""
+    """Return a row of `FAILURES` per place. arrived: the planted values that reached the sink; None without a sink."""
     shown = {place: dict[int, set[str]]() for place in (REPLY, STREAM, ERROR, HEADER, OTHER, SINK)}
     able: Counter[str] = Counter()
     holds: dict[str, list[int]] = {}  # the requests whose replies contain a value
@@ -253,7 +262,7 @@ def _table(
 
 
 def _tells(value: str) -> bool:
-    """Return True if the value in another's reply is that value; a service may invent equal names and addresses."""
+    """Return True if a value is too long to occur in a reply to another request by chance, as a common name may."""
     return sum(map(str.isdigit, value)) >= _DIGITS
 
 

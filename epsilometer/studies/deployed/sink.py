@@ -1,7 +1,7 @@
-"""A server that a service under test uses as its upstream: it stores every request, and fails now and then.
+"""A server that a service under test uses as its upstream. It stores every request, and fails at fixed intervals.
 
-It answers as an OpenAI-compatible chat does, whole or streamed, always with the same sentence. In every twenty
-requests it refuses one with status 503 and truncates one answer, to test how the service handles errors.
+It answers like an OpenAI-compatible chat, whole or as a stream, always with the same sentence. In every twenty requests
+it refuses one with status 503 and truncates one answer, to test how the service handles errors.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.resource_limits import ENDPOINT_BYTES
 
 SENTENCE = "Thank you, that was helpful."
-_CYCLE, _REFUSED, _CUT = 20, 7, 13  # requests in a cycle; the number of the refused one, and of the truncated one
+_CYCLE, _REFUSED, _CUT = 20, 7, 13  # requests per cycle; the number of the refused request and of the truncated answer
 
 
 class Sink(ThreadingHTTPServer):
-    """The requests that arrived, as text: the line of each request, its headers and its body."""
+    """The server. arrived: the requests received so far, each as text: its request line, its headers and its body."""
 
     daemon_threads = True
 
@@ -30,7 +30,7 @@ class Sink(ThreadingHTTPServer):
         self._lock, self.arrived = threading.Lock(), list[str]()
 
     def keep(self, request: str) -> int:
-        """Store a request and return its number."""
+        """Store a request and return its number, from 1."""
         with self._lock:
             self.arrived.append(request)
             return len(self.arrived)
@@ -97,13 +97,16 @@ def _events() -> bytes:
 
 @contextmanager
 def listening(place: str | None) -> Iterator[Sink | None]:
-    """Run a sink at [HOST:]PORT, on 127.0.0.1 by default; no sink for None. Raises UserError if it cannot listen."""
+    """Run a sink at [HOST:]PORT, by default on 127.0.0.1. If `place` is None, yield None.
+
+    Raises UserError if the sink cannot listen there.
+    """
     if place is None:
         yield None
         return
     host, _, port = place.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise UserError(f"the sink must be a PORT or HOST:PORT to listen at, got {place!r}", "EPS-A112")
+        raise UserError(f"--sink must be a PORT or HOST:PORT to listen at, got {place!r}", "EPS-A112")
     try:
         sink = Sink((host or "127.0.0.1", int(port)))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The study of deployed services, as the core loads it (`core.study`)."""
+"""The study of deployed services, registered with the core through `STUDY` (see `core.study`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from epsilometer.core.study import Study
 
 
 class Deployed(Study):
-    """One command, and its function."""
+    """The study of deployed services, which adds one command and its function."""
 
     names = (
         "epsilometer.studies.deployed.probing:Pace",
@@ -16,7 +16,7 @@ class Deployed(Study):
     )
 
     def commands(self) -> Mapping[str, Callable[..., None]]:
-        """`probe`."""
+        """Return the command `probe`."""
         from epsilometer.studies.deployed.commands import probe
 
         return {"probe": probe}

@@ -1,4 +1,4 @@
-"""The table of what a service lets through."""
+"""The table of planted identifiers that a service let through."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import polars as pl
 
 from epsilometer.core.tables import Schema
 
-FAILURES: Schema = {  # a row per place where a service may show what it should have removed
+FAILURES: Schema = {  # a row per place where planted identifiers may appear
     "place": pl.String,
-    "requests": pl.Int64,  # requests that could show something there
-    "shown": pl.Int64,  # requests that did
-    "rate": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "whole": pl.Int64,  # requests that showed every value planted in them
-    "unseen": pl.Float64,  # rate at which none of the requests would show anything, with probability alpha
-    "kinds": pl.String,  # kinds of identifiers that were shown, with counts; null for none
-    "shapes": pl.String,  # shapes of the requests that showed something; null for none
+    "requests": pl.Int64,  # requests whose identifiers could appear there
+    "shown": pl.Int64,  # requests of which at least one identifier appeared
+    "rate": pl.Float64,  # shown / requests
+    "low": pl.Float64,  # lower bound on the rate
+    "high": pl.Float64,  # upper bound on the rate
+    "whole": pl.Int64,  # requests of which all identifiers appeared
+    "unseen": pl.Float64,  # rate at which none of the requests would show an identifier, with probability alpha
+    "kinds": pl.String,  # kinds of the identifiers that appeared, with counts; null for none
+    "shapes": pl.String,  # shapes of the requests whose identifiers appeared, with counts; null for none
 }

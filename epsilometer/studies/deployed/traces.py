@@ -1,4 +1,4 @@
-"""Detection of planted values in the output of a service: unchanged, encoded, or in pieces over a stream."""
+"""Detection of planted values in a service's output: unchanged, encoded, or split over the events of a stream."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from urllib.parse import unquote_plus
 from epsilometer.text import identifier_matching
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
-LONG = 10  # letters and digits whose sequence does not occur by accident
-_START = 5  # letters and digits by which values are looked up; the shortest has as many
+LONG = 10  # number of letters and digits from which on a sequence does not occur by chance
+_START = 5  # number of leading letters and digits by which values are indexed; every planted value has at least as many
 _EVENT = re.compile(r"^data: ?(.*)$", re.MULTILINE)
 
 
 def readings(content: str) -> list[str]:
-    """Return the readings of a header or a body: itself, decoded, its strings of JSON, and a stream's joined pieces."""
+    """Return the versions of a header or a body in which planted values may occur.
+
+    They are: the content, the content decoded, the strings of its JSON, and the joined pieces of a stream.
+    """
     versions = [*identifier_matching.readings(content), unquote_plus(content)]
     for match in _ENCODED.findall(content):
         try:
@@ -54,7 +57,7 @@ def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
 
 
 class PlantedValues:
-    """Planted values, found in texts at a cost that does not grow with their number."""
+    """An index of planted values. The time to search a text does not grow with their number."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._by_start: dict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -63,9 +66,10 @@ class PlantedValues:
                 self._by_start[key[:_START]].append((key, value))
 
     def among(self, texts: Iterable[str]) -> frozenset[str]:
-        """Return the values that occur in one of the texts, by `text.identifier_matching`, but for odd dates.
+        """Return the planted values that occur in one of the texts.
 
-        The letters and digits of long ones may be within words.
+        A value of `LONG` letters and digits or more may occur anywhere, also inside words. A shorter value counts if it
+        survives by the rules of `text.identifier_matching`.
         """
         standing = set()
         for text in dict.fromkeys(texts):

@@ -1,11 +1,13 @@
 """The two budgets of a mechanism at an average loss, and its losses there.
 
 The first budget has that average loss over the compared pairs. The second is the largest budget with at most that
-loss and a delta at 4 nats of at most .01, because publishing a share of the texts verbatim (the mechanism `coin`) would
-win at equal average loss. Both come from bisection, which assumes that losses rise with budgets: where a loss falls in
-between, bisection finds one of several crossings. The loss comes from the mechanism's law if it has one, from the law
-of its latents, which bounds the text's loss from above, or from attacks. A search by attacks uses the same draws at
-every budget. It rests on the loss that the attacks' hits show, without an interval; the text's loss may exceed it.
+average loss and a delta at 4 nats of at most .01. The second condition is needed because publishing a share of the
+texts verbatim (the mechanism `coin`) would win at equal average loss.
+
+Both budgets come from bisection, which assumes that losses rise with budgets. If a loss falls somewhere, bisection
+returns one of several solutions. The loss has one of three sources: the mechanism's law; the law of its latents, which
+gives an upper bound on the loss of the text; or attacks. A search by attacks uses the same random numbers at every
+budget. It uses the loss estimated from the attacks' hits, without an interval, so the true loss may be larger.
 """
 
 from __future__ import annotations
@@ -40,10 +42,10 @@ from epsilometer.game.play import Knowledge, play
 from epsilometer.studies.leaderboard.tables import AVERAGE, TAIL
 
 ALLOWED = 0.01  # delta at 4 nats
-_WIDTH = 1.01  # high / low of the interval in which a search by law ends
-_COARSE = 1.03  # by attacks
+_WIDTH = 1.01  # a search by law ends when the ratio of its largest and smallest candidate budget is this
+_COARSE = 1.03  # the same ratio for a search by attacks
 _EFFORT = Effort(width=0.01)
-_DRAWS = 5  # per text of a pair, by attacks
+_DRAWS = 5  # rewrites of each text of a pair, for attacks
 _ALPHA = 0.01
 _ATTACKS = {"embedding": EmbeddingAttack(), "lexical": LexicalAttack()}
 
@@ -52,9 +54,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Lost:
-    """The losses at a budget over the compared pairs. average, delta: each as an interval; delta at 4 nats.
+    """The losses at a budget over the compared pairs, in nats.
 
-    pure: the largest loss of any output; worst: the largest guess loss of a pair; None if neither is known.
+    average: bounds on the average loss.
+    delta:   bounds on delta at 4 nats.
+    pure:    the largest loss of any output; None if it is unknown.
+    worst:   the largest guess loss of a pair; None if it is unknown.
     """
 
     average: tuple[float, float]
@@ -64,7 +69,11 @@ class Lost:
 
 
 class Curve(Protocol):
-    """A mechanism's loss as a function of its budget. by: the source of the loss; width: the precision of budgets."""
+    """A mechanism's loss as a function of its budget.
+
+    by:    the source of the loss: BY_LAW, BY_LATENTS or BY_ATTACKS.
+    width: the precision of a search for budgets, as a ratio above 1.
+    """
 
     @property
     def by(self) -> str: ...
@@ -77,7 +86,7 @@ class Curve(Protocol):
 
 @dataclass(frozen=True)
 class ByLaw:
-    """Losses computed from the distribution of the release or of its latents. texts: those to which `pairs` refers."""
+    """Losses computed from the law of the release or of its latents. texts: the texts to which `pairs` refers."""
 
     mechanism: Mechanism
     texts: Sequence[str]
@@ -87,7 +96,7 @@ class ByLaw:
 
     @property
     def by(self) -> str:
-        """BY_LAW or BY_LATENTS."""
+        """The source of the loss: BY_LAW if the law is that of a published view, else BY_LATENTS."""
         return BY_LAW if law_of(self.mechanism) in releases(self.mechanism) else BY_LATENTS
 
     def at(self, epsilon: float) -> Lost:
@@ -110,7 +119,7 @@ class ByLaw:
 
 @dataclass(frozen=True)
 class ByAttacks:
-    """Losses by the strongest of attacks that see the released text; the same draws at every budget.
+    """Losses by the stronger of two attacks on the released text, with the same random numbers at every budget.
 
     embedded: sentence embeddings of the texts.
     """
@@ -138,7 +147,7 @@ class ByAttacks:
             )
             tried = [Scored(guess.slots == self.trials.target, guess.scores) for guess in played[epsilon].values()]
             rate = max(float(scored.right.mean()) for scored in tried)
-            loss = float(loss_at(min(rate, 1 - 0.5 / count), 2))  # half a miss if there was none
+            loss = float(loss_at(min(rate, 1 - 0.5 / count), 2))  # if every guess is right, count half a wrong guess
             tail = lower_end(tried, 2, _ALPHA) or 0.0
             self._held[epsilon] = Lost((loss, loss), (tail, tail))
         return self._held[epsilon]
@@ -152,7 +161,10 @@ def curve(
     *,
     stream: Sequence[str | int],
 ) -> Curve:
-    """The curve by law if a mechanism has one that gives the loss of each pair, else by attacks. pairs: [n, 2]."""
+    """Return the curve by law if the mechanism's law gives the loss of each pair, else the curve by attacks.
+
+    pairs: [n, 2], numbers of texts; stream: the name of the random streams of the attacks.
+    """
     if pairwise(mechanism) and not shows_more(mechanism):
         trials = Trials(pairs.astype(np.int32), np.zeros(len(pairs), np.int16))
         return ByLaw(mechanism, texts, of_trials(trials, texts))
@@ -163,7 +175,13 @@ def curve(
 
 @dataclass(frozen=True)
 class Budget:
-    """kind: AVERAGE or TAIL; epsilon and the losses there, or the reason why no budget qualifies."""
+    """The result of a search for a budget.
+
+    kind:    AVERAGE for the first budget, TAIL for the second.
+    epsilon: the budget; None if no budget qualifies.
+    lost:    the losses at epsilon; None if no budget qualifies.
+    reason:  why no budget qualifies, or why the budget misses the target loss; None if there is nothing to explain.
+    """
 
     kind: str
     epsilon: float | None
@@ -172,7 +190,11 @@ class Budget:
 
 
 def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
-    """The budget with that average loss, and the largest one with at most that loss and a small tail."""
+    """Return the first and the second budget for an average loss of `target` nats.
+
+    The first has this average loss. The second is the largest with at most this loss and a delta at 4 nats within
+    ALLOWED. ends: the smallest and the largest budget to search.
+    """
     met = meet(lambda epsilon: losses.at(epsilon).average, target, *ends, width=losses.width, watch=_unwatched)
     if met.status in (OUTSIDE, FALLING) or met.best is None:
         return _none(met, losses, target, ends)
@@ -186,7 +208,7 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
 
 
 def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
-    """No budget has that loss: return the largest one if all lose less, and no budget if all lose more."""
+    """Return the two budgets for a search that failed: the largest budget if all lose less, else none."""
     if met.low > 0 and met.status == OUTSIDE:
         why = f"at the largest budget searched it loses less than {target:g} nats"
         largest = Budget(AVERAGE, ends[1], losses.at(ends[1]), why)
@@ -198,7 +220,10 @@ def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> 
 
 
 def _with_little_tail(losses: Curve, first: Budget, target: float, ends: tuple[float, float]) -> Budget:
-    """The second budget. If the tail binds, the search spans both ends, so its result is the same at every loss."""
+    """Return the second budget. first: the first budget.
+
+    If the tail binds, the search covers the whole range, so that the result is the same for every target loss.
+    """
     low = ends[0]
     assert first.epsilon is not None
     assert first.lost is not None
@@ -211,9 +236,9 @@ def _with_little_tail(losses: Curve, first: Budget, target: float, ends: tuple[f
         return (losses.at(epsilon).delta[1],) * 2
 
     met = meet(tail, ALLOWED, *ends, width=losses.width, watch=_unwatched)
-    if met.status != FOUND or met.low > first.epsilon:  # delta does not rise throughout
+    if met.status != FOUND or met.low > first.epsilon:  # delta does not rise over the whole range
         met = meet(tail, ALLOWED, low, first.epsilon, width=losses.width, watch=_unwatched)
-    lost = losses.at(met.low)  # the end of the interval where the tail is within bounds
+    lost = losses.at(met.low)  # the largest budget tried whose tail is within ALLOWED
     if lost.average[0] > target * losses.width:
         why = (
             f"where its delta at 4 nats is within {ALLOWED:g}, it loses {lost.average[0]:.3g} nats, at a smaller budget"

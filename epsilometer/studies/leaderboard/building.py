@@ -9,16 +9,17 @@ from epsilometer.studies.leaderboard.params import LeaderboardParams
 
 
 def build(params: LeaderboardParams, name: str) -> Mechanism:
-    """Build the mechanism of a cell and tell it if the texts of its data set are public.
+    """Build the mechanism of a cell, by the cell's name.
 
-    Raises UserError for a mechanism without a privacy budget, and for one that must not see these texts.
+    Raises UserError if the mechanism has no privacy budget, or if it may see only public texts and these are private.
     """
     cell = params.leaderboard_cells[name]
     place = f"leaderboard.mechanisms.{cell.mechanism}"
     built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, f"{place}.settings")
     if not has_budget(built):
         raise UserError(
-            f"{place} takes no privacy budget, so no budget can be set to {cell.loss:g} nats; leave it out", "EPS-S049"
+            f"{place} takes no privacy budget, so its loss cannot be set to {cell.loss:g} nats; leave it out",
+            "EPS-S049",
         )
     if isinstance(built, Checked):
         built.check(params.datasets[cell.dataset].public)

@@ -1,12 +1,13 @@
 """Learning with a known law: loss correction by the channel of a mechanism with few public outputs.
 
-A mechanism turns a text into one of a public set of outputs y with a law P(y | n) that depends only on the text's
-public type n: for exemplars, the nearest exemplar. A release y with the label c of its source is a draw from the sum
-over n of h(n, c) P(y | n), where h(n, c) is the number of sources of type n and label c. Backward correction (Natarajan
-et al., NeurIPS 2013) replaces the loss of a model f on the releases by the loss on the types, weighted by the unbiased
-estimate of h with the inverse of P, whose weights may be negative. Here h is estimated by maximum likelihood, which is
-never negative, by expectation maximisation (Agrawal and Aggarwal, PODS 2001). The model is then trained on the types'
-own texts, weighted by h. It reads nothing private beyond the releases, so the claim still holds (post-processing).
+The mechanism turns a text into one of a public set of outputs y. The law P(y | n) depends only on the text's type n:
+for mechanisms that choose among public exemplars, the nearest exemplar. Let h(n, c) be the number of private texts of
+type n and label c. Then the releases with label c follow the sum over n of h(n, c) P(y | n).
+
+h is estimated from the releases by maximum likelihood with expectation maximisation (Agrawal and Aggarwal, PODS 2001).
+A model is then trained on one public text per type, weighted by h. Backward correction (Natarajan et al., NeurIPS 2013)
+does the same with an unbiased estimate of h, whose weights may be negative; maximum likelihood avoids this. The
+correction is post-processing: it uses nothing private beyond the releases, so the claim remains valid.
 """
 
 from __future__ import annotations
@@ -19,24 +20,25 @@ from numpy.typing import NDArray
 
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 
-MOST = 4096  # largest number of outputs of a channel, and of types
-_STEPS = 300
-_LEAST = 1e-3  # of a text: smaller weights are left out
+MOST = 4096  # maximum number of outputs of a channel, and of types
+_STEPS = 300  # steps of expectation maximisation
+_LEAST = 1e-3  # minimum weight of an example, in texts; examples of smaller weight are left out
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Channel:
-    """types: one text per type; law: [types, outputs], P(y | n)."""
+    """The law of a mechanism with few public outputs. types: one text per type; law: [types, outputs], P(y | n)."""
 
     types: Sequence[str]
     law: Array
 
     def counts(self, outputs: NDArray[np.integer], classes: NDArray[np.integer], number: int) -> Array:
-        """[types, number]: the number of sources of each type and class behind these releases, by maximum likelihood.
+        """Estimate the number of private texts of each type and class by maximum likelihood.
 
-        outputs, classes: [n], one per release.
+        outputs, classes: [n], the output and the class of each release; number: the number of classes.
+        Returns [types, number].
         """
         seen = np.zeros((self.law.shape[1], number))
         np.add.at(seen, (outputs, classes), 1)
@@ -50,7 +52,7 @@ class Channel:
     def examples(
         self, outputs: NDArray[np.integer], labels: Sequence[str]
     ) -> tuple[NDArray[np.intp], list[str], Array]:
-        """The types, labels and weights of the examples to learn from, instead of these labelled releases."""
+        """Return the types, labels and weights of the examples that replace these labelled releases in training."""
         classes = sorted({*labels})
         counts = self.counts(outputs, np.searchsorted(classes, labels), len(classes))
         types, numbers = np.nonzero(counts >= _LEAST)
@@ -58,10 +60,10 @@ class Channel:
 
 
 def channel(mechanism: Mechanism, epsilon: float, public: Sequence[str]) -> Channel | None:
-    """The channel of a mechanism whose outputs are few, public, and one per text; None for any other.
+    """Return the channel of a mechanism that releases one of at most MOST public outputs per text; None for others.
 
-    public: texts for the test that a text's type alone decides its law. A mechanism among the audited texts
-    (`among_texts`) has no public outputs.
+    public: public texts, with which the function tests that every text has the law of one of the types. A mechanism
+    that chooses among the audited texts (`among_texts`) has no public outputs.
     """
     if getattr(mechanism, "among_texts", False) or not (
         isinstance(mechanism, HasLaws) and isinstance(mechanism, HasInputs)
@@ -77,7 +79,7 @@ def channel(mechanism: Mechanism, epsilon: float, public: Sequence[str]) -> Chan
 
 
 def _laws(mechanism: HasLaws, texts: Sequence[str], epsilon: float) -> tuple[Array, bool]:
-    """P(y | x) [texts, outputs] and True if every text has one unit, else an empty array and False."""
+    """Return P(y | x), [texts, outputs], and True if every text has one unit; else an empty array and False."""
     laws = mechanism.laws(texts)
     if (laws.rows.lengths != 1).any():
         return np.empty((0, laws.outputs)), False

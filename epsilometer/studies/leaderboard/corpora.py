@@ -1,11 +1,13 @@
-"""The F1 of heads that learn from whole corpora under central differential privacy, and from local releases.
+"""The F1 of classifiers trained on whole corpora under central differential privacy, and on local releases.
 
-A whole corpus is released by `vote_histogram` over the data set's public part: at pure epsilons, and at the epsilons at
-which the average loss over the leaderboard's sets of texts is one of its losses. The curator who sees all texts is
-trusted; labels are private, too. Local releases beside it are those of the mechanisms that choose among the same public
-texts, at the budgets of their cells, with labels in the clear. They get the same post-processing: each release votes
-for its nearest exemplar, and the votes, less those that chance would give a cell and a label, label all public texts.
-So what differs is the noise, not the learner.
+The mechanism `vote_histogram` releases a whole corpus: each private text votes for a cell of the data set's public
+part, and the votes get noise. Epsilons are fixed values, and those at which the average loss over the leaderboard's
+sets of texts is one of the leaderboard's losses. The curator sees all texts and is trusted; labels are private, too.
+
+The local releases come from mechanisms that choose among the same public texts, at the budgets of their cells, with
+labels in the clear. They get the same post-processing: each release votes for its nearest exemplar, and these votes
+label all public texts, after subtraction of the votes expected by chance. The comparison thus differs in the noise and
+not in the learner.
 """
 
 from __future__ import annotations
@@ -48,13 +50,13 @@ from epsilometer.studies.leaderboard.tables import (
 )
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
-_ALIKE = 1.01  # budgets of one mechanism closer than this are one
+_ALIKE = 1.01  # two budgets of one mechanism count as equal if their ratio is below this
 
 Array = NDArray[np.float64]
 
 
 def rows(params: LeaderboardParams, dataset: str) -> Iterator[dict[str, Any]]:
-    """Yield rows of schema `CORPORA`: whole corpora, then local releases."""
+    """Yield rows of schema `CORPORA` for a data set: whole corpora, then local releases."""
     votes = Votes(Parts.read(dataset), params.audit.seed)
     budgets: list[tuple[float | None, float]] = [(None, epsilon) for epsilon in EPSILONS]
     budgets += [(loss, epsilon) for loss in sorted(params.leaderboard.losses) if (epsilon := votes.meeting(loss))]
@@ -66,7 +68,7 @@ def rows(params: LeaderboardParams, dataset: str) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Votes:
-    """Votes for the public part of a data set. seed: of the noise."""
+    """Private texts' votes for cells of the public part of a data set. seed: the seed of the noise."""
 
     parts: Parts
     seed: int
@@ -86,7 +88,7 @@ class Votes:
 
     @cached_property
     def mechanism(self) -> VoteHistogram:
-        """The mechanism, with the labels of the public part."""
+        """The mechanism `vote_histogram` on the public part, with its labels."""
         texts = tuple(self._public.texts)
         public = PublicTexts.of(texts, lambda some: np.array([self._vectors[text] for text in some]), 0)
         return VoteHistogram(resource=texts, labels=tuple(sorted(set(self._public.labels)))).on(public)
@@ -96,16 +98,16 @@ class Votes:
         return nearest(on_grid(vectors), public.vectors[public.exemplars(m)])
 
     def average(self, epsilon: float) -> float:
-        """Return the average loss between the pairs of the sets, texts of equal length where there are such.
+        """Return the average loss in nats over the pairs of the sets, of equal length if the data set has such sets.
 
-        The best adversary is right with probability p = 1 / (1 + e^(-epsilon / 2)) between texts that vote for
-        different cells (`auditing.corpora.vote_loss`), with 1/2 otherwise.
+        The best adversary guesses right with probability 1 / (1 + e^(-epsilon / 2)) if the two texts vote for different
+        cells or labels (`auditing.corpora.vote_loss`), and with probability 1/2 otherwise.
         """
         right = self._differing(epsilon) * (1 / (1 + math.exp(-epsilon / 2)) - 0.5) + 0.5
         return math.log(right / (1 - right))
 
     def _differing(self, epsilon: float) -> float:
-        """Return the share of the pairs whose texts vote for different cells."""
+        """Return the share of the pairs whose two texts vote for different cells or have different labels."""
         sets = self.parts.sets
         lengths = EQUAL if EQUAL in sets["lengths"] else ANY
         pairs, texts = np.array(sets.filter(lengths=lengths)["pair"].to_list()), self.parts.rewritten
@@ -115,7 +117,7 @@ class Votes:
         return float(((cells[first] != cells[second]) | (labels[first] != labels[second])).mean())
 
     def meeting(self, loss: float) -> float | None:
-        """Return the epsilon at which the average loss is this; None where no epsilon up to 40 has it."""
+        """Return the epsilon at which the average loss is `loss` nats; None if no epsilon up to 40 reaches it."""
         low, high = 0.0, 40.0
         if self.average(high) < loss:
             return None
@@ -125,7 +127,10 @@ class Votes:
         return high
 
     def of(self, loss: float | None, epsilon: float) -> Iterator[dict[str, Any]]:
-        """Yield a row for each number of texts: what the released exemplars teach, and all public texts."""
+        """Yield a row for each number of private texts, with the F1 of each kind of post-processing.
+
+        "plain" trains on the released exemplars, "spread" on all public texts with labels from the votes.
+        """
         about = {"mechanism": "vote_histogram", "loss": loss, "epsilon": epsilon, "average": self.average(epsilon)}
         for size in SIZES:
             values: dict[PostProcessing, list[float]] = {"plain": [], "spread": []}
@@ -150,11 +155,14 @@ class Votes:
         return self.head(Labelled(list(release.texts), list(labels), vectors, release.weights), block)
 
     def head(self, learnt: Labelled, block: int) -> float:
-        """Return the macro F1 of the head on a split's clean texts; 0 where nothing was released."""
+        """Return the macro F1, on the clean test texts of a split, of a head trained on `learnt`.
+
+        It is 0 if `learnt` is empty.
+        """
         return dict(macro_f1(learnt, self.parts.of(TEST, block)))[SENTENCES] if learnt.texts else 0.0
 
     def spread(self, releases: Labelled, block: int) -> float:
-        """Return F1 of the public texts that local releases with their labels in the clear label."""
+        """Return the macro F1 of a head trained on all public texts, with labels from the votes of local releases."""
         n, labels = len(releases.texts), self.mechanism.labels
         m = self.mechanism.number(n, 1.0)
         places, table = {label: i for i, label in enumerate(labels)}, np.zeros((m, len(labels)))
@@ -166,9 +174,9 @@ class Votes:
 
 
 def _local(params: LeaderboardParams, dataset: str) -> dict[str, dict[float, float]]:
-    """Return the budgets of local mechanisms with a pure epsilon on the same public texts, each with its average loss.
+    """Return the budgets of the local mechanisms that use the same public texts and claim a pure epsilon.
 
-    By the name of a cell of each mechanism.
+    The outer keys name one cell per mechanism. The inner dictionaries map each budget to its average loss.
     """
     rows: dict[str, tuple[str, dict[float, float]]] = {}
     for name, cell in params.leaderboard_cells.items():
@@ -189,7 +197,7 @@ def _local(params: LeaderboardParams, dataset: str) -> dict[str, dict[float, flo
 def _taught(
     params: LeaderboardParams, votes: Votes, cell: str, budgets: dict[float, float]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each budget and number of texts: what releases teach as they are, and after post-processing."""
+    """Yield a row for each budget and number of texts of a cell, with F1 before and after post-processing."""
     built, of, parts = build(params, cell), params.leaderboard_cells[cell], votes.parts
     texts, stream = (
         parts.rewritten.texts,

@@ -1,7 +1,8 @@
-"""Classifiers trained on releases with the true labels of their sources: macro F1 on clean texts, per split.
+"""Macro F1, on clean texts, of classifiers trained on releases.
 
-Labels are released in the clear, as in the papers that the leaderboard compares: a mechanism protects only the text.
-Both learners are logistic regressions: on TF-IDF of words, and on sentence embeddings of a frozen encoder.
+Each release has the true label of its source. Labels are in the clear, as in the papers that the leaderboard compares:
+a mechanism protects only the text. There are two learners, both logistic regressions: one on TF-IDF of words, one on
+sentence embeddings by a frozen encoder.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Labelled:
-    """n texts with labels and unit embeddings [n, d]. weights: [n], the number of texts that each counts for."""
+    """n texts with labels. vectors: [n, d], sentence embeddings of unit length; weights: [n], None if all are 1."""
 
     texts: Sequence[str]
     labels: Sequence[str]
@@ -31,14 +32,17 @@ class Labelled:
     weights: Array | None = None
 
     def take(self, places: Sequence[int] | NDArray[np.integer]) -> Labelled:
-        """The texts at these places, in their order."""
+        """Return the texts at these indices, in the order of the indices."""
         weights = None if self.weights is None else self.weights[places]
         texts, labels = ([list_[i] for i in places] for list_ in (self.texts, self.labels))
         return Labelled(texts, labels, self.vectors[places], weights)
 
 
 def macro_f1(learnt: Labelled, tested: Labelled) -> Iterator[tuple[str, float]]:
-    """Yields each learner with its macro F1 over the classes of the tested texts; a single class is always guessed."""
+    """Yield each learner's name and its macro F1 over the classes of the tested texts.
+
+    If `learnt` has a single class, every guess is this class.
+    """
     classes = sorted({*tested.labels})
     number = {name: i for i, name in enumerate(classes)}
     truth = np.array([number[label] for label in tested.labels])

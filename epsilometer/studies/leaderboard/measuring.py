@@ -1,4 +1,4 @@
-"""The worth of a mechanism at a loss, over the trials and splits of a data set's parts."""
+"""Measurement of a mechanism at a loss: its budgets, its losses and its worth over the splits of a data set."""
 
 from __future__ import annotations
 
@@ -43,15 +43,21 @@ from epsilometer.studies.leaderboard.tables import (
 from epsilometer.text.words import words
 
 PURE, APPROXIMATE, METRIC, NO_CLAIM = "pure epsilon", "epsilon and delta", "per word or metric", "none"
-_TIMED = 100  # texts that the speed is measured on, once per cell
-_TYPED = 200  # public texts on which to test whether a mechanism has a channel
+_TIMED = 100  # texts used to measure a mechanism's speed, once per cell
+_TYPED = 200  # public texts used to test whether a mechanism has a channel (`by_law.channel`)
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a data set. texts: schema `TEXTS`; vectors: their unit embeddings; sets, frontiers: as in tables."""
+    """The parts of a data set.
+
+    texts:     all texts, schema `TEXTS`.
+    vectors:   [n, d], their sentence embeddings of unit length.
+    sets:      the sets of ten texts, schema `SETS`.
+    frontiers: the ceilings over these sets, schema `FRONTIERS`.
+    """
 
     texts: pl.DataFrame
     vectors: Array
@@ -66,7 +72,7 @@ class Parts:
         return cls(read["parts"], np.load(folder / "vectors.npy").astype(np.float64), read["sets"], read["frontiers"])
 
     def of(self, part: str, block: int | None = None, label: str = "task") -> Labelled:
-        """The labelled texts of a part, of one block or of all blocks."""
+        """Return the labelled texts of a part: of one block, or of all blocks if `block` is None."""
         chosen = (self.texts["part"] == part) & (True if block is None else self.texts["block"] == block)
         places = np.flatnonzero(chosen.to_numpy())
         rows = self.texts[places]
@@ -78,7 +84,7 @@ class Parts:
         return self.of(TRAIN)
 
     def blocks(self, first: int, count: int) -> NDArray[np.int64]:
-        """The places of `count` blocks of the rewritten texts from block `first` on, in a ring."""
+        """Return the indices in `rewritten` of `count` blocks in a row from block `first`; block 0 follows the last."""
         each = len(self.rewritten.texts) // SPLITS
         return np.concatenate([(first + i) % SPLITS * each + np.arange(each) for i in range(count)])
 
@@ -90,8 +96,8 @@ _FILES = {"parts": TEXTS, "sets": SETS, "frontiers": FRONTIERS}
 class Comparison:
     """A mechanism on the parts of a data set.
 
-    stream: the name of its random streams. measured: the folder of measurements shared with cells at other losses;
-    None if none are shared.
+    stream:   the name of its random streams.
+    measured: the folder of measurements shared with cells at other losses; None if nothing is shared.
     """
 
     parts: Parts
@@ -100,9 +106,9 @@ class Comparison:
     measured: Path | None = None
 
     def rows(self, loss: float, ends: tuple[float, float]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-        """Yields, for each length of sets and each budget, columns of `ROWS` from `lengths` on, and rows of `FIGURES`.
+        """Yield, for each kind of sets and each budget, the columns of `ROWS` from `lengths` on and rows of `FIGURES`.
 
-        loss: the average in nats; ends: of the search for budgets.
+        loss: the average loss in nats; ends: the smallest and the largest budget to search.
         """
         sought = [
             (str(lengths), sets, losses.by, budget)
@@ -126,7 +132,7 @@ class Comparison:
             yield row, [{**at, **figure} for figure in (cosine, *release.figures)]
 
     def _losses(self, lengths: str, sets: pl.DataFrame) -> Curve:
-        """The losses between the pairs of these sets; the mechanism's law is asked only about their texts."""
+        """Return the curve of the losses over the pairs of these sets, which uses only the texts of the pairs."""
         used, places = np.unique(np.array(sets["pair"].to_list(), np.int64), return_inverse=True)
         compared = self.parts.rewritten.take(used)
         embedded = Embedded(ENCODER, "float32", compared.vectors.astype(np.float32))
@@ -134,7 +140,10 @@ class Comparison:
         return curve(self.mechanism, compared.texts, places.reshape(-1, 2), embedded, stream=stream)
 
     def _measure(self, epsilons: Sequence[float]) -> dict[float, Measured]:
-        """Measure all texts as rewritten at these budgets, with the work that does not depend on the budget shared."""
+        """Rewrite all texts at these budgets and measure the rewrites.
+
+        Work that does not depend on the budget is done once.
+        """
         rewrites = self._rewritten(self.parts.rewritten.texts, epsilons)
         public = self.parts.of(PUBLIC).texts[:_TYPED]
         return {
@@ -147,7 +156,7 @@ class Comparison:
         return rewrite_all(self.mechanism, Job(texts, np.arange(len(texts)), epsilons, noises))
 
     def words_a_second(self, epsilon: float) -> float:
-        """The speed on private texts that the mechanism has not seen, with its models loaded."""
+        """Return the speed on texts that the mechanism has not rewritten before, after its models were loaded."""
         texts = self.parts.of(TEST, 0).texts[:_TIMED]
         begun = time.perf_counter()
         self._rewritten(texts, [epsilon])
@@ -177,13 +186,13 @@ class Comparison:
 
 
 def ceiling(parts: Parts, lengths: str) -> tuple[Frontier, float]:
-    """The ceiling over all sets of these lengths, and the cosine of the best public text."""
+    """Return the ceiling over all sets of these lengths, and the mean cosine of the best single public text."""
     (row,) = parts.frontiers.filter(lengths=lengths).to_dicts()
     return Frontier(*(np.array(row[name]) for name in ("at", "upper", "lower"))), float(row["one_text"])
 
 
 def claim_class(mechanism: Mechanism, epsilon: float) -> str:
-    """The class within which a mechanism may be ranked: its kind of claim and what the claim covers."""
+    """Return the class within which a mechanism may be ranked, from the kind and the unit of its claim."""
     claim = mechanism.guarantee(epsilon)
     if claim is None:
         return NO_CLAIM
@@ -194,7 +203,7 @@ def claim_class(mechanism: Mechanism, epsilon: float) -> str:
 
 @dataclass(frozen=True)
 class Release:
-    """All texts of a data set's part TRAIN, as a mechanism released them."""
+    """A mechanism's rewrites of all texts of the part TRAIN. channel: for corrected labels; None if it has none."""
 
     parts: Parts
     rewrites: Rewrites
@@ -208,12 +217,12 @@ class Release:
 
     @property
     def measured(self) -> Measured:
-        """The cosines of texts and releases, and the figures."""
+        """The cosine of each text and its release, and the figures."""
         return Measured(np.einsum("nd,nd->n", self.parts.rewritten.vectors, self._vectors), self.figures)
 
     @cached_property
     def figures(self) -> list[dict[str, Any]]:
-        """Rows of `FIGURES` from `figure` on: F1 of the task, also with corrected labels, and of the attribute."""
+        """Rows of `FIGURES` from `figure` on: F1 of the task, of the task by the channel, and of the attribute."""
         task = Labelled(list(self.rewrites.texts), self.parts.rewritten.labels, self._vectors)
         tests = [self.parts.of(TEST, block) for block in range(SPLITS)]
         rows = []
@@ -234,7 +243,7 @@ class Release:
         return Labelled([channel.types[i] for i in types], classes, vectors[types], weights)
 
     def _inferred(self) -> list[dict[str, Any]]:
-        """Rows for learning the attribute from one split's releases, tested on the next split's releases."""
+        """Return rows for inferring the attribute: trained on one split's releases, tested on the next split's."""
         labels = self.parts.of(TRAIN, label="attribute").labels
         if not any(label is not None for label in labels):
             return []
@@ -251,9 +260,9 @@ def figures(
     of: Sequence[int] | None = None,
     by_law: bool = False,
 ) -> list[dict[str, Any]]:
-    """A row per learner, with its macro F1 in each split.
+    """Return a row per learner, with its macro F1 in each split.
 
-    of: the numbers of releases behind `learnt`, if its texts sum up several.
+    of: per split, the number of releases that `learnt` summarises; None if each text of `learnt` is one release.
     """
     values: dict[str, list[float]] = {}
     for training, test in zip(learnt, tests, strict=True):

@@ -1,4 +1,4 @@
-"""The leaderboard's part of params.yaml: data sets, mechanisms and losses, and the cells that they make."""
+"""The leaderboard's part of params.yaml: data sets, mechanisms and losses. Each combination of them is a cell."""
 
 from __future__ import annotations
 
@@ -20,38 +20,42 @@ Loss = Annotated[float, Field(gt=0, le=20)]
 
 
 class LeaderboardDataset(Section):
-    """The division of a data set's texts other than its public part."""
+    """The division of a data set's texts that are not in its public part."""
 
-    task: str = Field(description="The label that a classifier is to learn.")
+    task: str = Field(description="The label that a classifier learns.")
     attribute: str | None = Field(None, description="The private label that an attacker infers.")
     texts: Annotated[int, Field(ge=20)] = Field(
-        1000, description="How many texts each split has to be rewritten and learnt from."
+        1000, description="How many texts of each split are rewritten, and learnt from."
     )
-    tested: PositiveInt = Field(500, description="How many clean texts each split is tested on.")
-    sets: PositiveInt = Field(40, description="How many sets of ten texts each split draws.")
+    tested: PositiveInt = Field(500, description="How many clean texts of each split classifiers are tested on.")
+    sets: PositiveInt = Field(40, description="How many sets of ten texts are sampled from each split.")
 
 
 class LeaderboardMechanism(Section):
-    """A mechanism of the leaderboard; its key is its name."""
+    """A mechanism of the leaderboard. Its key in params.yaml is its name."""
 
-    file: str | None = Field(None, description="The Python file of a mechanism of your own, from the project's folder.")
+    file: str | None = Field(
+        None, description="The Python file of your own mechanism, relative to the project's folder."
+    )
     resource: str | None = Field(
-        None, description="What the mechanism reads; `public`: a data set's public part, `texts`: those compared."
+        None,
+        description="The file or folder that the mechanism reads. `public` is a data set's public part, `texts` are "
+        "the texts to rewrite.",
     )
     epsilons: Annotated[tuple[Number, ...], Field(min_length=2, max_length=2)] = Field(
-        description="The two ends between which its budgets are sought."
+        description="The smallest and the largest budget to search."
     )
     settings: Mapping[str, Any] = Field({}, description="Settings of the mechanism, by name.")
 
 
 class LeaderboardCell(Cell):
-    """A mechanism on a data set at a loss; `epsilons` are the ends between which its budgets are sought."""
+    """A mechanism on a data set at a loss. `epsilons` are the smallest and the largest budget to search."""
 
-    loss: Loss = Field(description="The average loss in nats that its budgets meet.")
+    loss: Loss = Field(description="The average loss in nats for which budgets are searched.")
 
 
 class Leaderboard(Section):
-    """The settings of the comparison; every combination is a cell."""
+    """The settings of the comparison. Every combination of loss, data set and mechanism is a cell."""
 
     losses: tuple[Loss, ...] = Field((1.0, 0.5, 2.0, 4.0), description="Average losses in nats, in the order of runs.")
     datasets: Mapping[str, LeaderboardDataset] = Field({}, description="The data sets, by their names in `datasets`.")
@@ -69,12 +73,12 @@ class Leaderboard(Section):
 
 
 def cell_name(dataset: str, mechanism: str, loss: float) -> str:
-    """The name of a cell: `snips-tem-0_5`; a point would end a key for DVC."""
+    """Return the name of a cell, such as `snips-tem-0_5`. Points become underscores: DVC would split a key at them."""
     return f"{dataset}-{mechanism}-{loss:g}".replace(".", "_")
 
 
 def spelled_out(board: Leaderboard) -> dict[str, LeaderboardCell]:
-    """Every cell by its name, in the order of runs: by data set, then by loss."""
+    """Return every cell by its name, in the order in which they run: by data set, then by loss."""
     return {
         cell_name(dataset, name, loss): LeaderboardCell(
             dataset=dataset,
@@ -94,22 +98,22 @@ def spelled_out(board: Leaderboard) -> dict[str, LeaderboardCell]:
 class LeaderboardParams(ProjectParams):
     """The params.yaml of the leaderboard."""
 
-    leaderboard: Leaderboard = Field(Leaderboard(), description="What mechanisms keep at equal loss.")
+    leaderboard: Leaderboard = Field(Leaderboard(), description="The worth of mechanisms at equal loss.")
     leaderboard_cells: Mapping[str, LeaderboardCell] = Field(
         default_factory=lambda data: spelled_out(data.get("leaderboard", Leaderboard())),
-        description="The cells of `leaderboard`, which a profile's run has spelt out; leave them out.",
+        description="The cells of `leaderboard`. Leave them out: they are derived from it.",
     )
 
     def check(self) -> None:
-        """As `ProjectParams.check`; also for unknown data sets and labels, and for invalid ends."""
+        """Check the settings as `ProjectParams.check` does, then the leaderboard's data sets, labels and budgets."""
         super().check()
         for dataset, entry in self.leaderboard.datasets.items():
             place = f"leaderboard.datasets.{dataset}"
             check_dataset(self.datasets, dataset, place)
             if self.datasets[dataset].public_part is None:
                 raise UserError(
-                    f"{place}: mechanisms and learners need the same public texts; set a public part of the data set "
-                    f"(datasets.{dataset}.public_part)",
+                    f"{place}: the data set has no public part, which mechanisms and learners need; set "
+                    f"datasets.{dataset}.public_part",
                     "EPS-S050",
                 )
             check_label(self.datasets, dataset, entry.task, f"{place}.task")
@@ -120,36 +124,37 @@ class LeaderboardParams(ProjectParams):
             place = f"leaderboard.mechanisms.{name}"
             if not low < high:
                 raise UserError(
-                    f"{place}.epsilons must be the lower and the higher end of a search, got {low}, {high}", "EPS-S051"
+                    f"{place}.epsilons must be the smallest and the largest budget to search, got {low}, {high}",
+                    "EPS-S051",
                 )
             check_entry(MechanismEntry(mechanism=name, file=mechanism.file, epsilons=mechanism.epsilons), place)
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """As `ProjectParams.studied`."""
+        """Yield the sections as `ProjectParams.studied` does, with `leaderboard` first."""
         yield "leaderboard", bool(self.leaderboard_cells)
         yield from super().studied()
 
     def mechanisms_shown(self) -> Iterator[str]:
-        """As `ProjectParams.mechanisms_shown`; also those that are compared."""
+        """Yield the mechanisms of `ProjectParams.mechanisms_shown`, then those of the leaderboard."""
         yield from super().mechanisms_shown()
         yield from (cell.mechanism for cell in self.leaderboard_cells.values())
 
     def resources(self) -> Iterator[str]:
-        """As `ProjectParams.resources`; also the parts of data sets."""
+        """Yield the paths of `ProjectParams.resources`, then the public parts and texts of the leaderboard."""
         yield from super().resources()
         yield from (place(dataset) for place in _PLACES.values() for dataset in self.leaderboard.datasets)
 
     def datasets_studied(self) -> Iterator[str]:
-        """As `ProjectParams.datasets_studied`; also those of the leaderboard."""
+        """Yield the data sets of `ProjectParams.datasets_studied`, then those of the leaderboard."""
         yield from super().datasets_studied()
         yield from self.leaderboard.datasets
 
     def parts(self, dataset: str) -> dict[str, int]:
-        """The numbers of texts of a data set to rewrite and to test on, over all splits."""
+        """Return the numbers of texts of a data set in the parts TRAIN and TEST, over all splits."""
         entry = self.leaderboard.datasets[dataset]
         return {TRAIN: SPLITS * entry.texts, TEST: SPLITS * entry.tested}
 
 
 def read(path: str = "params.yaml") -> LeaderboardParams:
-    """The parameters of this study, as `project.params.read` reads them."""
+    """Read the parameters of this study from a file with `project.params.read`."""
     return params.read(LeaderboardParams, path)

@@ -1,8 +1,8 @@
 """The division of a data set: a public part, texts to rewrite, texts to test classifiers on, and sets.
 
-The public part is that of the data set (`public_part`); the other parts are the first of the remaining texts, ordered
-by the same hash of each text, so the order of rows does not matter. The five splits share no text: each has its own
-texts to rewrite, from which classifiers learn and sets of ten are drawn, and its own clean texts to test on.
+The public part is the data set's `public_part`. The remaining texts are ordered by a hash of each text, so the order of
+rows does not matter; the first ones form the other parts. The five splits share no text. Each split has texts to
+rewrite, on which classifiers are trained and from which sets of ten are sampled, and clean texts for testing.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ SET_SIZE = 10
 def divided(
     table: pl.DataFrame, task: str, attribute: str | None, counts: Mapping[str, int], *, name: str
 ) -> pl.DataFrame:
-    """The texts of a data set by part, schema `TEXTS`: those with a task's label, in the order of their hashes.
+    """Return the texts of a data set with their parts, schema `TEXTS`. Texts without the task's label are left out.
 
-    table: prepared, with a public part. counts: the numbers of texts in the parts TRAIN and TEST, over all splits.
-    Raises UserError for fewer texts than that.
+    table: the prepared data set, with a public part.
+    counts: the numbers of texts in the parts TRAIN and TEST, over all splits.
+    name: the name of the data set, for the error message.
+    Raises UserError if the data set has too few texts.
     """
     usable = table.filter(pl.col(task).is_not_null())
     usable = usable[np.argsort(hashed(usable), kind="stable")]
@@ -52,10 +54,10 @@ def divided(
 
 
 def sets_of(texts: Sequence[str], count: int, seed: int) -> pl.DataFrame:
-    """Trials of sets of ten texts, schema `SETS`: `count` per split of any length, and as many of equal length.
+    """Sample sets of ten texts, schema `SETS`: per split, `count` with texts of any length and `count` of equal length.
 
-    texts: the texts to rewrite, ordered by split. If a split does not have ten texts of equal length, there are no sets
-    of equal length.
+    texts: the texts to rewrite, ordered by split. If a split lacks ten texts of equal length, the result has no sets of
+    equal length.
     """
     each, rows = len(texts) // SPLITS, []
     for lengths in (ANY, EQUAL):

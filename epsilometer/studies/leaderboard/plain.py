@@ -1,4 +1,4 @@
-"""The rows of the leaderboard that need no mechanism: clean texts, one sentence for all, and public texts alone."""
+"""The rows of the leaderboard without a mechanism: clean texts, one sentence for all, and public texts alone."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from epsilometer.studies.leaderboard.measuring import Parts, figures
 from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TEST, TRAIN
 
 CLEAN, SENTENCE, PUBLIC_ONLY = "clean texts", "one sentence", "public only"
-_EXEMPLARS = (64, 128)  # public only: numbers of public texts, the nearest to the centres of their clusters
+_EXEMPLARS = (64, 128)  # numbers of exemplars: the public texts nearest to the centres of as many clusters
 
 
 def plain_rows(parts: Parts) -> Iterator[dict[str, Any]]:
-    """Yields rows of schema `PLAIN`."""
+    """Yield the rows of a data set without a mechanism, schema `PLAIN`."""
     tests = [parts.of(TEST, block) for block in range(SPLITS)]
     for size in SIZES:
         learnt = [parts.rewritten.take(parts.blocks(block, size)) for block in range(SPLITS)]
@@ -35,7 +35,7 @@ def plain_rows(parts: Parts) -> Iterator[dict[str, Any]]:
 
 
 def _inferred(parts: Parts) -> Iterator[dict[str, Any]]:
-    """Rows for inferring the attribute from clean texts, and for always guessing the most frequent one."""
+    """Yield rows for inferring the attribute from clean texts, and for always guessing its most frequent class."""
     every = parts.of(TRAIN, label="attribute")
     if not any(label is not None for label in every.labels):
         return
@@ -47,7 +47,7 @@ def _inferred(parts: Parts) -> Iterator[dict[str, Any]]:
 
 
 def _of_one_sentence(figure: str, learnt: list[Labelled], tests: list[Labelled]) -> Iterator[dict[str, Any]]:
-    """Rows for learning from one sentence for all, which amounts to guessing the most frequent label."""
+    """Yield rows for learning from one sentence for all, which means to guess the most frequent label always."""
     most_frequent = [Counter(sorted(part.labels)).most_common(1)[0][0] for part in learnt]
     nothing = np.zeros((1, learnt[0].vectors.shape[1]))
     sentences = [Labelled([""], [label], nothing) for label in most_frequent]

@@ -1,13 +1,13 @@
 """Tiers of mechanisms, from paired tests over splits.
 
-Splits are disjoint, so the differences of two mechanisms over five splits are five independent draws from a population
-of texts, at budgets that are taken as given. A pair is ordered if a two-sided paired t test of its five differences
-rejects "equally good" at 5 % for all pairs of a class together (Holm 1979). With probability .95, no order is stated
-between mechanisms that are equally good, as far as differences are normal.
+The splits are disjoint, so the differences of two mechanisms over five splits are five independent samples from a
+population of texts. The budgets count as fixed. A pair of mechanisms is ordered if a two-sided paired t test of its
+five differences rejects equality, at a level of 5 % for all pairs of a class together (Holm 1979). If differences are
+normal, then with probability .95 no two equally good mechanisms are ordered.
 
-Tiers go down the means: a new tier begins at the first mechanism that is shown to be worse than some mechanism of the
-current tier. So no mechanism is shown to be worse than another of its tier. The converse does not hold: neighbours in
-different tiers may not be shown to differ.
+Tiers are assigned in the order of the means, from the best. A new tier begins at the first mechanism that is
+significantly worse than some mechanism of the current tier. So no mechanism is significantly worse than another in its
+tier. Two mechanisms in different tiers may still not differ significantly.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from scipy.stats import t as student
 
 from epsilometer.auditing.results.comparison import holm
 
-LEVEL = 0.05  # for all pairs of a class together
+LEVEL = 0.05  # significance level for all pairs of a class together
 
 
 def surely_above(values: Mapping[str, Sequence[float]], level: float = LEVEL) -> dict[str, list[str]]:
-    """Returns, for each mechanism, the mechanisms that it is surely better than, in the order of `values`.
+    """Return, for each mechanism, the mechanisms than which it is significantly better, in the order of `values`.
 
-    values: for each mechanism one value per split, larger is better; paired by split.
+    values: for each mechanism, one value per split, in the order of the splits. Larger is better.
     """
     pairs = list(combinations(values, 2))
     adjusted = holm([p_value(np.subtract(values[a], values[b])) for a, b in pairs])
@@ -41,12 +41,12 @@ def surely_above(values: Mapping[str, Sequence[float]], level: float = LEVEL) ->
 def tiers(means: Mapping[str, float], above: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Return the tier of each mechanism in `means`, 1 for the best.
 
-    above: for each mechanism those that it is surely better than, from `surely_above`.
+    above: for each mechanism, those than which it is significantly better, as `surely_above` returns them.
     """
     tier: dict[str, int] = {}
     current: list[str] = []
     number = 1
-    for name in sorted(means, key=lambda name: -means[name]):  # equal means in the order of `means`
+    for name in sorted(means, key=lambda name: -means[name]):  # sorting is stable: ties have the order of `means`
         if any(name in above[other] for other in current):
             number, current = number + 1, []
         current.append(name)
@@ -55,7 +55,10 @@ def tiers(means: Mapping[str, float], above: Mapping[str, Sequence[str]]) -> dic
 
 
 def p_value(differences: np.ndarray) -> float:
-    """Return the p-value of the two-sided paired t test: 1 if all differences are 0, 0 if all are equal and not 0."""
+    """Return the p-value of the two-sided paired t test; differences: [n].
+
+    It is 1 if all differences are 0, and 0 if they are all equal but not 0.
+    """
     mean, deviation = float(np.mean(differences)), float(np.std(differences, ddof=1))
     if deviation == 0:
         return 1.0 if mean == 0 else 0.0

@@ -1,8 +1,9 @@
-"""Measurements at a budget that several cells of one mechanism have in common.
+"""A cache of measurements at budgets that several cells of one mechanism have in common.
 
-Where the tail binds, the second budget of a mechanism is the same at every loss. The cell that runs first measures the
-texts rewritten at it, and the others read that. A measurement lies in a folder named after the digest of everything
-that DVC compares for a cell, except its loss: no other inputs give that name, so nothing stale is read.
+If the tail binds, the second budget of a mechanism is the same at every loss. The cell that runs first measures the
+texts rewritten at this budget; the other cells read its measurement. The cache folder is named after a digest of
+everything that DVC compares for a cell, except its loss. Any change of an input changes the name, so no stale
+measurement is read.
 """
 
 from __future__ import annotations
@@ -27,16 +28,17 @@ FOLDER = Path("data/leaderboard_budgets")
 
 @dataclass(frozen=True)
 class Measured:
-    """The worth of all texts as rewritten at one budget.
+    """The worth of the rewrites of all texts at one budget.
 
-    cosines: float64 [n], of each text and its release. figures: rows of `FIGURES` from `figure` on.
+    cosines: float64 [n], the cosine of each text and its release.
+    figures: rows of `FIGURES` from `figure` on.
     """
 
     cosines: NDArray[np.float64]
     figures: Sequence[Mapping[str, Any]]
 
     def by_block(self, sets: pl.DataFrame) -> NDArray[np.float64]:
-        """[splits]: the mean cosine over each split's sets, every text of a set being a source."""
+        """Return the mean cosine over the sets of each split, [splits]. A set's cosine is the mean over its texts."""
         means = sets.select(
             "block", value=pl.Series([float(self.cosines[numbers].mean()) for numbers in sets["texts"]])
         )
@@ -47,9 +49,9 @@ Measure = Callable[[Sequence[float]], Mapping[float, Measured]]
 
 
 def shared(folder: Path | None, epsilons: Sequence[float], measure: Measure) -> dict[float, Measured]:
-    """Return the measurements at these budgets: those of the folder, and what `measure` gives for the others.
+    """Return the measurements at these budgets: from the folder, or from `measure` for those that it lacks.
 
-    folder: None where nothing is shared.
+    folder: None if measurements are not shared; new measurements are then not stored.
     """
     if folder is None:
         return dict(measure(epsilons)) if epsilons else {}
@@ -63,10 +65,10 @@ def shared(folder: Path | None, epsilons: Sequence[float], measure: Measure) -> 
 
 
 def folder_of(cell: str, dataset: str, *settings: object) -> Path | None:
-    """Return the folder of the cells that differ from this one in their loss alone.
+    """Return the cache folder that this cell shares with the cells that differ only in their loss.
 
-    settings: all that the stage reads of params.yaml. None outside of a runner of stages, where nobody has recorded
-    what a cell depends on.
+    settings: all settings from params.yaml that the stage reads. The result is None if the stage runs outside DVC,
+    because the records of what the cell depends on are then missing.
     """
     records = [Path(f"data/{kind}/leaderboard_cells/{cell}.json") for kind in ("code", "resources")]
     if not all(path.is_file() for path in records):

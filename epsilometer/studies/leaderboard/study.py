@@ -1,4 +1,4 @@
-"""The parts of this study that the core loads (`core.study`)."""
+"""The leaderboard study, registered with the core through `STUDY` (see `core.study`)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 class TheLeaderboard(Study):
-    """Sections `leaderboard` and `leaderboard_cells` of params.yaml."""
+    """The study behind the sections `leaderboard` and `leaderboard_cells` of params.yaml."""
 
     sections = ("epsilometer.studies.leaderboard.report.section",)
 
     def params(self) -> type[LeaderboardParams]:
-        """The data sets, mechanisms and losses."""
+        """Return the class of the study's settings: data sets, mechanisms and losses."""
         from epsilometer.studies.leaderboard.params import LeaderboardParams
 
         return LeaderboardParams
 
     def check(self, params: LeaderboardParams) -> None:
-        """Build the mechanism of each cell."""
+        """Build the mechanism of each cell. Raises UserError for settings that do not fit."""
         from epsilometer.studies.leaderboard.building import build
 
         for name in params.leaderboard_cells:

@@ -1,1 +1,1 @@
-"""The study of training with noise: its claims, its cost, and attacks on membership and on gradients."""
+"""The study of private training: claims, utility, membership attacks, and reconstruction of texts from gradients."""

@@ -1,4 +1,4 @@
-"""The claims of every training, by every accountant that applies, each with its neighbours."""
+"""The claims of every private training, by every accountant that applies, with the neighbours of each claim."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from epsilometer.studies.training.trainings import first_head, noise, schedule, 
 
 
 def budgets(params: TrainingParams) -> pl.DataFrame:
-    """All claims of a project (schema BUDGETS), at delta 1 / N for N training texts; a cell without noise has none."""
-    account_once = cache(account)  # cells of other models or kinds may have the same noise
-    parts = cache(lambda name: first_head(params, name, 0).parts)  # which may load a network
+    """Return all claims of a project (schema BUDGETS), at delta 1 / N for N training texts.
+
+    A cell without noise has no claim.
+    """
+    account_once = cache(account)  # several cells may have the same noise and schedule
+    parts = cache(lambda name: first_head(params, name, 0).parts)  # may load a network
     rows = []
     cells = [(name, cell, level) for name, cell in params.private_training.items() for level in cell.steps]
     for name, cell, level in track(cells, len(cells), "budgets"):

@@ -1,20 +1,22 @@
-"""The noise at which the attacks on a client's gradient reach a target loss: sigma and kappa of equal reconstruction.
+"""Search for the noise at which an attack on a client's gradient has a target loss: the sigma and the kappa.
 
-The attack is `candidates` (which of two texts was it?), whose truth is known. It runs on the gradients of the same
-texts under every kind of noise: for an entry of `sent`, the gradients that clients send; for a cell of
-`private_training`, the gradients of its head's first weights, seen by an adversary who knows the rest of the batch.
-The texts all have the most frequent of the given labels. The loss is that of the success rate over pairs of different
-texts, all pairs equally likely:
+The attack is `candidates`, which identifies the source among two texts and whose success rate is known. For every kind
+of noise, it runs on the gradients of the same texts. For an entry of `sent`, these are the gradients that clients send.
+For a cell of `private_training`, they are the gradients at the initial weights of its head, and the adversary knows the
+rest of the batch. All texts have the same label, the most frequent one. The loss follows from the success rate over
+pairs of different texts, all equally likely. It has one of two measures:
 
-- `average`: computed from the law of the noise (`results.candidates.pair_law`), over all pairs. Exact up to rounding.
-- `sampled`: fresh pairs, sources and noise, bet upon until the interval is narrow (`auditing.calibration.sampled`).
+- `average`: computed from the law of the noise over all pairs (`results.candidates.pair_law`), exact up to rounding.
+- `sampled`: estimated from fresh pairs, sources and noise, until a betting interval is narrow
+  (`auditing.calibration.sampled`).
 
-With `rouge_l` the target is the mean ROUGE-L of attacks that search for the text, read from the measurements of an
-entry of `reconstruction`. Each level's mean over texts has an interval by betting (`estimation.betting`); alpha is
-divided among the levels, so the intervals hold together. If reconstruction never grows with noise, the level sought
-lies between the quietest level that is surely below the target and the loudest one that is surely above it.
+With the measure `rouge_l`, the target is the mean ROUGE-L of attacks that search for the text. It is read from the
+results of an entry of `reconstruction`. The mean over texts at each level has a betting interval
+(`estimation.betting`); alpha is divided among the levels, so all intervals hold together. If reconstruction never
+improves with more noise, the level sought lies between the level of least noise significantly below the target and the
+level of most noise significantly above it.
 
-Levels are searched by the reverse of their loudness, 1 / sigma and kappa: losses grow with both.
+The search uses 1 / sigma and kappa, the reversed levels, because the loss grows with both.
 """
 
 from __future__ import annotations
@@ -60,18 +62,20 @@ from epsilometer.studies.training.tables import RECONSTRUCTED, reconstruction_pa
 SAMPLED, AVERAGE, ROUGE_L = "sampled", "average", "rouge_l"
 MEASURES = (SAMPLED, AVERAGE, ROUGE_L)
 KINDS = ("gaussian", "scaled", "vmf")
-WIDTH = 1.25  # of a sampled interval, by default
-_SPAN = 1e3  # sigma between 1 / this and this, and kappa at which a draw is as loud
-_POOL = 1024  # most texts of a training that are compared
-_GROWS = "reconstruction grows with noise: a louder level is surely above the target, a quieter one below it"
+WIDTH = 1.25  # default ratio of the bounds at which a search by `sampled` stops
+_SPAN = 1e3  # sigma is searched between 1 / _SPAN and _SPAN, kappa in the range of the same amounts of noise
+_POOL = 1024  # maximum number of texts of a training that are compared
+_GROWS = "reconstruction grows with noise: a level with more noise is surely above the target, one with less below it"
 
 
 @dataclass(frozen=True)
 class NoiseTarget:
-    """The target of a calibration. target: nats, or a mean in (0, 1) for ROUGE_L; width: ratio of the interval's ends
-    at which the search stops, None for 1.25 (1.01 for `average`); budget: most trials per kind of noise, for SAMPLED.
+    """The target of a calibration. Raises UserError for values outside their range.
 
-    Raises UserError for values outside their range.
+    target:  a loss in nats; for ROUGE_L, a mean in (0, 1).
+    measure: one of MEASURES.
+    width:   the ratio of the interval's bounds at which the search stops; None for 1.25 (1.01 for `average`).
+    budget:  the maximum number of trials per kind of noise, for SAMPLED.
     """
 
     target: float
@@ -86,27 +90,31 @@ class NoiseTarget:
             raise UserError(f"the target must be a mean ROUGE-L between 0 and 1, got {self.target}", "EPS-S084")
         if self.measure != ROUGE_L and not success_bound(self.goal((0.1, 1)).target, 2) < 1:
             raise UserError(
-                f"no success rate with 2 candidates shows a loss of {self.target:g} nats; set a lower target",
+                f"no success rate with 2 candidates proves a loss of {self.target:g} nats; set a lower target",
                 "EPS-S085",
             )
 
     def goal(self, ends: tuple[float, float]) -> Goal:
-        """Return the loss to meet between two reversed levels."""
+        """Return the goal of a search. ends: the smallest and the largest reversed level."""
         width = (EXACT_WIDTH if self.measure == AVERAGE else WIDTH) if self.width is None else self.width
         return Goal(self.target, *ends, width=width, budget=self.budget)
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """Gradients of texts of one class. whole: of all parts together; parts: of each part, where each has its own draw;
-    noise: the entry's noise, whose settings apply to its own kind."""
+    """Gradients of texts of one class.
+
+    whole: the gradients of all parts together.
+    parts: the gradients of each part, for noise that is drawn by parts.
+    noise: the entry's noise, whose settings apply to levels of its own kind.
+    """
 
     whole: GradientPool
     parts: Sequence[GradientPool]
     noise: NoiseEntry
 
     def at(self, kind: str, level: float) -> tuple[Sequence[GradientPool], TrainingNoise]:
-        """Return the gradients that get the noise, and the noise."""
+        """Return the gradients to which noise of this kind and level is added, and the noise."""
         settings = self.noise if self.noise.kind == kind else NoiseEntry(kind=kind)
         noise = trainings.noise(settings, level)
         by_parts = isinstance(noise, DirectionalNoise) and noise.parts
@@ -114,10 +122,10 @@ class Gradients:
 
 
 def calibrate_training(params: TrainingParams, names: Sequence[str], aim: NoiseTarget) -> Iterator[dict[str, Any]]:
-    """Yield a row per entry and kind of noise; with ROUGE_L, a row per attack and size of batch.
+    """Yield a row per entry and kind of noise; with ROUGE_L, a row per entry, attack and batch size.
 
-    Reads the results of the stages `sent` (and `reconstruction`), or `features`. Raises UserError for unknown entries
-    and for missing results, before any search.
+    The function reads the results of the stages `sent`, `reconstruction` or `features`. It raises UserError for unknown
+    entries and missing results, before any search.
     """
     by_loss = aim.measure != ROUGE_L
     entries = {**params.sent, **params.private_training} if by_loss else dict(params.reconstruction)
@@ -136,18 +144,24 @@ def calibrate_training(params: TrainingParams, names: Sequence[str], aim: NoiseT
 
 
 def _check_provable(aim: NoiseTarget, alpha: float) -> None:
-    """Refuse a target that no trials prove even if every guess is right: each multiplies wealth by at most 1 / p*."""
+    """Raise UserError if the allowed trials cannot prove the target even if every guess is right.
+
+    Each right guess multiplies the wealth of the bet by at most 1 / p, p being the success rate of the target.
+    """
     needed = math.ceil(math.log(1 / alpha) / -math.log(success_bound(aim.target, 2)))
     if needed > aim.budget:
         raise UserError(
-            f"{aim.budget:,} trials cannot show a loss of {aim.target:g} nats at alpha {alpha:g}, even if every guess "
+            f"{aim.budget:,} trials cannot prove a loss of {aim.target:g} nats at alpha {alpha:g}, even if every guess "
             f"is right; set a lower target, a budget of {needed:,} or more, or --measure {AVERAGE}",
             "EPS-S086",
         )
 
 
 def effective_sigma(kind: str, level: float, dimension: int) -> float:
-    """Return the sigma of Gaussian noise as loud as a draw on one unit gradient: sqrt(1 / (A kappa))."""
+    """Return the sigma of Gaussian noise of the same size on a gradient of length 1.
+
+    It is sqrt(1 / (A kappa)) for a draw of concentration kappa (A being its mean cosine), and the level otherwise.
+    """
     return math.sqrt(1 / (mean_cosine(level, dimension) * level)) if kind == "vmf" else level
 
 
@@ -169,7 +183,7 @@ def _row(params: TrainingParams, name: str, of: Gradients, kind: str, *, aim: No
 
 
 def _said(name: str, kind: str, aim: NoiseTarget, attack: str = ATTACK, size: int = 1) -> dict[str, Any]:
-    """Return a row without a result."""
+    """Return a row of the result's table with its columns empty."""
     of = {"training": name, "noise": kind, "attack": attack, "size": size, "measure": aim.measure}
     nothing = dict.fromkeys(("level", "low", "high", "effective_sigma"))
     name_of = "kappa" if kind == "vmf" else "sigma"
@@ -190,7 +204,7 @@ def _by_law(of: Gradients, kind: str, goal: Goal) -> Met:
         right_guesses = pair_law(pools, left, right, noise=noise)
         if right_guesses is None:
             raise UserError(
-                "the law of draws by parts, or about zero gradients, is not implemented; set --measure sampled",
+                "the law of draws by parts, or of zero gradients, is not implemented; set --measure sampled",
                 "EPS-S087",
             )
         loss = loss_at(float(right_guesses.mean()), 2)
@@ -217,24 +231,24 @@ def _reason(met: Met | Calibrated, aim: NoiseTarget) -> str | None:
     if met.status == FOUND:
         return None
     if met.status == FALLING:
-        return "the loss grows with the noise; under more noise than that of the interval it is above the target"
+        return "the loss grows with the noise: at more noise than that of the interval, it is above the target"
     if met.status == OUTSIDE:
         if met.low == 0:
             return f"the loss is above {aim.target:g} nats at the largest noise searched; set a higher target"
         return (
-            f"the loss stays below {aim.target:g} nats, since too many pairs of texts have the same gradient; set a "
+            f"the loss stays below {aim.target:g} nats, because too many pairs of texts have the same gradient; set a "
             "lower target"
         )
     return f"{met.status}; raise `budget` (--budget) to allow more" if isinstance(met, Calibrated) else met.status
 
 
 def _sent(params: TrainingParams, name: str) -> Gradients:
-    """Return the gradients that clients of an entry send."""
+    """Return the gradients that clients of an entry of `sent` send. Raises UserError if they are missing or stale."""
     entry, folder = params.sent[name], sent_path(name)
     if not entry.pool:
         raise UserError(
-            f"--training {name} compares texts of a pool, but sent.{name} has none; set sent.{name}.pool, for example "
-            "to 1024",
+            f"--training {name} compares texts of a pool, but sent.{name} has no pool; set sent.{name}.pool, for "
+            "example to 1024",
             "EPS-S088",
         )
     if not (folder / "about.json").is_file():
@@ -255,12 +269,12 @@ def _sent(params: TrainingParams, name: str) -> Gradients:
 
 
 def _own(entry: NoiseEntry) -> NoiseEntry:
-    """Return the entry's noise if a training can have it, else Gaussian noise with default settings."""
+    """Return the entry's noise if its kind is in KINDS, else Gaussian noise with default settings."""
     return entry if entry.kind in KINDS else NoiseEntry(kind="gaussian")
 
 
 def _trained(params: TrainingParams, name: str) -> Gradients:
-    """Return the gradients of a cell's training texts at its head's first weights."""
+    """Return the gradients of a cell's training texts at the initial weights of its head."""
     cell = params.private_training[name]
     if not trainings.featured_path(cell.features).is_file():
         raise UserError(f"--training {name} needs features; run dvc repro features@{cell.features} first", "EPS-S091")
@@ -284,8 +298,8 @@ def _searched(params: TrainingParams, name: str) -> pl.DataFrame:
     of, path = params.reconstruction[name].sent, reconstruction_path(name, "texts")
     if not (levels := params.sent[of].levels):
         raise UserError(
-            f"--training {name}: the noise of sent.{of} is 'none', without levels to choose from; name an entry whose "
-            "noise has levels",
+            f"--training {name}: the noise of sent.{of} is 'none', which has no levels; give an entry whose noise has "
+            "levels",
             "EPS-S092",
         )
     if name not in params.searching:
@@ -308,9 +322,9 @@ def _searched(params: TrainingParams, name: str) -> pl.DataFrame:
 
 
 def _by_attack(params: TrainingParams, name: str, table: pl.DataFrame, aim: NoiseTarget) -> Iterator[dict[str, Any]]:
-    """Yield a row per attack and size of batch, from the text-by-text measurements of an entry of `reconstruction`."""
+    """Yield a row per attack and batch size, from the results per text of an entry of `reconstruction`."""
     sent = params.sent[params.reconstruction[name].sent]
-    kind, levels = sent.noise.kind, sorted(sent.levels or (), reverse=sent.noise.kind != "vmf")  # the loudest first
+    kind, levels = sent.noise.kind, sorted(sent.levels or (), reverse=sent.noise.kind != "vmf")  # from most noise
     for (attack, size), part in table.group_by("attack", "size", maintain_order=True):
         means = part.group_by("level", "batch").agg(pl.col(ROUGE_L).mean()).sort("batch")
         values = [means.filter(level=level)[ROUGE_L].to_numpy() for level in levels]
@@ -332,19 +346,21 @@ def _why(status: str, target: float, below: float | None, above: float | None) -
 
 
 def _undecided(target: float, below: float | None, above: float | None) -> str:
-    """Return the reason why the levels do not enclose a target."""
+    """Return the reason why the levels do not enclose the target."""
     lacking = [f"below {target:g} (add levels with more noise)"] if below is None else []
     lacking += [f"above {target:g} (add levels with less noise, or set a lower target)"] if above is None else []
-    return f"no level's mean is surely {', and none surely '.join(lacking)}; or attack more texts"
+    return f"no level's mean is surely {', and none is surely '.join(lacking)}; or attack more texts"
 
 
 def between(
     values: Sequence[NDArray[np.float64]], levels: Sequence[float], target: float, alpha: float
 ) -> tuple[str, float | None, float | None]:
-    """Return a status, the quietest level whose mean is surely below the target, and the loudest surely above it.
+    """Return a status and the two levels that enclose the target.
 
-    values: in [0, 1], one array per level; levels: the loudest first. Both bounds hold together with probability
-    1 - alpha.
+    The first is the level of least noise whose mean is significantly below the target, the second is the level of most
+    noise whose mean is significantly above it. Both hold together with probability 1 - alpha.
+
+    values: one array of numbers in [0, 1] per level; levels: from the most noise to the least.
     """
     sure = [interval(of_level, alpha / len(levels), fixed=True) for of_level in values]
     below = [i for i, (_, high) in enumerate(sure) if high < target]

@@ -1,4 +1,4 @@
-"""The entries of `one_run` as the library sees them: canaries, and the adversary's view of a run with them."""
+"""Canaries for the entries of `one_run`, and runs of a training with them as an adversary sees them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _neighbours(entry: OneRunEntry) -> Neighbours:
 
 
 def white_box(params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise) -> tuple[Run, ClaimedTraining]:
-    """Updates made of gradient canaries alone, applied to no model."""
+    """Run a training's updates on gradient canaries alone, without a model. Returns the run and the claim."""
     steps = schedule(params.private_training[entry.training], training_count(params, entry.training))
     replaced = _neighbours(entry) is Neighbours.REPLACED
     size = first_head(params, entry.training, 0).size if replaced else entry.canaries + 1
@@ -48,7 +48,10 @@ def white_box(params: TrainingParams, entry: OneRunEntry, training_noise: Traini
 def black_box(
     params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise, canaries: tuple[States, States]
 ) -> tuple[Run, ClaimedTraining]:
-    """Return a head trained on planted texts, and its losses at the canaries."""
+    """Train a head on texts with planted canaries. Returns the run, with the head's losses, and the claim.
+
+    canaries: as `planted_canaries` returns them.
+    """
     head = first_head(params, entry.training, 0)
 
     def settings_for(texts: int) -> Settings:
@@ -60,7 +63,7 @@ def black_box(
 
 
 def planted_canaries(params: TrainingParams, entry: OneRunEntry) -> tuple[States, States]:
-    """Return the canaries, and the training texts beside them."""
+    """Return the canaries, and the training texts without the texts that became canaries."""
     texts = training_texts(params, entry.training)
     others = States(texts.states, texts.labels, texts.labels)
     generator = Noise.named(1, stream_seed(params, 0), "canaries", entry.kind).generator(0)

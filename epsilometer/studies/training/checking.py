@@ -1,4 +1,4 @@
-"""Check the settings of this study before an audit runs. The libraries it trains with load slowly."""
+"""Checks of this study's settings before an audit runs. This module loads the libraries for training, which is slow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from epsilometer.studies.training.params import TrainingParams
 
 
 def check(params: TrainingParams) -> None:
-    """Build each attack and check that its references and its own model suit it. Raises UserError."""
+    """Build each attack, and raise UserError if its references or its own model do not suit it."""
     for name, entry in params.membership.items():
         built = members.attacks(entry, f"membership.{name}")
         members.check_references(params.references[entry.references], built, f"membership.{name}")
@@ -22,7 +22,7 @@ def check(params: TrainingParams) -> None:
 
 
 def check_texts(params: TrainingParams, dataset: str, table: pl.DataFrame) -> None:
-    """Raise UserError for a cell whose data set has too few texts. table: as `prepared` returns it."""
+    """Raise UserError if a cell's data set has too few texts. table: the prepared data set."""
     for name, cell in params.private_training.items():
         if params.features[cell.features].dataset != dataset:
             continue

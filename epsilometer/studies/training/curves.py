@@ -1,4 +1,4 @@
-"""The result of every attack on training as a curve over noise, and a test of whether it falls as noise grows."""
+"""The results of every attack on training as a curve over noise levels, and a test that the curve falls with noise."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from epsilometer.studies.training.tables import (
     reconstruction_path,
 )
 
-CURVES: Schema = {  # a row per attack, measure and batch size; its levels from the least noise to the most
-    "cell": pl.String,  # of membership or reconstruction
+CURVES: Schema = {  # a row per attack, measure and batch size
+    "cell": pl.String,  # the entry of `membership` or `reconstruction`
     "family": pl.String,  # "membership", "reconstruction" or "candidates"
-    "noise": pl.String,
+    "noise": pl.String,  # the kind of noise
     "attack": pl.String,
     "measure": pl.String,
-    "size": pl.Int64,  # of a batch, or of candidate sets; null for membership
-    "levels": pl.List(pl.Float64),  # null without noise
-    "values": pl.List(pl.Float64),
-    "low": pl.List(pl.Float64),
-    "high": pl.List(pl.Float64),
-    "fall_p": pl.Float64,  # before correction; null for a single level, and for figures not in PRIMARY
-    "least_p": pl.Float64,  # the smallest fall_p that this number of texts allows; 0 by the normal law
-    "rise_p": pl.Float64,
-    "verdict": pl.String,  # `well_behaved.verdicts`, of all curves that are tested together; null where fall_p is
+    "size": pl.Int64,  # texts in a batch, or candidates in a set; null for membership
+    "levels": pl.List(pl.Float64),  # from the least noise to the most; null for a training without noise
+    "values": pl.List(pl.Float64),  # the measure at each level
+    "low": pl.List(pl.Float64),  # lower bounds on the values
+    "high": pl.List(pl.Float64),  # upper bounds on the values
+    "fall_p": pl.Float64,  # p-value before correction; null for a single level, and if the curve is not tested
+    "least_p": pl.Float64,  # the smallest fall_p possible for this number of texts; 0 for normal approximations
+    "rise_p": pl.Float64,  # p-value of a rise
+    "verdict": pl.String,  # from `well_behaved.verdicts` over all tested curves; null if fall_p is null
 }
-PRIMARY = ("auc", "rouge_l", "loss")  # the figure that an attack is judged by; for candidates, with their smallest sets
-SHOWN = ("rouge_l", "jaccard", "meteor", "cosine", "in_place", "exact")
+PRIMARY = ("auc", "rouge_l", "loss")  # the measures that are tested; "loss" only for the smallest candidate sets
+SHOWN = ("rouge_l", "jaccard", "meteor", "cosine", "in_place", "exact")  # the measures of reconstruction attacks
 Row = dict[str, Any]
 
 
@@ -55,7 +55,7 @@ def curves(params: TrainingParams) -> pl.DataFrame:
 
 
 def _membership(params: TrainingParams) -> Iterator[Row]:
-    """Areas under ROC curves with their intervals; all levels share the same examples."""
+    """Yield the curves of membership attacks: areas under ROC curves on the same examples at all levels."""
     for name, entry in params.membership.items():
         table = tables.read(membership_path(name, "areas"), MEMBERSHIP_AREAS)
         for (attack,), part in table.group_by(["attack"], maintain_order=True):
@@ -65,7 +65,7 @@ def _membership(params: TrainingParams) -> Iterator[Row]:
 
 
 def _candidates(params: TrainingParams) -> Iterator[Row]:
-    """Losses of guessing among candidates, up to the largest that the number of trials can show."""
+    """Yield the curves of losses by guesses among candidates, capped at the largest loss that the trials can prove."""
     for name, entry in params.choosing.items():
         sent = params.sent[entry.sent]
         table = tables.read(reconstruction_path(name, "candidates"), CANDIDATES).with_columns(
@@ -83,7 +83,7 @@ def _candidates(params: TrainingParams) -> Iterator[Row]:
 
 
 def _reconstruction(params: TrainingParams) -> Iterator[Row]:
-    """Means over texts, each attacked at every level."""
+    """Yield the curves of reconstruction attacks: means over texts, each of which is attacked at every level."""
     for name, entry in params.searching.items():
         sent = params.sent[entry.sent]
         table = tables.read(reconstruction_path(name, "texts"), RECONSTRUCTED).filter(pl.col("attack") != BLIND)
@@ -94,7 +94,7 @@ def _reconstruction(params: TrainingParams) -> Iterator[Row]:
 
 
 def _of_areas(part: pl.DataFrame, alpha: float) -> Row:
-    """Return the curve of one attack. part: of schema `MEMBERSHIP_AREAS`, a row per level."""
+    """Return the curve of one membership attack. part: schema `MEMBERSHIP_AREAS`, a row per level."""
     areas = Areas(part["auc"].to_numpy(), np.array(part["covariance"].to_list()), part["pairs"][0])
     ends = [
         area_of(*of_level, areas.pairs, alpha) for of_level in zip(areas.values, np.diag(areas.covariance), strict=True)
@@ -104,7 +104,7 @@ def _of_areas(part: pl.DataFrame, alpha: float) -> Row:
 
 
 def _of_texts(part: pl.DataFrame, measure: str, sent: Noised, alpha: float) -> Row:
-    """Return the curve of one measure. Texts of a batch are attacked together, so the independent units are batches."""
+    """Return the curve of one measure. Its independent units are batches, whose texts are attacked together."""
     batches = part.group_by("level", "batch").agg(pl.col(measure).mean()).sort("batch")
     values = np.array([_at(batches, level)[measure].to_list() for level in sent.from_least_noise])
     figures = zip(*(bounded_mean(measure, of_level, alpha) for of_level in values), strict=True)
@@ -117,6 +117,6 @@ def _at(part: pl.DataFrame, level: float | None) -> pl.DataFrame:
 
 
 def _curve(levels: Sequence[float | None], figures: Sequence[Sequence[float]], moves: Moves | None) -> Row:
-    """Return a row of `CURVES`. figures: the values, and the lower and upper ends of their intervals."""
+    """Return a row of `CURVES`. figures: the values, their lower bounds and their upper bounds; moves: its test."""
     values, low, high = map(list, figures)
     return {"levels": list(levels), "values": values, "low": low, "high": high, "moves": moves}

@@ -1,4 +1,4 @@
-"""The number of tokens that the models of this study read, in forward passes."""
+"""The number of tokens that the models of this study process, for predictions of run time."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from epsilometer.core.study import ModelUse
 from epsilometer.studies.training.params import HEAD, TrainingParams
 
-TRAINED = 3  # times the operations of a forward pass
+TRAINED = 3  # operations of a training pass, relative to a forward pass
 
 
 def uses(params: TrainingParams) -> Iterator[ModelUse]:
-    """Yield the features of cells with a number of texts, and the trainings of more than a head."""
+    """Yield the uses of models: for features, and for trainings of more than a head.
+
+    Only cells with a setting `texts` count, because the number of texts of others is unknown. Tokens are given as those
+    of equally long forward passes.
+    """
     for name, entry in params.features.items():
         texts = [cell.texts for cell in params.private_training.values() if cell.features == name]
         if entry.what == "states" and entry.model in _models(params) and all(texts) and texts:  # ids need no model

@@ -1,4 +1,4 @@
-"""The entries of `references` and `membership` as the library sees them: texts, splits, recipes, attacks."""
+"""The texts, splits, training settings and attacks of the entries of `references` and `membership`."""
 
 from __future__ import annotations
 
@@ -44,14 +44,17 @@ from epsilometer.studies.training.trainings import (
     training_texts,
 )
 
-ANSWERS = "answers.npy"  # in the folder of references: log-probabilities [m, n, classes] of the examples
+ANSWERS = "answers.npy"  # file in the folder of references: log probabilities [m, n, classes] of the examples
 
 
 @dataclass(frozen=True)
 class GameTexts:
-    """All texts of a membership game: the N that a cell is trained on, followed by others of the same classes.
+    """All texts of a membership game: the training texts of a cell, followed by other texts of the same classes.
 
-    places: [n], the split and number of each text; states: [n, width]; labels: [n] numbers of classes.
+    training: the number of training texts.
+    places:   [n], the split of each text and its row number there.
+    states:   [n, width], the features of each text.
+    labels:   [n], the index of each text's class.
     """
 
     training: int
@@ -61,10 +64,10 @@ class GameTexts:
 
 
 def game_texts(params: TrainingParams, name: str) -> GameTexts:
-    """Return the texts of a cell of `private_training`, and others.
+    """Return the training texts of a cell of `private_training`, and other texts.
 
-    The others are the texts of the train split that the cell leaves out. If these are fewer than the training texts,
-    texts of the other splits join them, which may differ from the training texts in more than membership.
+    The others are the texts of the train split on which the cell is not trained. If these are fewer than the training
+    texts, texts of other splits are added, which may differ from the training texts in more than membership.
     """
     cell = params.private_training[name]
     training = training_texts(params, name)
@@ -81,14 +84,14 @@ def game_texts(params: TrainingParams, name: str) -> GameTexts:
 
 
 def texts_of(params: TrainingParams, name: str, of: GameTexts, numbers: NDArray[np.integer]) -> list[str]:
-    """Return the texts of these numbers in the pool of a cell."""
+    """Return the words of the texts with these indices in the game of a cell. of: the texts of the game."""
     table = prepared(params.features[params.private_training[name].features].dataset)
     by_split = {split: table.filter(split=split)["text"] for split in {split for split, _ in of.places}}
     return [by_split[split][row] for split, row in (of.places[i] for i in numbers)]
 
 
 def split(params: TrainingParams, name: str, of: GameTexts) -> Split:
-    """Return the questioned texts and the training set of each model. Raises UserError for too few texts."""
+    """Return the asked texts and the training sets of references. Raises UserError for too few texts."""
     entry = params.references[name]
     rng = Noise.named(1, params.audit.seed, "references", entry.training, entry.split).generator(0)
     cut = overlapping if entry.split == "overlapping" else disjoint
@@ -96,7 +99,10 @@ def split(params: TrainingParams, name: str, of: GameTexts) -> Split:
 
 
 def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer]) -> Head:
-    """Return the first heads of these references, side by side: each draws the weights that its checkpoint lacks."""
+    """Return the initial heads of these references as one stacked head.
+
+    Weights that the checkpoint lacks are sampled for each reference.
+    """
     entry = params.references[name]
     layers = load_last_layers(features_path(entry.features) / features.LAYERS)
     count = len(classes(params, entry.training))
@@ -108,7 +114,10 @@ def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer])
 
 
 def reference_settings(params: TrainingParams, name: str, number: int, texts: int) -> Settings:
-    """Return the settings of reference `number`: the recipe of the cell, with its noise only where a level is given."""
+    """Return the training settings of reference `number`: those of the cell, without noise if `level` is null.
+
+    texts: the number of its training texts.
+    """
     entry = params.references[name]
     cell = params.private_training[entry.training]
     return Settings(
@@ -121,7 +130,7 @@ def reference_settings(params: TrainingParams, name: str, number: int, texts: in
 
 
 def attacks(entry: MembershipEntry, place: str) -> dict[str, MembershipAttack]:
-    """Return the attacks of an entry by name, built. Raises UserError for settings that are wrong."""
+    """Build the attacks of an entry, by name. Raises UserError for wrong settings."""
     return {
         name: build(find(MEMBERSHIP, module, "score"), settings, f"{place}.attacks.{name}")
         for name, (module, settings) in entry.modules.items()
@@ -129,7 +138,7 @@ def attacks(entry: MembershipEntry, place: str) -> dict[str, MembershipAttack]:
 
 
 def models(params: TrainingParams) -> Iterator[str]:
-    """Yield the models that attacks ask, but not those that a stage makes, which may not exist yet."""
+    """Yield the masked language models of attacks, except those that a stage makes, which may not exist yet."""
     of_stages = {f"data/models/{name}" for name in params.models}
     for name, entry in params.membership.items():
         for attack in attacks(entry, f"membership.{name}").values():
@@ -138,7 +147,7 @@ def models(params: TrainingParams) -> Iterator[str]:
 
 
 def check_references(entry: ReferencesEntry, compared: dict[str, MembershipAttack], place: str) -> None:
-    """Raises UserError, before any training, for references that an attack cannot work with."""
+    """Raise UserError, before any training, if an attack cannot use the references. compared: attacks by name."""
     numbers = np.arange(entry.count)[:, None]
     members = (numbers % 2 == [[0, 1]]) if entry.split == "overlapping" else np.zeros((entry.count, 2), bool)
     for name, attack in compared.items():
@@ -150,9 +159,9 @@ def check_references(entry: ReferencesEntry, compared: dict[str, MembershipAttac
 
 
 def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], place: str) -> None:
-    """Raises UserError, before references are trained, for an attack's own model that does not suit it.
+    """Raise UserError, before references are trained, if an attack's own model does not suit it.
 
-    Skips a model that a later stage makes.
+    A model that a later stage makes is not checked.
     """
     for name, attack in built.items():
         model = entry.modules[name][1].get("masked_lm")
@@ -166,7 +175,12 @@ def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], pla
 
 @dataclass(frozen=True)
 class MembershipGame:
-    """The targets and questions of a cell. models: level and seed of each target; training: N; inside: bool [q]."""
+    """A membership game on the models of a cell.
+
+    models:   the level and the seed of each target.
+    training: the number of training texts.
+    inside:   bool [q], whether each asked example is a member.
+    """
 
     models: list[tuple[float | None, int]]
     training: int
@@ -175,7 +189,7 @@ class MembershipGame:
 
 
 def game(params: TrainingParams, name: str) -> MembershipGame:
-    """Return the models of a cell, and the evidence of an entry's adversaries except the noise of each attack."""
+    """Return the game of an entry of `membership`. Each attack has yet to replace the evidence's noise."""
     entry = params.membership[name]
     cell = params.private_training[entry.training]
     models = list(product(cell.steps, range(cell.seeds)))
@@ -200,7 +214,7 @@ def game(params: TrainingParams, name: str) -> MembershipGame:
 
 @dataclass(frozen=True)
 class _Asked:
-    """The targets' answers to texts of the adversary's own, which pass through the frozen network first."""
+    """A function from the adversary's own texts to the targets' answers, through the frozen network and the heads."""
 
     heads: Head
     entry: FeaturesEntry
@@ -215,7 +229,7 @@ class _Asked:
 
 
 def _others(params: TrainingParams, name: str, split: str, taken: NDArray[np.int64]) -> LabelledTexts:
-    """Return the texts of a split that have one of the cell's classes, except those with the numbers `taken`."""
+    """Return the texts of a split that have one of the cell's classes, except the row numbers `taken`."""
     cell = params.private_training[name]
     eligible = pl.col(cell.label).is_in(classes(params, name)) & ~pl.col("row").is_in(taken)
     return labelled(params, name, split, featured(cell.features, split).filter(eligible))

@@ -1,9 +1,9 @@
-"""The interface of membership attacks: models' answers on examples in, scores out, larger for training examples.
+"""The interface of membership attacks, which turn models' answers on examples into scores, larger for members.
 
-Models answer with the logarithms of their class probabilities. A probability itself may underflow to 0, or round to 1;
-reference code that treats "not 0" as "not trained on", as ml_privacy_meter's RMIA does, counts a model that is certain
-of the wrong class as one that saw the example. Here a separate array records which model saw which example, and
-log-odds are computed without a subtraction from 1.
+Models answer with the logarithms of their class probabilities, because a probability may underflow to 0 or round to 1.
+A separate array records which model was trained on which example. In contrast, the RMIA of ml_privacy_meter multiplies
+probabilities by that indicator, so a probability of 0 counts as "trained on". Log odds are computed without subtraction
+from 1.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from epsilometer.core.randomness import Noise
 class Evidence:
     """The adversary's evidence: n examples that it knows, and models' answers on them.
 
-    texts, labels:   [n] and int [n], the numbers of classes.
-    targets:         float64 [t, n, k], log-probabilities of the k classes by the t models under attack.
+    texts:           [n], the texts of the examples.
+    labels:          int [n], the indices of their classes.
+    targets:         float64 [t, n, k], the log probabilities of the k classes by the t models under attack.
     training_losses: [t], the published mean loss of each target over its training texts, in nats.
-    asked:           int [q], the examples whose membership is in question. Others may serve to learn from references.
-    references:      float64 [m, n, k], the same by the adversary's own models; None without any.
-    members:         bool [m, n], whether each reference was trained on each example.
-    answers:         function of a list of texts: the targets' log-probabilities [t, len, k].
-    noise:           the attack's own stream, one for each asked example.
+    asked:           int [q], the examples whose membership is in question. An attack may learn from the others.
+    references:      float64 [m, n, k], the log probabilities by the adversary's own models; None if it has none.
+    members:         bool [m, n], whether each reference was trained on each example; None without references.
+    answers:         a function from a list of texts to the targets' log probabilities [t, len, k].
+    noise:           the attack's random streams, one for each asked example.
     """
 
     texts: Sequence[str]
@@ -47,10 +48,10 @@ class MembershipAttack(Protocol):
     """An adversary that scores how likely a model was trained on each example."""
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return scores [t, q] of each target and asked example, larger if it was more likely trained on.
+        """Return scores [t, q], larger if the target was more likely trained on the asked example.
 
-        Infinite scores are allowed; NaN means that the attack ignores this example. A target's scores depend on no
-        other target.
+        Scores may be infinite; NaN means that the attack skips this example. A target's scores must not depend on other
+        targets.
         """
         ...
 
@@ -60,37 +61,40 @@ class Decides(Protocol):
     """An attack that sets its own threshold for membership, without other examples."""
 
     def thresholds(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return [t]: the score above which an example counts as a member of that target's training set."""
+        """Return the score [t] above which an example counts as a member of each target's training set."""
         ...
 
 
 @runtime_checkable
 class Compares(Protocol):
-    """An attack that needs references, and can tell from their training sets whether they suffice."""
+    """An attack that needs references, and can check from their training sets whether they suffice."""
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raise UserError if it needs other references; members: bool [m, q], which saw which asked example."""
+        """Raise UserError if the references do not suffice.
+
+        members: bool [m, q], whether each reference was trained on each asked example.
+        """
         ...
 
 
 @runtime_checkable
 class Loads(Protocol):
-    """An attack with a model of its own, which it can try before anything is trained."""
+    """An attack with its own model, which it can check before anything is trained."""
 
     def check_model(self) -> None:
-        """Raise UserError if the model is unusable; a model of the hub that is not downloaded yet is skipped."""
+        """Raise UserError if the model is unusable. A model that is yet to be downloaded is not checked."""
         ...
 
 
 def losses(log_probabilities: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the cross-entropies [..., n] in nats, of log-probabilities [..., n, k]."""
+    """Return the cross-entropies [..., n] in nats from log probabilities [..., n, k] and labels [n]."""
     return -_of_label(log_probabilities, labels)
 
 
 def log_odds(log_probabilities: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return ln p - ln(1 - p) [..., n] for the probability p of the label, of log-probabilities [..., n, k].
+    """Return ln p - ln(1 - p) [..., n] for the probability p of the label, from log probabilities [..., n, k].
 
-    1 - p is the sum of the other classes' probabilities, so that neither end is lost to rounding.
+    1 - p is computed as the sum of the other classes' probabilities, which is accurate also for p near 1.
     """
     others = np.array(log_probabilities)
     np.put_along_axis(others, _index(others, labels), -np.inf, axis=-1)

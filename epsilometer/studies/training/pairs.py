@@ -1,14 +1,15 @@
-"""Compare the scores of trainings that differ in their noise alone, at equally loud noise.
+"""Comparison of the scores of trainings that differ only in the kind of noise, at equal amounts of noise.
 
-Each seed of a cell is paired with the same seed of the other, which has the same first head, batches and dropout
-masks. Two noises are equally loud if their sigmas agree within 2 %, seen in one of two ways:
+Each seed of a cell is paired with the same seed of the other cell, which has the same initial head, batches and dropout
+masks. Two noises are equal in amount if their sigmas differ by at most 2 %. There are two views of sigma:
 
-- `average`: as the noise on a step's sum, for directional noise sqrt(L / (A kappa)) of L examples a step;
-- `one gradient`: as the noise on the gradient that one example sends, sqrt(1 / (A kappa)). Here the best guess between
-two texts is right equally often under either noise, so this is utility at equal reconstruction.
+- `average`: the noise on the sum over a step. For directional noise it is sqrt(L / (A kappa)), with L examples per step
+  and A the mean cosine of a draw.
+- `one gradient`: the noise on the gradient of one example, sqrt(1 / (A kappa)) for directional noise. In this view, the
+  best guess between two texts is right equally often for both noises, so utility is compared at equal reconstruction.
 
-For Gaussian noise and noise on scaled gradients, both are the sigma in the settings. Between these two,
-reconstruction is equal as well if no gradient is shorter than the clip bound.
+For Gaussian noise and noise on scaled gradients, both are the sigma in the settings. At equal sigma, reconstruction is
+also equal between these two kinds, if no gradient is shorter than the clipping length.
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ from epsilometer.studies.training.results.equivalence import compare
 from epsilometer.studies.training.tables import BUDGETS, RUNS, budgets_path, runs_path
 from epsilometer.studies.training.trainings import schedule, training_count
 
-METRIC, MARGIN = "mcc", 0.05  # largest difference of heads that count as equally good
+METRIC, MARGIN = "mcc", 0.05  # two heads count as equally good up to this difference
 AVERAGE, ONE = "average", "one gradient"
-_ALIKE = 1.02  # ratio of sigmas that count as equal
+_ALIKE = 1.02  # two sigmas count as equal up to this ratio
 PAIRS: Schema = {
     "cell": pl.String,
     "level": pl.Float64,
     "other": pl.String,  # also a cell of private_training
     "other_level": pl.Float64,
-    "seen": pl.String,  # "average" or "one gradient": the view in which the noise is equally loud
+    "seen": pl.String,  # "average" or "one gradient": the view in which the sigmas are equal
     "sigma": pl.Float64,
     "seeds": pl.Int64,
-    "difference": pl.Float64,  # of the metric on tested texts, the cell's minus the other's, mean over seeds
-    "low": pl.Float64,  # its interval at 1 - alpha / rows
-    "high": pl.Float64,
-    "verdict": pl.String,  # `equivalence`, of all rows together
+    "difference": pl.Float64,  # METRIC of the cell minus that of the other on test texts, mean over seeds
+    "low": pl.Float64,  # lower bound on the difference, at confidence 1 - alpha / rows
+    "high": pl.Float64,  # upper bound on the difference
+    "verdict": pl.String,  # from `equivalence`; all verdicts hold together
 }
 Row = dict[str, Any]
 
 
 def pairs(params: TrainingParams) -> pl.DataFrame:
-    """Return all pairs of a project (schema `PAIRS`), from its budgets and the results of stage private_training."""
+    """Return all pairs of cells of a project, schema `PAIRS`, from its budgets and the results of private_training."""
     rows = list(_loud_alike(params))
     for row in rows:
         own, other = _scores(params, row["cell"], row["level"]), _scores(params, row["other"], row["other_level"])
@@ -77,7 +78,7 @@ def _loud_alike(params: TrainingParams) -> Iterator[Row]:
 
 
 def _sigmas(params: TrainingParams, name: str, average: float) -> dict[str, float]:
-    """Return the noise of a cell at a level as sigma in both views. average: the noise on a step's sum."""
+    """Return the sigma of a cell at a level in both views. average: the sigma of the noise on the sum over a step."""
     cell = params.private_training[name]
     if cell.noise.kind != "vmf":
         return {AVERAGE: average, ONE: average}
@@ -86,7 +87,7 @@ def _sigmas(params: TrainingParams, name: str, average: float) -> dict[str, floa
 
 
 def _is_plain(cell: TrainingCell) -> bool:
-    """Return True if noise is added to whole gradients of length 1 at most."""
+    """Return True if noise is added to whole gradients that are clipped to length 1."""
     return not (cell.noise.parts or cell.noise.gamma) and cell.noise.clip in (None, 1)
 
 
@@ -96,7 +97,7 @@ def _same_but_noise(left: TrainingCell, other: TrainingCell) -> bool:
 
 
 def _scores(params: TrainingParams, name: str, level: float) -> dict[int, float]:
-    """Return the metric on the cell's test texts, by seed."""
+    """Return METRIC on the cell's test texts at a level, by seed."""
     split = params.private_training[name].test
     runs = tables.read(runs_path(name, level), RUNS).filter(split=split, metric=METRIC)
     return dict(runs.select("seed", "value").iter_rows())

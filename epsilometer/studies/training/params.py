@@ -1,4 +1,4 @@
-"""The sections of params.yaml on training: the trainings, their claims and the attacks on them."""
+"""The sections of params.yaml on training: the trainings, and the attacks on them."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class FeaturesEntry(Section):
-    """The features of a data set's texts that trainings see."""
+    """The features of a data set's texts, on which trainings run."""
 
     dataset: str = Field(description="The data set whose texts are read.")
     model: str = Field(description="The frozen model, `data/models/NAME`.")
-    length: Annotated[int, Field(ge=3)] = Field(128, description="The length in tokens at which texts are cut.")
+    length: Annotated[int, Field(ge=3)] = Field(128, description="The length in tokens at which texts are truncated.")
     what: Literal["states", "tokens"] = Field(
         "states",
-        description="`states`: one state of the model a text, for heads; `tokens`: token ids, for trainings of more of "
-        "the model.",
+        description="`states`: one hidden state per text, for training a head; `tokens`: token ids, for training more "
+        "of the model.",
     )
 
 
 class LoraEntry(Section):
-    """Low-rank adapters (`training.adapters`)."""
+    """Low-rank adapters (`runs.adapters`)."""
 
     rank: PositiveInt = Field(description="The rank of the adapters.")
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="What the names of the adapted layers end in, such as `query`."
+        description="The last part of the names of the adapted layers, such as `query`."
     )
 
 
 class Adapters(Section):
-    """Adapters of the named kind, and the classifier."""
+    """Trainable adapters, by kind. The classifier is trained, too."""
 
     lora: LoraEntry = Field(description="Low-rank adapters.")
 
 
 class NoiseEntry(Section):
-    """The noise of a training; `gaussian` alone means {kind: gaussian}."""
+    """The noise of a training. The word `gaussian` is short for {kind: gaussian}."""
 
     OWN: ClassVar[Mapping[str, frozenset[str]]] = {
         "gaussian": frozenset({"clip"}),
@@ -63,17 +63,17 @@ class NoiseEntry(Section):
     }
 
     kind: NoiseName = Field(
-        description="`gaussian` on the sum of clipped gradients, `vmf` on the direction of each, `scaled` as gaussian "
-        "but with gradients scaled to length norm / (norm + gamma), `none`."
+        description="`gaussian`: on the sum of clipped gradients; `vmf`: on the direction of each gradient; `scaled`: "
+        "Gaussian noise on gradients scaled to length norm / (norm + gamma); `none`: no noise."
     )
     clip: Positive | None = Field(
         None,
-        description="The largest length of a gradient; null is 1, and with `none` leaves gradients as they are.",
+        description="The length to which longer gradients are clipped; null is 1, or no clipping for `none`.",
     )
     gamma: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        0.0, description="Of `scaled`: by how much short gradients are scaled less."
+        0.0, description="For `scaled`: gradients are divided by their length plus gamma."
     )
-    parts: bool = Field(False, description="Of `vmf`: one draw for each tensor, and not one for all.")
+    parts: bool = Field(False, description="For `vmf`: one draw for each tensor instead of one for the whole gradient.")
 
     @model_validator(mode="after")
     def _only_its_own(self) -> NoiseEntry:
@@ -88,7 +88,7 @@ class NoiseEntry(Section):
 class Noised(Section):
     """A section with noise at several levels."""
 
-    noise: NoiseEntry = Field(description="The noise; its bare kind stands for `{kind: KIND}`.")
+    noise: NoiseEntry = Field(description="The noise; a kind alone is short for `{kind: KIND}`.")
     levels: Levels | None = Field(
         None, description="Levels of the noise: sigma of `gaussian` and `scaled`, kappa of `vmf`; left out for `none`."
     )
@@ -96,7 +96,7 @@ class Noised(Section):
     @field_validator("noise", mode="before")
     @classmethod
     def _by_name(cls, value: Any) -> Any:
-        """A noise without settings may be written as its bare name."""
+        """Accept the name of a kind in place of a mapping."""
         return {"kind": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
@@ -110,7 +110,7 @@ class Noised(Section):
             remedy = (
                 "use {kind: none, clip: 1} to clip without noise"
                 if kind == "gaussian"
-                else "kappa 0 is noise alone, from which nothing is learnt"
+                else "with kappa 0, gradients consist of noise alone"
             )
             raise ValueError(f"a level of {kind!r} ({least}) must be > 0, got 0; {remedy}")
         if kind == "vmf" and (most := max(self.levels or ())) > MOST_CONCENTRATED:
@@ -120,19 +120,19 @@ class Noised(Section):
             )
         if self.levels and len({budget_name(level) for level in self.levels}) < len(self.levels):
             raise ValueError(
-                f"levels must differ in their first six digits, which name files, got {[*self.levels]}; remove one of "
-                "two close levels"
+                f"levels must differ in their first six digits, which are used in file names, got {[*self.levels]}; "
+                "remove one of two close levels"
             )
         return self
 
     @property
     def steps(self) -> tuple[float | None, ...]:
-        """The levels; only None if there are none."""
+        """The levels; (None,) if there are none."""
         return self.levels or (None,)
 
     @property
     def from_least_noise(self) -> tuple[float | None, ...]:
-        """The levels, from the least noise to the most: a larger kappa is less noise."""
+        """The levels, from the least noise to the most. A larger kappa means less noise."""
         return (*sorted(self.levels or (), reverse=self.noise.kind == "vmf"),) or (None,)
 
 
@@ -154,37 +154,35 @@ Trains = Annotated[
 
 
 class TrainingCell(Noised):
-    """A head, or more of a network, trained on features at every level of a noise.
-
-    DVC reruns it level by level.
-    """
+    """A head, or more of a network, trained on features at every level of a noise. DVC reruns each level separately."""
 
     features: str = Field(description="An entry of `features`.")
     label: str = Field(description="A label of the data set with two or more classes.")
     trains: Trains = Field(
         HEAD,
-        description="`head`, on features that are states; or, on token ids, the beginnings of names of parameters, or "
-        "`{lora: {rank, targets}}`.",
+        description="`head` for features that are states. For token ids, the beginnings of the names of parameters, "
+        "or `{lora: {rank, targets}}`.",
     )
-    texts: PositiveInt | None = Field(None, description="The most texts of the train split; null is all.")
-    balance: bool = Field(False, description="Whether every class has as many training texts as the rarest.")
-    test: str = Field("test", description="The split that is tested on.")
-    batch: PositiveInt = Field(128, description="Texts a step, on average or exactly, by `sampling`.")
+    texts: PositiveInt | None = Field(None, description="The maximum number of training texts; null is all.")
+    balance: bool = Field(False, description="Whether every class has as many training texts as the rarest class.")
+    test: str = Field("test", description="The split of the test texts.")
+    batch: PositiveInt = Field(128, description="Texts per step: on average for `poisson`, exactly for `shuffled`.")
     epochs: PositiveInt = Field(10, description="Passes over the training texts.")
     rate: Positive = Field(1e-3, description="The learning rate.")
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="The optimiser.")
     sampling: Literal["poisson", "shuffled"] = Field(
         "poisson",
-        description="`poisson`: each text joins a batch by a coin of its own; `shuffled`: fixed disjoint batches.",
+        description="`poisson`: an independent coin decides whether a text is in a batch; `shuffled`: fixed disjoint "
+        "batches.",
     )
-    seeds: PositiveInt = Field(1, description="Trainings at each level.")
-    overfit: PositiveInt = Field(1, description="Multiplies the epochs, to train too long on purpose.")
+    seeds: PositiveInt = Field(1, description="The number of trainings at each level.")
+    overfit: PositiveInt = Field(1, description="A factor on the number of epochs, to overfit on purpose.")
 
     @field_validator("trains")
     @classmethod
     def _something(cls, value: Trains) -> Trains:
         if value == ():
-            raise ValueError("no parameter is trainable; name parameters, or write `head`")
+            raise ValueError("no parameter is trainable; list parameters, or set `head`")
         return value
 
     @property
@@ -194,16 +192,16 @@ class TrainingCell(Noised):
 
 
 class ReferencesEntry(Section):
-    """Models like those of a training, on texts of their own (`training.splits`), for membership attacks."""
+    """Reference models for membership attacks, trained like those of a cell on other texts (`runs.splits`)."""
 
     training: str = Field(description="The entry of `private_training` that they imitate.")
     features: str = Field(description="The features of that entry.")
     level: Level | None = Field(None, description="The level of their noise; null trains without privacy.")
-    count: Annotated[int, Field(ge=2)] = Field(64, description="How many models.")
+    count: Annotated[int, Field(ge=2)] = Field(64, description="The number of models.")
     split: Literal["overlapping", "disjoint"] = Field(
         "overlapping",
-        description="`overlapping`: each model learns from half of the texts in question; `disjoint`: from texts that "
-        "no other model sees.",
+        description="`overlapping`: each model learns from half of the texts in question; `disjoint`: each model "
+        "learns from texts that no other model sees.",
     )
 
 
@@ -212,10 +210,10 @@ class MembershipEntry(Section):
 
     training: str = Field(description="The entry of `private_training` that is attacked.")
     features: str = Field(description="The features of that entry.")
-    references: str = Field(description="An entry of `references`, which names the texts in question.")
+    references: str = Field(description="An entry of `references`, which determines the texts in question.")
     attacks: Annotated[Named, Field(min_length=1)] = Field(
         description="Modules of `epsilometer.studies.training.attacks.membership` or paths of files, and their "
-        "settings; `attack: MODULE` among these lets one module attack twice, under two names."
+        "settings. With a setting `attack: MODULE`, one module can attack twice under two names."
     )
     fprs: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = Field(
         (0.1, 0.01, 0.001), description="The false positive rates at which true positive rates are measured."
@@ -223,65 +221,67 @@ class MembershipEntry(Section):
 
     @property
     def modules(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """The module or path of each attack and its settings, by name."""
+        """The module or path of each attack and its settings, by the attack's name."""
         every = {name: dict(settings) for name, settings in self.attacks.items()}
         return {name: (str(settings.pop("attack", name)), settings) for name, settings in every.items()}
 
 
 class OneRunEntry(Noised):
-    """An audit of a training by canaries, each planted by a fair coin, in one run a level."""
+    """An audit of a training by canaries, with one run per level. A fair coin decides whether a canary is planted."""
 
     training: str = Field(description="The entry of `private_training` whose schedule, head and optimiser are used.")
     features: str = Field(description="The features of that entry.")
     kind: Literal["gradient", "mislabelled", "random"] = Field(
         "gradient",
-        description="`gradient` canaries, which a white-box adversary sees in updates that no model takes; "
-        "`mislabelled` texts, or texts of `random` tokens, seen by the losses of a head that is trained "
-        "with them.",
+        description="`gradient`: gradients as canaries, in updates without a model, which the adversary sees. "
+        "`mislabelled`: texts with a wrong label; `random`: texts of random tokens. For these two, the adversary sees "
+        "the losses of the trained head.",
     )
-    canaries: Annotated[int, Field(ge=2)] = Field(1000, description="How many canaries, each planted by a fair coin.")
+    canaries: Annotated[int, Field(ge=2)] = Field(
+        1000, description="The number of canaries, each planted by a fair coin."
+    )
     guesses: Annotated[float, Field(gt=0, le=1)] | None = Field(
         0.2,
-        description="The share of them that the adversary guesses; null takes the best of several shares and pays for "
-        "the choice.",
+        description="The share of canaries that the adversary guesses; null uses the best of several shares, with a "
+        "correction.",
     )
-    delta: Probability | None = Field(None, description="Of the losses; null is one over the number of texts.")
+    delta: Probability | None = Field(None, description="The delta of bounds; null is one over the number of texts.")
 
 
 class SentNoise(NoiseEntry):
-    """The noise on what is sent: that of a training, or `published`, as the attacks' own authors noise."""
+    """The noise on a sent gradient: one of a training's kinds, or `published`, the noise of the attacks' authors."""
 
     kind: Literal["gaussian", "vmf", "scaled", "none", "published"] = Field(
-        description="As of a training; or `published`, on the mean of gradients that are not clipped, as the attacks' "
-        "authors noise."
+        description="A kind of noise of a training, or `published`: noise on the mean of gradients that are not "
+        "clipped, as the attacks' authors use it."
     )  # type: ignore[assignment]
     law: Literal["gaussian", "laplace"] = Field(
         "gaussian",
-        description="Of `published`: `gaussian` (LAMP's defence) or `laplace` (the default of breaching), whose "
-        "deviation or scale on every number is the level.",
+        description="For `published`: `gaussian` (LAMP's defence), with the level as standard deviation, or `laplace` "
+        "(the default of breaching), with the level as scale.",
     )
 
     OWN: ClassVar[Mapping[str, frozenset[str]]] = {**NoiseEntry.OWN, "published": frozenset({"law"})}
 
 
 class SentEntry(Noised):
-    """The noisy gradient of one batch of texts, as a client sends it."""
+    """The noisy gradients of batches of texts that clients send."""
 
-    noise: SentNoise = Field(description="The noise; its bare kind stands for `{kind: KIND}`.")
-    dataset: str = Field(description="The data set whose texts are sent.")
+    noise: SentNoise = Field(description="The noise; a kind alone is short for `{kind: KIND}`.")
+    dataset: str = Field(description="The data set of the clients' texts.")
     model: str = Field(description="The model whose gradients are sent.")
-    label: str = Field(description="The label that is learnt.")
+    label: str = Field(description="The label that the model learns.")
     sizes: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = Field(
         (1,), description="The sizes of the batches."
     )
     tensors: Literal["all", "without_embeddings", "head"] = Field(
-        "without_embeddings", description="Whose gradients are sent."
+        "without_embeddings", description="The tensors whose gradients are sent."
     )
-    length: Annotated[int, Field(ge=3)] = Field(128, description="The length in tokens at which texts are cut.")
-    texts: PositiveInt = Field(32, description="How many texts are attacked, at every size.")
-    public: PositiveInt = Field(1000, description="How many other texts the server has.")
+    length: Annotated[int, Field(ge=3)] = Field(128, description="The length in tokens at which texts are truncated.")
+    texts: PositiveInt = Field(32, description="The number of attacked texts for every batch size.")
+    public: PositiveInt = Field(1000, description="The number of public texts that the server has.")
     pool: Annotated[int, Field(ge=0)] = Field(
-        0, description="How many texts of one label the attack `candidates` chooses among; 0 for none."
+        0, description="The number of texts, all of one label, for the attack `candidates`; 0 for none."
     )
 
     @model_validator(mode="after")
@@ -294,29 +294,29 @@ class SentEntry(Noised):
             raise ValueError("pool must be 0, or at least 2 (candidates), got 1")
         if self.pool and self.noise.parts and self.tensors != "head":
             raise ValueError(
-                "candidates with draws by parts need tensors: head, whose inner products have closed forms"
+                "candidates with draws by parts are available only for the head's gradients; set tensors: head"
             )
         return self
 
     @property
     def texts_and_model(self) -> dict[str, Any]:
-        """The settings that noiseless gradients of single texts depend on; of the noise, only `parts`."""
+        """The settings on which the gradients of single texts before noise depend."""
         return self.model_dump(mode="json", exclude={"levels", "noise", "sizes"}) | {"parts": self.noise.parts}
 
 
 class ReconstructionEntry(Section):
-    """Attacks that read texts off what is sent, by their modules' names, and their settings."""
+    """Attacks that reconstruct texts from sent gradients."""
 
     sent: str = Field(description="The entry of `sent` that is attacked.")
     attacks: Annotated[Named, Field(min_length=1)] = Field(
-        description="Modules of `epsilometer.studies.training.attacks.reconstruction` and their settings; they run in "
-        "this order, so that one that continues from others' results stands after them."
+        description="Modules of `epsilometer.studies.training.attacks.reconstruction` and their settings. They run in "
+        "this order; list an attack that starts from others' results after these."
     )
 
 
 @dataclass(frozen=True)
 class TrainingAt:
-    """The unit of training that DVC reruns: a cell at one noise level, with all seeds; `place` in data/trained."""
+    """The unit of training that DVC reruns: a cell at one noise level, with all seeds. place: path in data/trained."""
 
     cell: str
     level: float | None
@@ -326,7 +326,7 @@ class TrainingAt:
 
 @dataclass(frozen=True)
 class SentTexts:
-    """An entry of `sent`, by its name, and its model."""
+    """An entry of `sent` and its model, by name."""
 
     sent: str
     model: str
@@ -334,7 +334,7 @@ class SentTexts:
 
 @dataclass(frozen=True)
 class SearchAt(SentTexts):
-    """The part of a `reconstruction` entry that DVC reruns: one size and level; `place` in data/searched."""
+    """The part of a `reconstruction` entry that DVC reruns: one batch size and level. place: path in data/searched."""
 
     entry: str
     size: int
@@ -342,7 +342,7 @@ class SearchAt(SentTexts):
     place: str
 
 
-# The kinds of its attacks, each the folder of the package that holds them (`core.component`).
+# The kinds of this study's attacks, each given by its folder in the package (`core.component`).
 MEMBERSHIP, RECONSTRUCTION = "studies/training/attacks/membership", "studies/training/attacks/reconstruction"
 CANDIDATES = "candidates"  # the attack that does not search for a text but chooses among candidates
 
@@ -350,20 +350,20 @@ CANDIDATES = "candidates"  # the attack that does not search for a text but choo
 class TrainingParams(ProjectParams):
     """The params.yaml of the study of training."""
 
-    features: Mapping[str, FeaturesEntry] = Field({}, description="What trainings see of the texts of a data set.")
+    features: Mapping[str, FeaturesEntry] = Field({}, description="Features of data sets' texts, for trainings.")
     private_training: Mapping[str, TrainingCell] = Field(
         {}, description="Heads, or more of a network, trained on features at every level of a noise."
     )
     references: Mapping[str, ReferencesEntry] = Field(
-        {}, description="Models like those of a training, on texts of their own, which membership attacks compare with."
+        {}, description="Reference models for membership attacks, trained like those of a cell on other texts."
     )
-    membership: Mapping[str, MembershipEntry] = Field({}, description="Attacks that tell who was in a training set.")
+    membership: Mapping[str, MembershipEntry] = Field({}, description="Attacks that infer who was in a training set.")
     one_run: Mapping[str, OneRunEntry] = Field(
         {}, description="Audits of a training by canaries, in one run at each level."
     )
-    sent: Mapping[str, SentEntry] = Field({}, description="The noisy gradients that a client sends.")
+    sent: Mapping[str, SentEntry] = Field({}, description="The noisy gradients that clients send.")
     reconstruction: Mapping[str, ReconstructionEntry] = Field(
-        {}, description="Attacks that read texts off what is sent."
+        {}, description="Attacks that reconstruct texts from sent gradients."
     )
 
     @model_validator(mode="after")
@@ -396,7 +396,7 @@ class TrainingParams(ProjectParams):
 
     @property
     def searches(self) -> dict[str, SearchAt]:
-        """Every entry of `searching` at every size and level."""
+        """Every entry of `searching` at every batch size and level."""
         return {
             f"{name}-{size}-{budget_name(level)}": SearchAt(
                 of.sent, of.model, entry=name, size=size, level=level, place=f"{name}/{size}-{budget_name(level)}"
@@ -411,19 +411,19 @@ class TrainingParams(ProjectParams):
         return SentTexts(sent, self.sent[sent].model)
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """As `ProjectParams.studied`."""
+        """Yield the sections as `ProjectParams.studied` does, with those of this study first."""
         yield "private_training", bool(self.private_training)
         yield "sent", bool(self.sent)
         yield from super().studied()
 
     def datasets_studied(self) -> Iterator[str]:
-        """As `ProjectParams.datasets_studied`; also those of trainings and of sent gradients."""
+        """Yield the data sets of `ProjectParams.datasets_studied`, then those of trainings and sent gradients."""
         yield from super().datasets_studied()
         yield from (self.features[cell.features].dataset for cell in self.private_training.values())
         yield from (sent.dataset for sent in self.sent.values())
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """As `ProjectParams.excerpts`; for trainings and sent gradients, all settings but the levels."""
+        """Yield the excerpts of `ProjectParams.excerpts`, then those of trainings and sent gradients without levels."""
         yield from super().excerpts()
         for name, cell in self.private_training.items():
             for record, apart in (("private_training", {"levels"}), ("recipes", {"levels", "seeds", "test"})):
@@ -432,7 +432,7 @@ class TrainingParams(ProjectParams):
             yield f"sent/{name}", f"sent.{name}", sent.texts_and_model
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
-        """As `ProjectParams.code_paths`; also the attacks on trainings and on gradients."""
+        """Yield the paths of `ProjectParams.code_paths`, then the attacks on trainings and on gradients."""
         yield from super().code_paths()
         for name, entry in self.membership.items():
             yield from ((f"membership.{name}.attacks", module) for module, _ in entry.modules.values())
@@ -440,7 +440,7 @@ class TrainingParams(ProjectParams):
             yield from ((f"reconstruction.{name}.attacks", attack) for attack in sent.attacks)
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """As `ProjectParams.read_paths`; also settings of attacks."""
+        """Yield the paths of `ProjectParams.read_paths`, then all texts in the settings of attacks."""
         yield from super().read_paths()
         for kind in ("membership", "reconstruction"):
             for name, entry in getattr(self, kind).items():
@@ -448,12 +448,12 @@ class TrainingParams(ProjectParams):
 
 
 def read(path: Path | str = "params.yaml") -> TrainingParams:
-    """Return the parameters of this study, as `project.params.read` reads them."""
+    """Read the parameters of this study from a file with `project.params.read`."""
     return params.read(TrainingParams, path)
 
 
 def _check_entries(params: TrainingParams) -> None:
-    """Refuse an entry that names something that does not exist or does not fit it."""
+    """Raise UserError if an entry refers to something that does not exist or does not fit."""
     for name, entry in params.features.items():
         check_dataset(params.datasets, entry.dataset, f"features.{name}")
         check_model(params.models, entry.model, f"features.{name}.model")
@@ -467,7 +467,7 @@ def _check_entries(params: TrainingParams) -> None:
             trained = "a head" if cell.trains == HEAD else "more than a head"
             raise UserError(
                 f"private_training.{name}: {trained} is trained on features of {wanted}, but {cell.features!r} has "
-                f"{what}; name features with what: {wanted}",
+                f"{what}; give features with what: {wanted}",
                 "EPS-S096",
             )
     for name, reference in params.references.items():
@@ -510,28 +510,27 @@ def _check_named(params: TrainingParams, section: str, name: str, place: str) ->
 
 
 def _check_head(params: TrainingParams, cell: str, place: str) -> None:
-    """Refuse a cell that trains more than a head: references are heads, and canaries pass through heads."""
+    """Raise UserError if a cell trains more than a head: references and audits by canaries train heads only."""
     if params.private_training[cell].trains != HEAD:
         raise UserError(
-            f"{place} must be a cell with trains: head, got {cell!r}, which trains more; name another cell", "EPS-S099"
+            f"{place} must be a cell with trains: head, got {cell!r}, which trains more; give another cell", "EPS-S099"
         )
 
 
 def _check_same_features(params: TrainingParams, cell: str, features: str, place: str) -> None:
-    """Refuse features other than the cell's: DVC sees only the entry, so it must repeat the features of its cell."""
+    """Raise UserError for features other than the cell's. The entry repeats them because DVC sees only the entry."""
     own = params.private_training[cell].features
     if features != own:
         raise UserError(f"{place}.features must be those of {cell}, {own!r}, got {features!r}", "EPS-S100")
 
 
 def _check_same_texts(params: TrainingParams, target: str, imitated: str, name: str) -> None:
-    """Refuse references for other texts: the training texts of the imitated cell determine the questions."""
+    """Raise UserError if references imitate a cell with other training texts, which determine the asked examples."""
     target_cell, other = params.private_training[target], params.private_training[imitated]
     for field in ("features", "label", "texts", "balance"):
         if getattr(target_cell, field) != getattr(other, field):
             raise UserError(
-                f"membership.{name}.references: they imitate {imitated}, whose {field} is {getattr(other, field)!r}, "
-                f"but {target} has {getattr(target_cell, field)!r}; name references of a cell with the same training "
-                "texts",
+                f"membership.{name}.references imitate {imitated}, whose {field} is {getattr(other, field)!r}, but "
+                f"{target} has {getattr(target_cell, field)!r}; give references of a cell with the same training texts",
                 "EPS-S101",
             )

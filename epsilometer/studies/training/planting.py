@@ -1,10 +1,10 @@
-"""Texts planted in a training set by fair coins, to test what the training reveals about the coins.
+"""Canary texts planted in a training set by fair coins, to test how much a training reveals about the coins.
 
-- `mislabelled`: texts of the training set, put back with a wrong label.
-- `random`: words of the training set in random order, with a random label.
+- `mislabelled`: texts of the training set that get a wrong label.
+- `random`: random words of the training set with a random label.
 
-Coins and labels are those of `training.canaries`. A planted training set is as private as the training set. The key
-lists the coins and quotes texts, so publishing it removes whatever privacy the canaries have.
+The coins and labels come from `runs.canaries`. A planted training set is as sensitive as the original one. The key
+contains the coins and texts, so its publication would reveal what the training should hide about canaries.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ CANARY, TEXT, VERSIONS, INCLUDED = "canary", "text", ("label", "other_label"), "
 
 
 def random_texts(texts: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:
-    """Return texts of random words: each as long as a text of the training set, its words uniform among the set's."""
+    """Return `count` texts of random words.
+
+    Each is as long as a random text of the training set; its words are uniform among the set's distinct words.
+    """
     split = [words(text) for text in texts]
     vocabulary = sorted({word for words in split for word in words})
     lengths = np.array([len(words) for words in split if words])
@@ -38,8 +41,11 @@ def random_texts(texts: Sequence[str], count: int, generator: np.random.Generato
 
 @dataclass(frozen=True)
 class PlantedTraining:
-    """A planted training set. training: the table to train on; key: a row per canary, with `canary`, `kind`, the text
-    and its label columns, `other_label` (null for a canary that is left out instead) and `included`.
+    """A planted training set.
+
+    training: the table to train on.
+    key: a row per canary with the columns `canary`, `kind`, `text`, `label`, `other_label` (null if canaries have no
+        second version) and `included`.
     """
 
     training: pl.DataFrame
@@ -48,7 +54,13 @@ class PlantedTraining:
 
 @dataclass(frozen=True)
 class CanaryRequest:
-    """A request for canaries. text, label: columns; kind: one of KINDS; replaced: whether each has two versions."""
+    """A request for canaries.
+
+    text, label: the columns of texts and labels.
+    count:       the number of canaries.
+    kind:        one of KINDS.
+    replaced:    whether each canary has two versions, of which the training set contains one.
+    """
 
     text: str
     label: str
@@ -59,20 +71,21 @@ class CanaryRequest:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UserError(
-                f"kind must be mislabelled or random, got {self.kind!r}; gradient canaries spoil a model, so use them "
-                "in an audit without one (one_run in params.yaml)",
+                f"kind must be mislabelled or random, got {self.kind!r}; gradient canaries would ruin a model, so use "
+                "them in an audit without one (one_run in params.yaml)",
                 "EPS-S103",
             )
         if self.count < 2:
             raise UserError(
-                f"count must be >= 2, got {self.count}; with 1,000 canaries about 5 nats can be shown", "EPS-S104"
+                f"count must be >= 2, got {self.count}; with 1,000 canaries about 5 nats can be proved", "EPS-S104"
             )
 
 
 def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Generator) -> PlantedTraining:
-    """Plant canaries at random places of a table of labelled texts. Canaries of random words have no other columns.
+    """Plant canaries at random rows of a table of labelled texts. Canaries of random words are null in other columns.
 
-    Raises UserError for a missing column, for gaps in one, for a single class, and for more canaries than texts.
+    Raises UserError if the text or label column has gaps, if there is a single class, or if there are more canaries
+    than texts to mislabel.
     """
     classes = _classes(table, request)
     numbers = {value: i for i, value in enumerate(classes)}
@@ -111,7 +124,7 @@ def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Gene
 
 
 def _classes(table: pl.DataFrame, request: CanaryRequest) -> list[object]:
-    """Return the classes, in order. Raises UserError if canaries cannot be planted."""
+    """Return the classes in ascending order. Raises UserError if canaries cannot be planted."""
     if request.text == request.label:
         raise UserError(
             f"text and label must be different columns, got {request.text!r} for both; name another column", "EPS-S105"

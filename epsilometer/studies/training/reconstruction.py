@@ -1,17 +1,18 @@
-"""Measure how much of a gradient's texts an attack recovered: per text, and on average with an interval.
+"""Measures of how much of the texts behind a gradient an attack recovered: per text, and as means with intervals.
 
-Recovered texts of a batch have no order, so they are assigned to the true ones to maximise the sum of ROUGE-L. The
-blind baseline is assigned in the same way. ROUGE-L is the F1. The scores of the paper's Table 8 are F1 too, though the
-paper's formula divides by the longer length: .222 and .333 where that formula gives .200 and .250.
+The recovered texts of a batch have no order. They are assigned to the true texts such as to maximise the sum of
+ROUGE-L. ROUGE-L is the F1. The scores in the paper's Table 8 are F1, too (.222 and .333), although the paper's formula
+divides by the longer length, which would give .200 and .250.
 
-| measure | what |
+| measure | meaning |
 |---|---|
-| rouge_l, jaccard, meteor, cosine | of `metrics`, between the recovered and the true text; 1 for the text itself |
+| rouge_l, jaccard, meteor, cosine | metrics of `metrics` between the recovered and the true text; 1 if they are equal |
 | in_place | share of the true tokens that are recovered at their own position |
-| exact | 1 if all words are the same in the same order |
+| exact | 1 if all words are equal and in the same order |
 | identifiers | share of the text's identifiers (`leakage`) in the recovered text; null for a text without identifiers |
 
-The **blind baseline** is a public text of the same length in tokens. It needs no gradient, so its score is not a leak.
+The **blind baseline** is a public text of the same length in tokens, assigned in the same way. It does not use the
+gradient, so its score is not a leak.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from epsilometer.studies.training.sending import noise
 from epsilometer.studies.training.tables import RECONSTRUCTED, sent_path
 from epsilometer.text.words import words
 
-BLIND = "blind"  # the attack that sees no gradient
+BLIND = "blind"  # the name of the blind baseline among attacks
 METRICS = ("rouge_l", "jaccard", "meteor", "cosine")
 MEASURES = (*METRICS, "in_place", "exact", "identifiers")
-_LEAST = {"cosine": -1.0}  # least value of a measure; 0 for all others
+_LEAST = {"cosine": -1.0}  # the minimum of a measure's range; 0 for all others
 
 
 def assigned(truths: Sequence[str], recovered: Sequence[str]) -> NDArray[np.int64]:
-    """Return [n]: the recovered text that is assigned to each true one, with the largest sum of ROUGE-L."""
+    """Return the index [n] of the recovered text assigned to each true text, for the largest sum of ROUGE-L."""
     from scipy.optimize import linear_sum_assignment
 
     pairs = [(truth, other) for truth in truths for other in recovered]
@@ -55,9 +56,10 @@ def in_place(truth: Sequence[int], recovered: Sequence[int]) -> float:
 
 
 def measured(texts: pl.DataFrame, identifiers: Mapping[int, Sequence[Identifier]]) -> pl.DataFrame:
-    """Add the measures to a table of true and recovered texts, a row per pair.
+    """Return a table of pairs of true and recovered texts with their measures, schema `RECONSTRUCTED`.
 
-    texts: columns `row`, `truth`, `found`, `true_ids` and `found_ids` among others; identifiers: of each text, by row.
+    texts: a row per pair, with the columns `row`, `truth`, `found`, `true_ids` and `found_ids` among others.
+    identifiers: the identifiers in each true text, by row.
     """
     truths, recovered = texts["truth"].to_list(), texts["found"].to_list()
     columns = measure(truths, recovered, {name: metric(name, {}) for name in METRICS}).with_columns(
@@ -77,9 +79,9 @@ def measured(texts: pl.DataFrame, identifiers: Mapping[int, Sequence[Identifier]
 def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
     """Yield a row per level, batch size, attack and measure: the mean over batches and its interval at 1 - alpha.
 
-    table: of schema `RECONSTRUCTED`. Texts of one batch share their noise, so the independent units are batches. The
-    measure `truth_less_likely` is the share of texts for which the attack's text explains the sent gradient better
-    than the true text does. For those texts a better search would not help.
+    table: schema `RECONSTRUCTED`. The texts of a batch share their noise, so the independent units are batches. The
+    measure `truth_less_likely` is the share of texts for which the attack's text explains the sent gradient better than
+    the true text does. For these texts a better search would not help.
     """
     likelier = pl.col("log_likelihood") + pl.col("log_prior") > pl.col("true_log_likelihood") + pl.col("true_log_prior")
     table = table.with_columns(truth_less_likely=likelier.cast(pl.Float64))
@@ -94,9 +96,9 @@ def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
 
 
 def bounds(params: TrainingParams, name: str) -> Iterator[dict[str, Any]]:
-    """Yield an upper bound on the nats that one text's gradient reveals, per level of an entry of `reconstruction`.
+    """Yield an upper bound on the information in one text's gradient, in nats, per level of an entry.
 
-    None for a noise without a law that bounds it.
+    Levels whose noise has no such bound are left out. name: the entry of `reconstruction`.
     """
     of = params.reconstruction[name].sent
     entry, parts = params.sent[of], tables.read_json(sent_path(of) / "about.json")["parts"]
@@ -108,11 +110,11 @@ def bounds(params: TrainingParams, name: str) -> Iterator[dict[str, Any]]:
 
 
 def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, float, float]:
-    """Return the mean of a measure over batches, and the ends of its interval at confidence 1 - alpha.
+    """Return the mean of a measure over batches, and its lower and upper bound at confidence 1 - alpha.
 
-    values: [batches], at least one, in order. The interval assumes only the measure's range and independent batches, so
-    it holds even for few batches (`estimation.betting`). A single batch leaves nearly the whole range, where
-    resampling would see no spread at all.
+    name: the measure; values: [batches], at least one, in order. The interval assumes only the measure's range and
+    independent batches, so it is valid even for few batches (`estimation.betting`). From a single batch it covers
+    nearly the whole range.
     """
     x, least = np.asarray(values, np.float64), _LEAST.get(name, 0.0)
     shares = np.clip((x - least) / (1 - least), 0, 1)  # rounding may lift a cosine above 1
@@ -121,7 +123,7 @@ def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, flo
 
 
 def public_text(length: int, public: Sequence[Sequence[int]], generator: np.random.Generator) -> int:
-    """Return the number of a public text of this length in tokens, or nearest to it, drawn uniformly."""
+    """Return the index of a public text, uniform among those whose length in tokens is nearest to `length`."""
     away = np.array([abs(len(ids) - length) for ids in public])
     near = np.flatnonzero(away == away.min())
     return int(near[generator.integers(len(near))])

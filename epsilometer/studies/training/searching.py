@@ -1,4 +1,4 @@
-"""The game of reconstruction: the gradients of an entry's clients, the attacks' results, and the blind baseline."""
+"""The reconstruction game: the gradients that an entry's clients send, the attacks' results, and the blind baseline."""
 
 from __future__ import annotations
 
@@ -24,14 +24,18 @@ from epsilometer.studies.training.sending import ATTACKED, PUBLIC, model, noise,
 from epsilometer.studies.training.tables import RECONSTRUCTED, sent_path
 
 Recovered = dict[str, Any]
-"""The result for one batch: `ids`, `notes`, if the attack left the model `honest`, and `explain` of the `true`."""
+"""An attack's result for one batch, as JSON.
 
-COLUMNS = dict(list(RECONSTRUCTED.items())[: list(RECONSTRUCTED).index("rouge_l")])  # those before the measures
+Keys: `ids` and `notes` as in `Reconstruction`; `honest`, whether the attack left the model unchanged; `true`, what
+`explain` returns for the true texts, if the attack has this method.
+"""
+
+COLUMNS = dict(list(RECONSTRUCTED.items())[: list(RECONSTRUCTED).index("rouge_l")])  # the columns before the measures
 _NATS = ("log_likelihood", "log_prior")
 
 
 class ReconstructionGame:
-    """An entry's texts, model and streams. identifiers: of each attacked text, by row."""
+    """The texts, the model and the random streams of an entry. identifiers: those in each attacked text, by row."""
 
     def __init__(self, params: TrainingParams, name: str) -> None:
         self._params, of = params, params.reconstruction[name].sent
@@ -47,7 +51,10 @@ class ReconstructionGame:
         }
 
     def blind(self, size: int) -> list[dict[str, Any]]:
-        """The rows of the baseline: a public text of each text's length, matched within batches as for any attack."""
+        """Return the rows of the blind baseline for batches of this size: for each text, a public text of its length.
+
+        Within a batch, they are assigned to the true texts as for any attack.
+        """
         public = [self._model.plain(ids) for ids in self._model.encode(self._public)]
         count = self._entry.texts // size
         stream = Noise.named(count, self._params.audit.seed, self._params.audit.round, "blind", size)
@@ -60,7 +67,7 @@ class ReconstructionGame:
         return self.rows(BLIND, size, None, batches)
 
     def prepared(self, attack: str, built: ReconstructionAttack, level: float | None) -> Prepared:
-        """Return an attack that is ready to search. Raises UserError for models that do not suit it."""
+        """Return an attack that is ready to search. Raises UserError if the model does not suit it."""
         generator = Noise.named(1, *self._named(attack)).generator(0)
         return built.prepare(self._model, Knowledge(self._public, noise(self._entry.noise, level), generator))
 
@@ -74,7 +81,7 @@ class ReconstructionGame:
         level: float | None,
         batch: int,
     ) -> Recovered:
-        """The texts that an attack finds in a batch. others: texts from earlier attacks, from which it may continue."""
+        """Return an attack's result for one batch. others: the results of earlier attacks, from which it may start."""
         generator = Noise.named(self._entry.texts // size, *self._named(attack), size).generator(batch)
         sent = self._sent(ready.model, size, level, batch)
         tries = [ready.reconstruct(sent, generator)]
@@ -90,7 +97,7 @@ class ReconstructionGame:
     def rows(
         self, attack: str, size: int, level: float | None, batches: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Return a row per text: the true text and the one recovered for it."""
+        """Return a row per text, with the columns of COLUMNS: the true text and the recovered text assigned to it."""
         rows = []
         for batch, result in enumerate(batches):
             truths = self._plain(size, batch)
@@ -109,7 +116,7 @@ class ReconstructionGame:
         return self._params.audit.seed, self._params.audit.round, "reconstruction", attack
 
     def _sent(self, of: SharedModel, size: int, level: float | None, batch: int) -> Sent:
-        """The gradient that a client sends. All attacks and levels see the same texts with the same normal numbers."""
+        """Return the gradient that a client sends. All attacks and levels get the same texts and normal numbers."""
         part = slice(batch * size, (batch + 1) * size)
         seed = self._params.audit.seed, self._params.audit.round, "sent", size
         generator = Noise.named(batch + 1, *seed).generator(batch)

@@ -1,4 +1,4 @@
-"""The entries of `sent` and `reconstruction` as the library sees them: texts, models, noises, attacks."""
+"""The texts, models, noises and attacks of the entries of `sent` and `reconstruction`."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from epsilometer.studies.training.runs.noise import TrainingNoise
 from epsilometer.studies.training.runs.sent import OnMean
 from epsilometer.studies.training.tables import sent_path
 
-if TYPE_CHECKING:  # it loads torch, which showing and checking results do not need
+if TYPE_CHECKING:  # the module loads torch, which code that only shows or checks results does not need
     from epsilometer.studies.training.runs.shared_model import SharedModel
 
 ATTACKED, PUBLIC, POOL = "attacked", "public", "pool"
-TEXTS: tables.Schema = {  # of a client or of the server; a text of either may also be in the pool
-    "use": pl.String,  # attacked, public or pool
-    "row": pl.Int64,  # the number of the text in the audited split
+TEXTS: tables.Schema = {  # the clients' texts (attacked), the server's (public), and the pool, which may contain both
+    "use": pl.String,  # "attacked", "public" or "pool"
+    "row": pl.Int64,  # the row number of the text in the audited split
     "text": pl.String,
-    "label": pl.Int64,  # the number of its class
-    "kinds": pl.List(pl.String),  # of its identifiers, if it is attacked
-    "identifiers": pl.List(pl.String),
+    "label": pl.Int64,  # the index of its class
+    "kinds": pl.List(pl.String),  # the kinds of its identifiers; empty if the text is not attacked
+    "identifiers": pl.List(pl.String),  # its identifiers; empty if the text is not attacked
 }
 
 
 def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
-    """Return the texts of an entry (schema `TEXTS` without identifiers) in a random order, and the classes by name.
+    """Return the texts of an entry in a random order (schema `TEXTS` without identifiers), and the names of classes.
 
-    Distinct texts that have the label: first the attacked ones, then the public ones, as many as the entry says. The
-    pool is of the most frequent class and may hold both. Raises UserError for too few texts, or for a single class.
+    The texts are distinct and have the label: first the attacked texts, then the public texts. The pool contains texts
+    of the most frequent class, which may be attacked or public. Raises UserError for too few texts or a single class.
     """
     entry = params.sent[name]
     table = audited(params, entry.dataset).with_row_index("row").drop_nulls(entry.label).unique("text", keep="first")
@@ -47,7 +47,7 @@ def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
     if len(classes) < 2:
         raise UserError(
             f"sent.{name}.label: the texts of {entry.dataset} must have at least 2 classes of {entry.label!r}, got "
-            f"{listed(classes, 'class')}; name another label",
+            f"{listed(classes, 'class')}; give another label",
             "EPS-S109",
         )
     order = Noise.named(table.sort("row")["row"].to_numpy(), params.audit.seed, "sent texts").uniforms()[:, 0]
@@ -75,7 +75,10 @@ def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
 
 
 def model(params: TrainingParams, name: str, classes: int) -> SharedModel:
-    """The model that server and clients of an entry share; the audit's seed determines its head's first weights."""
+    """Load the model that the server and the clients of an entry share.
+
+    The audit's seed determines the initial weights of its head.
+    """
     entry = params.sent[name]
     seed = int(Noise.named(1, params.audit.seed, "sent", "head").generator(0).integers(1 << 53))
     from epsilometer.studies.training.runs.shared_model import SharedModel
@@ -112,13 +115,13 @@ def choosing(params: TrainingParams, name: str) -> Candidates:
     entry, place = params.reconstruction[name], f"reconstruction.{name}.attacks.{CANDIDATES}"
     if not params.sent[entry.sent].pool:
         raise UserError(
-            f"{place} chooses among texts of a pool, but sent.{entry.sent} has none; set sent.{entry.sent}.pool, for "
-            "example to 1024",
+            f"{place} chooses among texts of a pool, but sent.{entry.sent} has no pool; set sent.{entry.sent}.pool, "
+            "for example to 1024",
             "EPS-S112",
         )
     return build(Candidates, entry.attacks[CANDIDATES], place)
 
 
 def texts(name: str) -> pl.DataFrame:
-    """Return the texts that stage `sent` chose."""
+    """Return the texts that stage `sent` chose for an entry, schema `TEXTS`."""
     return tables.read(sent_path(name) / "texts.parquet", TEXTS)

@@ -1,4 +1,4 @@
-"""The study of private training, as the core loads it (`core.study`)."""
+"""The study of private training, registered with the core through `STUDY` (see `core.study`)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class Training(Study):
-    """Sections `private_training`, `one_run`, `membership`, `sent` and `reconstruction`, and what they read."""
+    """The study behind the sections `private_training`, `one_run`, `membership`, `sent` and `reconstruction`."""
 
     sections = ("epsilometer.studies.training.report.section",)
     groups = MappingProxyType({"training": "Account for, calibrate and audit a private training."})
     names = ("epsilometer.studies.training.one_run.scores:one_run",)
 
     def params(self) -> type[TrainingParams]:
-        """Features, trainings, references, and attacks on them."""
+        """Return the class of the study's settings: features, trainings, references, and attacks."""
         from epsilometer.studies.training.params import TrainingParams
 
         return TrainingParams
 
     def commands(self) -> Mapping[str, Callable[..., None]]:
-        """Return the group `training`."""
+        """Return the commands of the group `training`."""
         from epsilometer.studies.training.commands.account import account
         from epsilometer.studies.training.commands.calibrate import calibrate_training
         from epsilometer.studies.training.commands.canaries import canaries, one_run
@@ -43,34 +43,34 @@ class Training(Study):
         }
 
     def check(self, params: TrainingParams) -> None:
-        """Build each attack."""
+        """Build each attack. Raises UserError for settings, references or models that do not fit."""
         if params.membership or params.reconstruction:
             from epsilometer.studies.training.checking import check
 
             check(params)
 
     def check_texts(self, params: TrainingParams, dataset: str, table: pl.DataFrame) -> None:
-        """Refuse a data set with too few texts for a training."""
+        """Raise UserError if a data set has too few texts for a training."""
         if params.private_training:
             from epsilometer.studies.training.checking import check_texts
 
             check_texts(params, dataset, table)
 
     def models(self, params: TrainingParams) -> Iterator[str]:
-        """Yield the models that membership attacks ask, but not those that a stage makes, which may not exist yet."""
+        """Yield the models that membership attacks use, except those that a stage makes, which may not exist yet."""
         if params.membership:
             from epsilometer.studies.training.members import models
 
             yield from models(params)
 
     def uses(self, params: TrainingParams) -> Iterator[ModelUse]:
-        """Features of whole data sets, and trainings of a network."""
+        """Yield the uses of models for features, and for trainings of more than a head."""
         from epsilometer.studies.training.expected import uses
 
         return uses(params)
 
     def components(self, kind: str, params: TrainingParams, entry: Any) -> Iterator[Path]:
-        """Yield the files of attacks, and of the measures of reconstruction."""
+        """Yield the files that count as code of an entry: its attacks, or the measures of reconstruction."""
         from epsilometer.core.component import file
         from epsilometer.studies.training.params import CANDIDATES, MEMBERSHIP, RECONSTRUCTION
 
@@ -85,7 +85,7 @@ class Training(Study):
             yield from (file("metrics", name) for name in METRICS)
 
     def attack_kinds(self) -> Sequence[AttackKind]:
-        """Attacks on membership, and those that reconstruct texts from gradients."""
+        """Return the kinds of attacks of this study: membership attacks and reconstruction attacks."""
         from epsilometer.studies.training.params import MEMBERSHIP, RECONSTRUCTION
 
         return [
@@ -95,7 +95,7 @@ class Training(Study):
 
 
 def _check_membership(attack: Any) -> list[Check]:
-    from epsilometer.studies.training.conformance.membership import check_membership  # it imports torch
+    from epsilometer.studies.training.conformance.membership import check_membership  # imports torch
 
     return check_membership(attack)
 

@@ -1,4 +1,4 @@
-"""The tables of the study of training, and their paths relative to the run's folder."""
+"""The tables of the study of training, and their paths relative to the project's folder."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core.guarantees import budget_name
 from epsilometer.core.tables import Schema
 
-CANDIDATES: Schema = {  # as ESTIMATES, of noisy gradients: a row per level and number of candidates; epsilon: level
+CANDIDATES: Schema = {  # guesses of noisy gradients' sources: a row per level and number of candidates
     "level": pl.Float64,  # sigma or kappa; null without noise
-    "law": pl.Float64,  # success rate expected from the noise between two texts; null for more, or if unknown
+    "law": pl.Float64,  # success rate between two texts by the law of the noise; null for more texts, or if unknown
     "bound": pl.Float64,  # the largest success rate of any adversary (`reconstruction_bounds.exact_match`)
-    **ESTIMATES,
+    **ESTIMATES,  # `epsilon` is the level
 }
 
 _TARGET: Schema = {  # a model under attack
     "training": pl.String,  # cell of private_training
-    "level": pl.Float64,  # of its noise; null without
+    "level": pl.Float64,  # the level of its noise; null without noise
     "seed": pl.Int64,
-    "overfit": pl.Int64,  # factor on its epochs, to train too long on purpose; 1 otherwise
+    "overfit": pl.Int64,  # factor on its epochs, for overfitting on purpose; 1 otherwise
     "attack": pl.String,
 }
 
 MEMBERSHIP: Schema = {  # results of membership attacks; a row per attack, and `strongest` (`results.membership`)
     **_TARGET,
     "best_attack": pl.String,  # the attack behind the row `strongest`; null in other rows
-    "references": pl.Int64,  # number of models that it is compared with
-    "references_level": pl.Float64,  # of their noise; null without
-    "alpha": pl.Float64,  # error of the row's intervals, which are over examples and given the models (`rates`)
+    "references": pl.Int64,  # number of reference models
+    "references_level": pl.Float64,  # the level of the references' noise; null without noise
+    "alpha": pl.Float64,  # error probability of the row's intervals, given the models (`results.rates`)
     "members": pl.Int64,  # number of members among the scored examples
-    "others": pl.Int64,
-    "auc": pl.Float64,  # area under the curve of true against false positives
+    "others": pl.Int64,  # number of others among the scored examples
+    "auc": pl.Float64,  # area under the ROC curve
     "auc_low": pl.Float64,
     "auc_high": pl.Float64,
     "leakage": pl.Float64,  # TPR - FPR
     "leakage_low": pl.Float64,
     "leakage_high": pl.Float64,
-    "gap": pl.Float64,  # accuracy of the model on members less that on others
+    "gap": pl.Float64,  # the model's accuracy on members minus that on others
     "gap_low": pl.Float64,
     "gap_high": pl.Float64,
-    "loss": pl.Float64,  # in nats, proved for this model; it refutes no claim
-    "loss_point": pl.Float64,  # infinite where no error was made
-    "loss_ceiling": pl.Float64,
-    "named": pl.String,  # whom that loss's rule names: members or others
+    "loss": pl.Float64,  # lower bound in nats for this model; it refutes no claim
+    "loss_point": pl.Float64,  # point estimate; infinite if no error was made
+    "loss_ceiling": pl.Float64,  # the lower bound if no error had been made
+    "named": pl.String,  # "members" or "others": whom the adversary behind the loss names
     "delta": pl.Float64,
 }
 
@@ -53,9 +53,9 @@ MEMBERSHIP_AREAS: Schema = {  # a row per attack and level, from the least noise
     "attack": pl.String,
     "level": pl.Float64,  # null without noise
     "models": pl.Int64,  # number of models of this level, one per seed
-    "auc": pl.Float64,  # their mean, on the examples that the attack scores on every model
-    "covariance": pl.List(pl.Float64),  # with the areas of the attack's levels, in the order of the rows
-    "pairs": pl.Int64,  # the members or the others, whichever are fewer
+    "auc": pl.Float64,  # mean area over models, on the examples that the attack scores on every model
+    "covariance": pl.List(pl.Float64),  # covariance with the areas at all levels, in the order of the rows
+    "pairs": pl.Int64,  # the smaller of the numbers of members and of others
 }
 
 MEMBERSHIP_RATES: Schema = {  # a row per attack and false positive rate, at thresholds set on other examples
@@ -67,12 +67,12 @@ MEMBERSHIP_RATES: Schema = {  # a row per attack and false positive rate, at thr
     "fpr": pl.Float64,  # the measured false positive rate
     "fpr_low": pl.Float64,
     "fpr_high": pl.Float64,
-    "set_on": pl.Int64,  # others that set the threshold: with fewer than 1 / at, it is their largest score
-    "members": pl.Int64,  # number of members that were measured
-    "others": pl.Int64,
+    "set_on": pl.Int64,  # number of others that set the threshold; below 1 / at, it is their largest score
+    "members": pl.Int64,  # number of members on which the rate is measured
+    "others": pl.Int64,  # number of others on which the rate is measured
 }
 
-MEMBERSHIP_CURVES: Schema = {**_TARGET, "fpr": pl.Float64, "tpr": pl.Float64}  # corners of the curves, of all examples
+MEMBERSHIP_CURVES: Schema = {**_TARGET, "fpr": pl.Float64, "tpr": pl.Float64}  # corners of the ROC curves
 
 RUNS: Schema = {  # scores of the trained heads of a cell of private_training
     "level": pl.Float64,  # null without noise
@@ -85,28 +85,28 @@ RUNS: Schema = {  # scores of the trained heads of a cell of private_training
 BUDGETS: Schema = {  # claims of every training, a row per accountant (`accounting.statement`)
     "cell": pl.String,
     "level": pl.Float64,
-    "effective_sigma": pl.Float64,  # of Gaussian noise of equal norm on the sum
+    "effective_sigma": pl.Float64,  # sigma of Gaussian noise of the same size on the sum over a step
     "neighbours": pl.String,
     "sampling": pl.String,
     "accountant": pl.String,
     "delta": pl.Float64,
-    "lower": pl.Float64,
-    "upper": pl.Float64,
+    "lower": pl.Float64,  # lower bound on epsilon; null if the accountant gives none
+    "upper": pl.Float64,  # upper bound on epsilon
 }
 
-RECONSTRUCTED: Schema = {  # a text whose gradient was sent, and the text that an attack found for it
+RECONSTRUCTED: Schema = {  # a row per text whose gradient was sent, with the text that an attack recovered
     "level": pl.Float64,  # sigma or kappa; null without noise, and for the blind baseline
-    "size": pl.Int64,  # of the batch
-    "attack": pl.String,  # `blind`: a public text of the same length
-    "batch": pl.Int64,  # its number
-    "row": pl.Int64,  # the number of the text in the prepared table
-    "truth": pl.String,  # as the model reads it: truncated, in its tokens
-    "found": pl.String,
+    "size": pl.Int64,  # texts in the batch
+    "attack": pl.String,  # `blind`: the blind baseline
+    "batch": pl.Int64,  # the number of the batch
+    "row": pl.Int64,  # the row number of the text in the audited split
+    "truth": pl.String,  # the true text, truncated and decoded from its tokens
+    "found": pl.String,  # the recovered text
     "true_ids": pl.List(pl.Int64),  # without special tokens
     "found_ids": pl.List(pl.Int64),
-    "log_likelihood": pl.Float64,  # of the whole batch found, in nats up to a term common to all texts; null if unknown
-    "log_prior": pl.Float64,
-    "true_log_likelihood": pl.Float64,
+    "log_likelihood": pl.Float64,  # of the recovered batch, in nats, up to a term common to all texts; may be null
+    "log_prior": pl.Float64,  # of the recovered batch
+    "true_log_likelihood": pl.Float64,  # of the true batch
     "true_log_prior": pl.Float64,
     "rouge_l": pl.Float64,
     "jaccard": pl.Float64,
@@ -121,8 +121,8 @@ RECONSTRUCTED: Schema = {  # a text whose gradient was sent, and the text that a
 RECONSTRUCTION: Schema = {  # a row per level, batch size, attack and measure
     "level": pl.Float64,
     "size": pl.Int64,
-    "attack": pl.String,  # `blind`; `bound`: the upper bound for every attack, without an interval
-    "measure": pl.String,  # of `reconstruction.MEASURES`; truth_less_likely; information, in nats
+    "attack": pl.String,  # also `blind`, and `bound`: an upper bound for every attack, without an interval
+    "measure": pl.String,  # one of `reconstruction.MEASURES`, truth_less_likely, or information (in nats)
     "texts": pl.Int64,
     "value": pl.Float64,
     "low": pl.Float64,
@@ -131,7 +131,7 @@ RECONSTRUCTION: Schema = {  # a row per level, batch size, attack and measure
 
 
 def features_path(name: str) -> Path:
-    """Return the folder of the states of a data set's texts (`training.features`)."""
+    """Return the folder of the features of a data set's texts (`runs.features`)."""
     return Path(f"data/features/{name}")
 
 
@@ -141,12 +141,12 @@ def featured_path(name: str) -> Path:
 
 
 def trained_path(cell: str, level: float | None, seed: int | None = None) -> Path:
-    """Return the folder of a cell of `private_training` at one level (None: no level), or of one of its trainings."""
+    """Return the folder of a cell at one level, or of its training with a seed. level: None without noise."""
     folder = Path(f"data/trained/{cell}/{budget_name(level)}")
     return folder if seed is None else folder / str(seed)
 
 
-HEAD_FILE = "head.safetensors"  # in the folder of a training
+HEAD_FILE = "head.safetensors"  # file in the folder of a training
 
 
 def head_path(cell: str, level: float | None, seed: int) -> Path:
@@ -160,49 +160,54 @@ def runs_path(cell: str, level: float | None) -> Path:
 
 
 def budgets_path() -> Path:
-    """The claimed losses of all cells of `private_training`: cell, level, neighbours, accountant, lower, upper, ..."""
+    """Return the path of the claims of all cells of `private_training`, schema `BUDGETS`."""
     return Path("data/budgets.parquet")
 
 
 def references_path(name: str) -> Path:
-    """Return the folder of the models that membership attacks compare with."""
+    """Return the folder of the answers of an entry of `references`."""
     return Path(f"data/references/{name}")
 
 
 def membership_path(name: str, what: str | None = None) -> Path:
-    """The results of membership attacks on a cell; `rates`: true positive rates at small false positive rates; `roc`:
-    ROC curves; `areas`: the areas under them, with their covariance over levels.
+    """Return the path of the results of membership attacks on a cell.
+
+    what: None for schema `MEMBERSHIP`, `rates` for `MEMBERSHIP_RATES`, `roc` for `MEMBERSHIP_CURVES`, `areas` for
+    `MEMBERSHIP_AREAS`.
     """
     return _table("membership", name, what)
 
 
 def one_run_path(name: str) -> Path:
-    """Return the path of the losses that canaries prove, in one run per level."""
+    """Return the path of the losses that canaries prove, with one run per level."""
     return Path(f"data/one_run/{name}.parquet")
 
 
 def sent_path(name: str) -> Path:
-    """Return the folder of the gradients that clients send."""
+    """Return the folder of stage `sent`: the texts, and inner products of their gradients."""
     return Path(f"data/sent/{name}")
 
 
 def reconstruction_path(name: str, what: str | None = None) -> Path:
-    """The results of attacks on sent gradients: averages; `texts`: one row per text; `candidates`: guesses among k."""
+    """Return the path of the results of attacks on sent gradients.
+
+    what: None for averages, `texts` for a row per text, `candidates` for guesses among k texts.
+    """
     return _table("reconstruction", name, what)
 
 
 def searched_path(name: str, size: int, level: float | None) -> Path:
-    """Return the texts that an entry's attacks found in all batches of one size at one level, before measurement."""
+    """Return the path of the texts that attacks recovered from all batches of one size at one level."""
     return Path(f"data/searched/{name}/{size}-{budget_name(level)}.json")
 
 
 def training_pairs_path() -> Path:
-    """Comparison of heads at equally loud noise (`studies.training.pairs`)."""
+    """Return the path of the comparison of heads at equal amounts of noise (`studies.training.pairs`)."""
     return Path("data/training_pairs.parquet")
 
 
 def training_curves_path() -> Path:
-    """Return every attack on training against its noise, with verdicts."""
+    """Return the path of the curves of every attack on training over noise levels (`studies.training.curves`)."""
     return Path("data/training_curves.parquet")
 
 

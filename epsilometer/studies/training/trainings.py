@@ -1,4 +1,4 @@
-"""The cells of `private_training` as the library sees them: texts, first heads, schedules, noises."""
+"""The texts, initial heads, schedules and noises of the cells of `private_training`."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ from epsilometer.studies.training.tables import featured_path, features_path
 if TYPE_CHECKING:
     from torch.nn import Module
 
-FEATURED: tables.Schema = {"id": pl.String, "split": pl.String}  # and a column per label; in a split, as its states
+FEATURED: tables.Schema = {"id": pl.String, "split": pl.String}  # and a column per label; rows in the order of features
 TRAIN = "train"
 
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Texts of one split that have a label.
+    """The texts of one split that have a label.
 
-    rows: [n] their numbers in the split; states: [n, width], of features; labels: [n] numbers of classes.
+    rows:   [n], their row numbers in the split.
+    states: [n, width], their features.
+    labels: [n], the indices of their classes.
     """
 
     rows: NDArray[np.int64]
@@ -47,7 +49,7 @@ class LabelledTexts:
 
 
 def classes(params: TrainingParams, name: str) -> list[str]:
-    """Return the classes of a cell's label among the training texts, in order of their names."""
+    """Return the classes of a cell's label in the train split, sorted."""
     cell = params.private_training[name]
     return sorted(featured(cell.features, TRAIN)[cell.label].drop_nulls().unique())
 
@@ -61,14 +63,14 @@ def training_texts(params: TrainingParams, name: str) -> LabelledTexts:
 
 
 def training_count(params: TrainingParams, name: str) -> int:
-    """Return the number of texts that a cell is trained on, N. Raises as `training_texts`."""
+    """Return the number N of texts that a cell is trained on. Raises UserError as `training_texts` does."""
     return len(_trainingfeatured(params, name))
 
 
 def texts_tested_on(params: TrainingParams, name: str) -> LabelledTexts:
     """Return the texts that a cell is tested on.
 
-    Raises UserError for no texts, or for a class that no training text has.
+    Raises UserError if there are no test texts, or if they have a class that no training text has.
     """
     cell = params.private_training[name]
     table = featured(cell.features, cell.test).drop_nulls(cell.label)
@@ -77,7 +79,10 @@ def texts_tested_on(params: TrainingParams, name: str) -> LabelledTexts:
 
 
 def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
-    """Return the rows of a split that have the label, at most the cell's number of texts, in the order of the table."""
+    """Return a random choice of the rows that have the cell's label, in the order of the table.
+
+    There are at most `cell.texts` of them; with `cell.balance`, equally many of each class.
+    """
     order = Noise.named(len(table), seed, "training texts").uniforms()[:, 0]
     rows = table.with_columns(_order=pl.Series(order, dtype=pl.Float64)).drop_nulls(cell.label).sort("_order")
     kinds = rows[cell.label].n_unique()
@@ -90,12 +95,12 @@ def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
 
 
 def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
-    """Raise UserError for training texts of a single class, and for fewer of them than a batch."""
+    """Raise UserError if the training texts have a single class, or if they are fewer than a batch."""
     classes = sorted({*table[cell.label]})
     if len(classes) < 2:
         raise UserError(
             f"{place}: the training texts of {cell.features} must have at least 2 classes of {cell.label!r}, got "
-            f"{listed(classes, 'class')}; name another label",
+            f"{listed(classes, 'class')}; give another label",
             "EPS-S114",
         )
     if len(table) < cell.batch:
@@ -107,10 +112,10 @@ def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
 
 
 def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequence[str], place: str) -> None:
-    """Raise UserError for no test texts, and for a class that no training text has."""
+    """Raise UserError if there are no test texts, or if they have a class that no training text has."""
     if table.is_empty():
         raise UserError(
-            f"{place}.test: the split {cell.test!r} of {cell.features} has no text with the label {cell.label!r}; name "
+            f"{place}.test: the split {cell.test!r} of {cell.features} has no text with the label {cell.label!r}; give "
             "another split",
             "EPS-S116",
         )
@@ -123,7 +128,7 @@ def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequenc
 
 
 def schedule(cell: TrainingCell, texts: int) -> Schedule:
-    """Return the schedule of a cell with this number of training texts, for sampler and accountant alike."""
+    """Return the schedule of a cell with this number of training texts, for both the sampler and the accountant."""
     kind = Poisson if cell.sampling == "poisson" else Shuffled
     return kind(texts=texts, batch=cell.batch, epochs=cell.passes)
 
@@ -140,9 +145,9 @@ def noise(entry: NoiseEntry, level: float | None) -> GaussianNoise | Directional
 
 
 def first_head(params: TrainingParams, name: str, seed: int) -> Head:
-    """Return the first weights of training number `seed` of a cell.
+    """Return the initial head of training number `seed` of a cell.
 
-    Raises UserError for parts that a network lacks.
+    Raises UserError if the network lacks the parameters or layers to train.
     """
     cell = params.private_training[name]
     count, of = len(classes(params, name)), (stream_seed(params, seed), "training")
@@ -159,14 +164,17 @@ def first_head(params: TrainingParams, name: str, seed: int) -> Head:
 
 
 def _parts(cell: TrainingCell, module: Module, generator: np.random.Generator) -> Sequence[str]:
-    """Return the prefixes of the names of trained weights; puts adapters in place."""
+    """Return the beginnings of the names of the parameters to train. Adapters, if any, are added to the network."""
     if isinstance(cell.trains, Adapters):
         return adapt(module, cell.trains.lora.rank, cell.trains.lora.targets, generator)
     return cell.trains
 
 
 def settings(params: TrainingParams, name: str, texts: int, level: float | None, seed: int) -> Settings:
-    """The settings of training number `seed` of a cell at a level. All levels and noises of a seed share batches."""
+    """Return the settings of training number `seed` of a cell at a level.
+
+    All levels and noises with the same seed have the same batches. texts: the number of training texts.
+    """
     cell = params.private_training[name]
     return Settings(
         schedule=schedule(cell, texts),
@@ -178,13 +186,19 @@ def settings(params: TrainingParams, name: str, texts: int, level: float | None,
 
 
 def stream_seed(params: TrainingParams, seed: int, of: str = "training") -> int:
-    """Return the seed of all streams of training number `seed`; of: "reference" for streams that no target shares."""
+    """Return the seed of all random streams of training number `seed`.
+
+    of: "reference" for a reference model, whose streams differ from those of every target.
+    """
     name = params.audit.seed, params.audit.round, of, seed
     return int(Noise.named(1, *name).generator(0).integers(1 << 53))
 
 
 def featured(name: str, split: str | None = None) -> pl.DataFrame:
-    """The featured texts of a split, with their numbers in it (`row`); by default of all splits, without numbers."""
+    """Return the texts of an entry of `features`, schema `FEATURED` and labels.
+
+    split: a split, whose row numbers are then in the column `row`; None for all splits.
+    """
     table = tables.read(featured_path(name), FEATURED)
     if split is None:
         return table
@@ -201,7 +215,7 @@ def _trainingfeatured(params: TrainingParams, name: str) -> pl.DataFrame:
 
 
 def labelled(params: TrainingParams, name: str, split: str, table: pl.DataFrame) -> LabelledTexts:
-    """Return the texts of a split's `table` (rows of `featured`) with their states and labels."""
+    """Return the texts of a split with their states and labels. table: rows that `featured` returned."""
     cell = params.private_training[name]
     rows = table["row"].to_numpy().astype(np.int64)
     numbers = {value: i for i, value in enumerate(classes(params, name))}

@@ -138,7 +138,7 @@ def table(numbers: Sequence[str | None], test: Sequence[str]) -> pl.DataFrame:
         (
             ["1.5", "high", "2"] * 4,
             ["1", "2"],
-            "is to be a number, and 4 of 14 chosen texts have another, such as 'high'",
+            "must be a number, and 4 of 14 chosen texts have other values, such as 'high'",
         ),
         (["1.5", "nan", "2"] * 4, ["1", "2"], "such as 'nan'"),
         (["1.5"] * 8, ["1", "2"], "the same number for all chosen texts of the split 'train'"),
@@ -157,13 +157,13 @@ def test_numbers_that_no_regression_can_learn_are_refused(
 @pytest.mark.parametrize(
     ("section", "changes", "complaint"),
     [
-        ("classification", {"kinds": ["transformer"]}, "a transformer learns classes alone here"),
-        ("classification", {"labels": {"twos": {"tasks": ["same"], "numbers": ["same"]}}}, "'same' is named twice"),
+        ("classification", {"kinds": ["transformer"]}, "a transformer cannot learn numbers here"),
+        ("classification", {"labels": {"twos": {"tasks": ["same"], "numbers": ["same"]}}}, "'same' is listed twice"),
         ("classification", {"labels": {"twos": {"numbers": ["a like"]}}}, "unknown label"),
         (
             "anonymity",
             {"twos-mine": {"mechanism": "mine", "file": "mine.py", "epsilons": [1], "dataset": "twos"}},
-            "twos is of pairs, which `downstream` alone takes",
+            "twos consists of pairs, which only `downstream` takes",
         ),
     ],
 )

@@ -156,14 +156,14 @@ def parameters(**changes: Any) -> dict[str, Any]:
         ({"classification": {"labels": {"reviews": {}}}}, "at least one label"),
         (
             {"classification": {"labels": {"reviews": {"tasks": ["rating"], "attributes": ["rating"]}}}},
-            "'rating' is named twice",
+            "'rating' is listed twice",
         ),
         (
             {
                 "classification": {"labels": {"reviews": {"tasks": ["../rating"]}}},
                 "datasets": {**parameters()["datasets"], "reviews": {"source": "a.csv", "labels": ["../rating"]}},
             },
-            "cannot name a folder",
+            "cannot be part of a folder's name",
         ),
         ({"classification": {"labels": {"nowhere": {"tasks": ["rating"]}}}}, "classification.labels"),
         ({"downstream": {"tem": {**parameters()["downstream"]["reviews-tem"]}}}, "must be named reviews-tem"),

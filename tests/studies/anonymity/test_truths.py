@@ -71,7 +71,7 @@ def test_stages_tell_what_there_is_to_tell(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize(
     ("labels", "message"),
-    [({"gender": ["F", None]}, "row 2 has no gender"), ({"gender": ["F", "M"]}, "row 2 has another gender")],
+    [({"gender": ["F", None]}, "row 2 has no gender"), ({"gender": ["F", "M"]}, "row 2 has a different gender")],
 )
 def test_labels_that_miss_a_row_or_contradict_each_other_are_refused(labels: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):

@@ -59,7 +59,7 @@ def test_what_stands_spelt_out_is_what_was_spelt_out(tmp_path) -> None:
     ("change", "said"),
     [
         (("mechanisms.nobody", {"epsilons": [1, 2]}), "unknown mechanism in leaderboard.mechanisms.nobody 'nobody'"),
-        (("mechanisms.mine.epsilons", [9, 0.1]), "the lower and the higher end"),
+        (("mechanisms.mine.epsilons", [9, 0.1]), "the smallest and the largest budget"),
         (("mechanisms.mine.epsilons", [0, 1]), "epsilon must be a finite number > 0"),
         (("mechanisms.mine", {"file": "mine.py"}), "epsilons"),
         (("losses", [0]), "greater than 0"),

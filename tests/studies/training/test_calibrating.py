@@ -195,9 +195,9 @@ def test_scores_of_attacks_give_levels(project: None, capsys: pytest.CaptureFixt
         (["--training", "toy", "--target", "-1", "--measure", "average"], "> 0, got -1"),
         (["--training", "toy", "--target", "nan"], "> 0, got nan"),
         (["--training", "toy", "--target", "90"], "set a lower target"),
-        (["--training", "toy", "--target", "12"], "20,000 trials cannot show a loss of 12 nats"),
+        (["--training", "toy", "--target", "12"], "20,000 trials cannot prove a loss of 12 nats"),
         (["--training", "toy", "--budget", "0"], "must be >= 1, got 0"),
-        (["--training", "toy", "--budget", "9"], "9 trials cannot show a loss of 0.5 nats at alpha 0.01"),
+        (["--training", "toy", "--budget", "9"], "9 trials cannot prove a loss of 0.5 nats at alpha 0.01"),
         (["--training", "toy", "--width", "1"], "must be > 1, got 1"),
     ],
 )

@@ -99,7 +99,7 @@ def test_the_largest_kappa_is_the_accountants(tmp_path: Path) -> None:
         (
             ("private_training", "plain", "texts"),
             500,
-            "membership.losses.references: they imitate plain, whose texts is 500, but gaussian has None",
+            "membership.losses.references imitate plain, whose texts is 500, but gaussian has None",
         ),
         (("membership", "losses", "fprs"), [1.5], "fprs.*less than 1"),
         (("reconstruction", "bert", "sent"), "gpt2", "unknown entry of sent in reconstruction.bert.sent"),

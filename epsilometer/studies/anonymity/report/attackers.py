@@ -1,4 +1,4 @@
-"""Tables, sentences and a figure on the attackers who infer an attribute from releases."""
+"""Tables, sentences and a figure about the attackers who infer an attribute from released texts."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from epsilometer.report.rows import CELL
 from epsilometer.report.table import NAMED, Table, record, records
 from epsilometer.report.wording import as_number, at_budget, confidence, inflected, listed, loss_between, share
 
-LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED, FOLDED)  # from rewrites
-SHOWN = (STATIC, *LEARNED, LLM)  # those of single texts, in the table's order
+LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED, FOLDED)  # the attackers that learn from rewrites
+SHOWN = (STATIC, *LEARNED, LLM)  # the attackers that read single texts, in the order of tables
 LABEL = ("dataset", "label")
 
 
 def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
-    """Yield a table of attackers per data set and attribute."""
+    """Yield a table of attackers per data set and attribute, and one by kind of classifier if there are several."""
     inferred = infer_rows(attackers)
     for dataset, label in dict.fromkeys((row["dataset"], row["label"]) for row in inferred):
         here = [row for row in inferred if (row["dataset"], row["label"]) == (dataset, label)]
@@ -52,7 +52,10 @@ def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
 
 
 def kind_table(attackers: pl.DataFrame, heading: str) -> Iterator[Table]:
-    """The balanced accuracy of each attacker of single texts by the kind of its classifier, if there are several."""
+    """Yield a table of each attacker's balanced accuracy by kind of classifier, if there are several kinds.
+
+    It shows only attackers that read single texts.
+    """
     single = attackers.filter(pl.col("texts_each") == 1, pl.col("attacker").is_in([CLEAN, STATIC, *LEARNED]))
     if single["kind"].n_unique() < 2:
         return
@@ -63,15 +66,13 @@ def kind_table(attackers: pl.DataFrame, heading: str) -> Iterator[Table]:
     )
     columns = "mechanism: {mechanism} | epsilon: {epsilon:budget} | classifier: {kind} | "
     lines = records(rows, columns + " | ".join(f"{name}: {{{name}:number}}" for name in names))
-    yield Table(
-        f"{heading}, by kind of classifier", "Balanced accuracy; the largest of several seeds.", lines, folded=True
-    )
+    yield Table(f"{heading}, by kind of classifier", "Balanced accuracy; the largest over seeds.", lines, folded=True)
 
 
 def infer_rows(attackers: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row per cell and label: the balanced accuracy of each attacker of single texts, and the strongest's loss.
+    """Return a row per cell and label, with each attacker's balanced accuracy and the strongest attacker's loss.
 
-    Among several kinds and seeds of an attacker, the row shows the one that is right most often.
+    It covers attackers that read single texts. An attacker's accuracy is the largest over its kinds and seeds.
     """
     single = attackers.filter(pl.col("texts_each") == 1, pl.col("attacker").is_in([CLEAN, *SHOWN]))
     best = single.group_by(*CELL, "label", "attacker").agg(pl.max("balanced_accuracy"), pl.first("classes"))
@@ -85,27 +86,30 @@ def infer_rows(attackers: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def further_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Further abilities of attackers, beyond reading one text, from the rows of `further_rows`."""
+    """Return the table of attackers who do more than read one text. rows: as `further_rows` returns them."""
     sizes = sorted({size for row in rows for size in row["authors"]})
     columns = [f"{size} {inflected(size, 'text', 'texts')}: {{texts_{size}:share}}" for size in sizes]
     models = "detector: {detector:share} | model, unusable: {unusable:share} | model, top 3: {top_3:share}"
     line = " | ".join([NAMED + " | attribute: {label}", *columns, models])
     lines = [record({**row, **{f"texts_{size}": row["authors"].get(size) for size in sizes}}, line) for row in rows]
     caption = (
-        "Balanced accuracy of attackers who read several texts of one author together, and of a detector that tells "
-        "rewrites from originals (chance: 50 %). Language models: answers that name no class, and answers whose first "
-        "three classes contain the right one."
+        "Balanced accuracy of attackers who read several texts of one author together, and of a detector that "
+        "distinguishes rewrites from originals (chance: 50 %). Language models: the share of answers without a known "
+        "class, and the share of answers whose first three classes contain the right one."
     )
     heading = "Several texts of one author, language models, and whether rewriting shows"
     return Table(heading, caption, lines, folded=True)
 
 
 def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dict[str, Any]]:
-    """A row per cell and attribute: abilities of attackers beyond reading one text; rows without any are left out.
+    """Return a row per cell and attribute about attackers who do more than read one text.
 
-    authors: the balanced accuracy by the number of texts of one author read together; detector: that of telling
-    rewrites from originals; unusable, top_3: of language models, the share of answers that do not name a class, and how
-    often the class is among the first three named. Among several kinds and seeds, the largest value.
+    Each value is the largest over kinds and seeds. Rows without any value are left out. The values are:
+
+    - authors: the balanced accuracy by the number of texts of one author that are read together;
+    - detector: the balanced accuracy of distinguishing rewrites from originals;
+    - unusable: the share of a language model's answers without a known class;
+    - top_3: the share of a language model's answers whose first three classes contain the right one.
     """
     best = pl.max("balanced_accuracy")
     shows = {
@@ -130,10 +134,10 @@ def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dic
 
 
 def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
-    """Return a sentence per label on the attackers that rewriting stops, with and without rewrites in their training.
+    """Return a sentence per label: the methods that stop a static attacker, and whether a retrained one does better.
 
-    McNemar's exact test on the same test texts decides, corrected for the methods (Holm) and, if there are retrained
-    attackers, for the choice of one of them (`comparison.compare_strongest`). It assumes independent texts.
+    McNemar's exact test on the same test texts decides. It is corrected for the number of methods (Holm) and for the
+    choice of the best retrained attacker (`comparison.compare_strongest`). It assumes independent texts.
     """
     sentences = []
     single = attackers.filter(pl.col("texts_each") == 1)
@@ -167,12 +171,12 @@ def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
             else ""
         )
         at = f"McNemar's test at {confidence(alpha, 2)}, which assumes independent texts"
-        sentences.append(f"On {dataset} a classifier tells {label} right {of_clean}. {stops}{learned} ({at}).")
+        sentences.append(f"On {dataset} a classifier infers {label} correctly {of_clean}. {stops}{learned} ({at}).")
     return sentences
 
 
 def _right(cell: pl.DataFrame, *attackers: str) -> Right:
-    """Return the hits of some attackers of a cell, of every kind and seed."""
+    """Return the hits of these attackers on a cell, by attacker, kind and seed."""
     rows = cell.filter(pl.col("attacker").is_in(attackers)).select("attacker", "kind", "seed", "hits").iter_rows()
     return {f"{name} {kind} {seed}": np.array(hits, bool) for name, kind, seed, hits in rows}
 
@@ -182,7 +186,10 @@ def _count(some: int, of: int) -> str:
 
 
 def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) -> list[str]:
-    """Return the gain from several texts of one group; in a data set without groups, of one class."""
+    """Return sentences on the accuracy of an attacker who reads several texts of one group.
+
+    In a data set without groups, the texts are of one class.
+    """
     authors = attackers.filter(attacker=AUTHOR)
     means = (
         authors.group_by("dataset", "label", "texts_each").agg(pl.mean("balanced_accuracy")).sort(*LABEL, "texts_each")
@@ -198,7 +205,7 @@ def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) ->
 
 
 def detector_sentence(attackers: pl.DataFrame) -> list[str]:
-    """Return the least and the largest share of cases in which a detector recognises rewriting."""
+    """Return a sentence with the smallest and the largest accuracy of a detector of rewrites, over cells."""
     detectors = attackers.filter(attacker=DETECTOR)
     if detectors.is_empty():
         return []
@@ -210,14 +217,17 @@ def detector_sentence(attackers: pl.DataFrame) -> list[str]:
     )
     least, most = rows[0], rows[-1]
     return [
-        f"A detector tells rewrites from originals in {share(least['balanced_accuracy'])} of cases "
+        f"A detector distinguishes rewrites from originals in {share(least['balanced_accuracy'])} of cases "
         f"({at_budget(least['mechanism'], least['epsilon'])}) to {share(most['balanced_accuracy'])} "
-        f"({at_budget(most['mechanism'], most['epsilon'])}); a guess is right in half of them."
+        f"({at_budget(most['mechanism'], most['epsilon'])}); a random guess is right in half of them."
     ]
 
 
 def attacker_figure(attackers: pl.DataFrame) -> Specification:
-    """The balanced accuracy of each attacker, a panel per data set and label, a line per cell, best hidden first."""
+    """Return the figure of attackers' balanced accuracy: a panel per data set and label, with a line per cell.
+
+    The cell whose strongest attacker has the smallest accuracy comes first.
+    """
     colours = dict(zip(SHOWN, COLOURS, strict=False))
     rows = [
         {

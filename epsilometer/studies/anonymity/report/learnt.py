@@ -1,4 +1,4 @@
-"""The report on learning from rewritten texts: one table of all tasks, then one per data set."""
+"""The section of the report on learning from rewritten texts: tables of all tasks, then one per data set."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from epsilometer.studies.anonymity.tables import PRIVATIZED, privatized_path
 
 CELL = ["mechanism", "epsilon", "kind"]
 _TASK = ["dataset", "label"]
-_TESTED = {"private": "clean texts", "rewritten": "rewritten texts"}  # by setting
+_TESTED = {"private": "clean texts", "rewritten": "rewritten texts"}  # the test texts of each setting
 _SCORE = pl.coalesce("accuracy", (pl.col("pearson") + pl.col("spearman")) / 2)
 
 
 def section(results: Results[AnonymityParams]) -> Section | None:
-    """Tables only; absent where nothing is trained on rewrites."""
+    """Return the section, which consists of tables; None if no classifier is trained on rewrites."""
     names = ("clean", *results.params.downstream) if results.params.downstream else ()
     paths = filter(results.has, (f"data/downstream/{name}.parquet" for name in names))
     trained = results.tables(paths, DOWNSTREAM)
@@ -35,7 +35,10 @@ def section(results: Results[AnonymityParams]) -> Section | None:
 
 
 def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
-    """Accuracy of every task, the mean of both correlations of every number, and the mean drop, in percent."""
+    """Yield the table of all tasks, in percent: their scores, and the mean drop from clean texts.
+
+    The score of a task is its accuracy; that of a number is the mean of its two correlations.
+    """
     tasks = trained.filter(pl.col("role") != "attribute").with_columns(score=100 * _SCORE)
     clean = tasks.filter(setting="clean").group_by(*_TASK, "kind", maintain_order=True).agg(clean=pl.mean("score"))
     if clean.is_empty():
@@ -54,16 +57,17 @@ def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
         drops = {"mean drop": _drop(means), "mean drop, taught": _drop(means.filter("taught")), "tasks": len(means)}
         rows.append(_beside(means, **named, kind=kind) | drops)
     caption = (
-        "Percent, mean over seeds: accuracy, and for numbers the mean of Pearson's and Spearman's correlation. Learnt "
-        "from rewritten texts, tested on clean or on rewritten ones; in the first rows both are clean. The drop is "
-        "from the first rows, over the tasks that have run; taught: over the tasks on which clean texts beat the most "
-        f"frequent class.{_undefined(tasks)}"
+        "Percent, mean over seeds: accuracy, and for numbers the mean of Pearson's and Spearman's correlation. "
+        "Classifiers are trained on rewritten texts and tested on clean or rewritten texts; in the first rows, all "
+        "texts are clean. The mean drop is the difference from the first rows, over the tasks that have run. Mean "
+        "drop, taught: only over the tasks on which a classifier of clean texts is better than the most frequent "
+        f"class.{_undefined(tasks)}"
     )
     yield Table("All tasks beside each other", caption, rows)
 
 
 def attackers(trained: pl.DataFrame) -> Iterator[Table]:
-    """Yield the accuracy of attackers of an attribute, in percent: on clean texts first, then on each cell."""
+    """Yield the table of attackers' accuracies, in percent: on clean texts first, then on each cell."""
     attributes = trained.filter(role="attribute").with_columns(pl.col("mechanism").fill_null("clean texts"))
     if attributes.is_empty():
         return
@@ -74,9 +78,10 @@ def attackers(trained: pl.DataFrame) -> Iterator[Table]:
         named = {"mechanism": mechanism, "epsilon": at, "classifier": kind or NONE}
         rows.append(named | {f"{d}, {label}, {setting}": f"{s:.2f}" for d, label, setting, s in means.iter_rows()})
     caption = (
-        "Percent of right answers, mean over seeds. An attacker learns from clean texts and reads rewritten ones "
-        "(`static`, as 1-Diffractor's table 4), learns from rewritten ones too (`adaptive`), or learns from these and "
-        "reads clean ones (`private`, as TeDA); `majority` names the most frequent class, `clean` is clean throughout."
+        "Percent of right answers, mean over seeds. `static`: trained on clean texts, tested on rewritten texts (as in "
+        "1-Diffractor, table 4). `adaptive`: trained and tested on rewritten texts. `private`: trained on rewritten "
+        "texts, tested on clean texts (as in TeDA). `majority`: always the most frequent class. `clean`: trained and "
+        "tested on clean texts."
     )
     yield Table("All attackers beside each other", caption, rows)
 
@@ -98,19 +103,22 @@ def _drop(means: pl.DataFrame) -> str:
 
 
 def _undefined(tasks: pl.DataFrame) -> str:
-    """The number of classifiers that guess only one class, or regressions one number: no coefficient is defined."""
+    """Return a sentence with the number of classifiers whose guesses are all equal; empty if there are none."""
     learnt = tasks.filter(pl.col("setting") != "majority")
     constant = learnt.filter(pl.col("guessed") < 2)
     if constant.is_empty():
         return ""
     return (
-        f" {len(constant)} of {len(learnt)} classifiers guess one class alone (or regressions one number): Matthews' "
-        "coefficient, or the correlation, is not defined there and counts as 0."
+        f" {len(constant)} of {len(learnt)} classifiers or regressions give the same answer for all texts: their "
+        "Matthews coefficient, or correlation, is not defined and counts as 0."
     )
 
 
 def one_text(results: Results[AnonymityParams]) -> Iterator[Table]:
-    """Yield the first text of the first public data set as every cell rewrites it; of a pair, the first side."""
+    """Yield a table of how each cell rewrites one text: the first text of the first public data set.
+
+    If the data set consists of pairs, it is the first side of the first pair.
+    """
     cells, datasets = results.params.downstream, results.params.datasets
     dataset = next((cell.dataset for cell in cells.values() if datasets[cell.dataset].public), None)
     budgets = ((name, cell, epsilon) for name, cell in cells.items() for epsilon in cell.budgets)
@@ -141,8 +149,8 @@ def of_datasets(trained: pl.DataFrame) -> Iterator[Table]:
             named = {"mechanism": mechanism or base, "epsilon": budget(epsilon), "classifier": kind or NONE}
             rows.append(named | scores)
         caption = (
-            "Macro F1, and Matthews' correlation coefficient (MCC); of a number Pearson's and Spearman's correlation: "
-            f"mean and standard deviation over seeds.{_undefined(table)}"
+            "Mean and standard deviation over seeds. For classes: macro F1 and Matthews' correlation coefficient "
+            f"(MCC). For numbers: Pearson's and Spearman's correlation.{_undefined(table)}"
         )
         yield Table(f"What classifiers learn on {dataset}", caption, rows)
 
@@ -158,7 +166,7 @@ def _scores(name: str, seeds: pl.DataFrame) -> Mapping[str, str]:
 
 
 def spread(values: pl.Series) -> str | None:
-    """Mean and standard deviation, `0.71 ± 0.02`; for one value the mean only, for no values None."""
+    """Return mean and standard deviation, such as `0.71 ± 0.02`; the mean of a single value; None for no values."""
     scores = values.to_numpy()
     if not len(scores):
         return None

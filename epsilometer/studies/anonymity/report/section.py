@@ -1,4 +1,7 @@
-"""The report on anonymity: how far anonymisers hide an attribute, and what they keep. Losses are in nats."""
+"""The section of the report on anonymity: how well anonymisers hide an attribute, and at what cost in utility.
+
+Losses are in nats.
+"""
 
 from __future__ import annotations
 
@@ -53,18 +56,21 @@ from epsilometer.studies.anonymity.tables import (
     anonymized_path,
 )
 
-CLOSE = 0.03  # in macro F1: a difference from clean texts within which the task counts as kept
+CLOSE = 0.03  # macro F1: up to this difference from clean texts, the utility for the task counts as retained
 QUARTERS = (0.25, 0.5, 0.75)
 _SHARES = ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")
 
 
 def section(results: Results[AnonymityParams]) -> Section | None:
-    """Success over all texts, attackers who know the method, and loss of attribute and text; absent without cells."""
+    """Return the section: success over all texts, attackers who know the method, losses of attributes and texts.
+
+    It is None if no cell under `anonymity` has run.
+    """
     measured, validated = tables_of(results, "anonymity", ANONYMITY), validation_rows(results)
     if measured.is_empty() and not validated:
         return None
     every = tables_of(results, "attackers", ATTACKERS)
-    attackers = every.filter(pl.col("label").is_in({*measured["attribute"]}))  # of attributes: without detectors
+    attackers = every.filter(pl.col("label").is_in({*measured["attribute"]}))  # leaves out detectors of rewrites
     losses, alpha = strongest(results.estimates), results.params.audit.alpha
     points = against(attackers, measured, losses)
     controls = results.estimates.filter("control")["mechanism"].unique().to_list()
@@ -108,18 +114,18 @@ def drawings(
             "Who infers an attribute from what is released",
             attacker_figure(attackers),
             heading="Who infers the attribute",
-            caption="Static never saw a rewrite; adaptive, augmented, relabelled and folded learned from rewrites of "
-            "other texts, and of several kinds and seeds the one that is right most often is drawn. Dashes: the "
-            "classifier on clean texts; dots: guessing.",
+            caption="The static attacker never saw a rewrite; adaptive, augmented, relabelled and folded attackers "
+            "learned from rewrites of other texts. A point is the best of an attacker's kinds and seeds. Dashed line: "
+            "the classifier on clean texts. Dotted line: random guessing.",
         ),
         Figure(
             "anonymity-losses",
             "Loss of attribute, of text, and utility",
             loss_figure(points, names, controls),
             heading="Attribute, text and utility",
-            caption="Left: attribute loss beside the loss of the text; right: the macro F1 of a victim that does the "
-            "task on released texts. Lines join a mechanism's budgets; rings: nothing keeps more at a smaller loss; "
-            "bars: intervals.",
+            caption="Left: attribute loss and loss of the text. Right: attribute loss and macro F1 of a victim that "
+            "does the task on released texts. Lines join a mechanism's budgets. Rings: no other mechanism has a "
+            "larger F1 at a smaller attribute loss. Bars: intervals.",
         ),
     ]
 
@@ -140,37 +146,36 @@ def success_tables(measured: pl.DataFrame) -> Iterator[Table]:
         right = listed([f"{name} {row['both_right']:,}" for name, row in victims.items()])
         clean = listed([f"{row['task_f1_clean']:.2f} ({name})" for name, row in victims.items()])
         caption = (
-            f"Over the texts whose {attribute} and {task} the victim reads right: of {here[0]['texts']:,} test texts "
-            f"{right}. F1: of {task} on all released texts; on clean ones {clean}."
+            f"Over the texts whose {attribute} and {task} the victim infers correctly: of {here[0]['texts']:,} test "
+            f"texts, {right}. F1 is that of {task} on all released texts; on clean texts it is {clean}."
         )
         asking = " | asked of the victim: {asked_victim:,.0f}" if any(row["asked_victim"] for row in here) else ""
         yield Table(f"{dataset}: {attribute} hidden, {task} kept", caption, records(here, columns + asking))
 
 
 def settings_table(validated: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the settings that were tried on validation texts."""
+    """Return the table of the settings that were tried on validation texts."""
     columns = (
         NAMED + " | attribute, task: {attribute}, {task} | settings: {settings} | "
         "RS_all: {rs_all:.3f} ({rs_all_low:.3f} to {rs_all_high:.3f}) | words changed: {words_changed:share} | "
         "questions: {asked:,.0f}"
     )
-    caption = (
-        "Nothing else here is measured on these texts, so that no setting is chosen by texts that it is shown for."
-    )
+    caption = "The other tables use test texts, so no setting is chosen on the texts that its results are measured on."
     heading = "Settings, on validation texts"
     return Table(heading, caption, records(validated, columns), folded=True, page_only=True)
 
 
 def tables_of(results: Results[AnonymityParams], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
-    """Table `name` of all cells under `anonymity` in one (`project.paths.anonymity_path`), for test texts only."""
+    """Return the tables `name` of all cells under `anonymity` that rewrite test texts, joined into one."""
     cells = [cell for cell, settings in results.params.anonymity.items() if settings.part == "test"]
     return results.tables([anonymity_path(cell, name) for cell in cells], schema)
 
 
 def success_rows(measured: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return a row per cell, pair of labels and kind of victim, the most successful first; shares are means over seeds.
+    """Return a row per cell, pair of labels and kind of victim, with the largest RS_all first.
 
-    Their intervals are those of the first seed: an interval is over texts, and all seeds share the texts.
+    Shares are means over seeds. Intervals are those of the first seed: they account for the choice of texts, which all
+    seeds share.
     """
     keys = [*CELL, "attribute", "task", "victim"]
     ends = [f"{name}{end}" for name in _SHARES for end in ("_low", "_high")]
@@ -182,7 +187,7 @@ def success_rows(measured: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def validation_rows(results: Results[AnonymityParams]) -> list[dict[str, Any]]:
-    """As `success_rows`, for the cells whose settings are tried on validation texts, each with its settings."""
+    """Return rows like `success_rows` for the cells that rewrite validation texts, with their settings."""
     rows = []
     for name, cell in results.params.anonymity.items():
         if cell.part == "validation":
@@ -193,11 +198,14 @@ def validation_rows(results: Results[AnonymityParams]) -> list[dict[str, Any]]:
 
 
 def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per cell and attribute: its attribute loss, the kept part of the task, and the loss of the text.
+    """Return a row per cell and attribute: its attribute loss, its utility for the task, and the loss of the text.
 
-    kept: the macro F1 of a victim that does the task on all released texts, the least of several tasks; clean: on clean
-    texts. text: the loss of the strongest attack on the text (null if there was no audit of it). front: no other
-    mechanism keeps more at a smaller attribute loss, by the plug-in values.
+    The columns have these meanings:
+
+    - kept: the macro F1 of a victim that does the task on all released texts, the smallest of several tasks;
+    - clean: the same on clean texts;
+    - text: the loss of the strongest attack on the text; null if the text was not audited;
+    - front: True if no other mechanism has a larger `kept` at a smaller attribute loss, by point estimates.
     """
     chosen = attackers.filter(attacker=STRONGEST).select(
         *CELL, "label", "best_attacker", "loss", "upper", "point", "ceiling"
@@ -230,21 +238,24 @@ def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFram
 
 
 def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
-    """Count the anonymisers whose rewrites anybody who holds candidates recognises."""
+    """Return a sentence that counts the anonymisers without an epsilon whose loss of the text reaches the ceiling."""
     anonymised = measured.filter(pl.col("epsilon").is_null()).select(CELL).unique()
     cells = losses.filter(~pl.col("control"), pl.col("ceiling") > 0).join(anonymised, on=CELL, nulls_equal=True)
     if cells.is_empty():
         return []
     near = cells.filter(pl.col("loss") >= pl.col("ceiling") - 0.25)
     return [
-        f"An adversary with two candidate texts tells which one was rewritten: {len(near)} of {len(cells)} methods "
+        f"An adversary with two candidate texts sees which one was rewritten: {len(near)} of {len(cells)} methods "
         f"without an epsilon {inflected(len(near), 'reaches', 'reach')} the ceiling of the trials "
         f"({proved(cells['ceiling'].to_list()[0])} nats). Hiding an attribute does not hide the text."
     ]
 
 
 def best_sentence(points: pl.DataFrame) -> list[str]:
-    """Name the method that keeps most of the task among those with at most half the attribute loss of clean texts."""
+    """Return a sentence per attribute on the best method that at least halves the attribute loss of clean texts.
+
+    The best method is the one with the largest macro F1 of the task.
+    """
     sentences = []
     for (dataset, label), part in points.sort(*LABEL).group_by(LABEL, maintain_order=True):
         clean: float | None = part.filter(mechanism="identity").select(pl.max("loss")).item()  # the lower bound
@@ -260,18 +271,19 @@ def best_sentence(points: pl.DataFrame) -> list[str]:
         best = within.row(0, named=True)
         near = best["clean"] - best["kept"] <= CLOSE
         sentences.append(
-            f"On {dataset} {at_budget(best['mechanism'], best['epsilon'])} keeps most of the methods that are shown to "
-            f"halve the loss of {label} to the strongest attacker (clean texts: at least {nats(clean)} nats). Its loss "
-            f"is {nats(best['point'])} nats; the macro F1 of the task is {best['kept']:.2f} ({best['low']:.2f} to "
-            f"{best['high']:.2f}), {'' if near else 'not '}within {CLOSE:g} of the {best['clean']:.2f} of clean texts."
+            f"On {dataset} {at_budget(best['mechanism'], best['epsilon'])} retains the most utility of the methods "
+            f"shown to halve the loss of {label} to the strongest attacker (clean texts: at least {nats(clean)} nats). "
+            f"Its loss is {nats(best['point'])} nats; the macro F1 of the task is {best['kept']:.2f} "
+            f"({best['low']:.2f} to {best['high']:.2f}), {'' if near else 'not '}within {CLOSE:g} of the "
+            f"{best['clean']:.2f} of clean texts."
         )
     return sentences
 
 
 def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Sequence[str]) -> Specification:
-    """Return two panels for each data set and label: attribute loss against the text's loss, and utility against it.
+    """Return two panels per data set and label: the loss of the text, and utility, each against attribute loss.
 
-    A line joins the budgets of a mechanism; a mechanism without budgets is a mark. Rings: the Pareto front.
+    A line joins the budgets of a mechanism; a mechanism without budgets is a point. Rings mark the Pareto front.
     """
     style = styles(mechanisms)
     names = points["mechanism"].unique().sort().to_list()
@@ -327,19 +339,19 @@ def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Seque
 
 
 def length_table(lengths: pl.DataFrame) -> Table:
-    """RS_all of each quarter of the texts by length, for the first seed."""
+    """Return the table of RS_all for each quarter of the texts by length, for the first seed."""
     keys = [*CELL, "attribute", "task", "victim"]
     quarter = pl.format("{} to {}: {}", "shortest", "longest", pl.col("rs_all").round(2))
     first = lengths.filter(pl.col("seed") == pl.col("seed").min()) if len(lengths) else lengths
     rows = first.sort(*keys, "shortest").group_by(keys, maintain_order=True).agg(quarters=quarter.str.join("; "))
     columns = NAMED + " | attribute, task: {attribute}, {task} | victim: {victim} | words: RS_all: {quarters}"
     shown = records(rows, columns)
-    caption = "Of each quarter of the texts that the victim reads right, from the shortest."
+    caption = "RS_all for each quarter of the texts that the victim classifies correctly, from the shortest texts."
     return Table("RS_all by length of text", caption, shown, folded=True)
 
 
 def quality_table(measured: pl.DataFrame) -> Table:
-    """Return the quality of changed rewrites relative to their texts, a column per metric."""
+    """Return the table of the quality of changed rewrites relative to their texts, a column per metric."""
     shown = []
     for _, part in measured.sort(CELL, maintain_order=True).group_by(CELL, maintain_order=True):
         metrics = {
@@ -347,24 +359,27 @@ def quality_table(measured: pl.DataFrame) -> Table:
         }
         shown.append(record(part.row(0, named=True), NAMED + " | texts: {texts:,}") | metrics)
     caption = (
-        "Of the test texts with a changed rewrite: means, and their intervals over texts. The cosine and BERTScore are "
-        "by the embedded encoder."
+        "Means over the test texts with a changed rewrite, with intervals that account for the choice of texts. The "
+        "cosine and BERTScore use the embedded encoder."
     )
     if any("grammatical" in row for row in shown):
-        caption += " Grammatical: how probably acceptable a classifier calls the rewrite, and before it the text."
+        caption += " Grammatical: the probability of acceptable grammar by a classifier, for rewrites and for texts."
     return Table("What rewrites keep of their texts", caption, shown, folded=True)
 
 
 def outcome_table(outcomes: pl.DataFrame) -> Table:
-    """Return the number of texts of each cell by status."""
+    """Return the table of the number of texts of each cell by status."""
     ends = pl.format("{} {}", "status", "texts").str.join(", ")
     rows = outcomes.sort(CELL).group_by(CELL, maintain_order=True).agg(ends=ends)
     shown = records(rows, NAMED + " | outcomes: {ends}")
-    return Table("What became of each text", "Of the test texts.", shown, folded=True)
+    return Table("What became of each text", "The number of test texts with each status.", shown, folded=True)
 
 
 def examples(results: Results[AnonymityParams]) -> Iterator[Table]:
-    """For each cell of a public data set, texts at the quartiles of the share of changed words, with their changes."""
+    """Yield, for each cell of a public data set, a table of texts with their changes marked.
+
+    The texts are those at the quartiles of the share of changed words.
+    """
     for name, cell in results.params.anonymity.items():
         if cell.dataset not in results.public:
             continue

@@ -1,6 +1,6 @@
-"""Stage anonymity@cell: how far a cell's rewrites hide attributes, and what attackers infer nevertheless.
+"""Stage anonymity@cell: how well a cell's rewrites hide attributes, and what attackers still infer.
 
-Nothing learns from validation texts: their attackers never saw a rewrite.
+A cell of validation texts has only static attackers, because nothing is trained on validation texts.
 """
 
 from __future__ import annotations

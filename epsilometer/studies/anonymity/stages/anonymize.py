@@ -1,7 +1,8 @@
-"""Stage anonymize@cell: the texts that a cell is measured on, rewritten at every epsilon, each with its outcome.
+"""Stage anonymize@cell: rewrites of the cell's texts at every epsilon, each with its outcome.
 
-These are the test texts and, if attackers learn from rewrites, some of the victims' training texts. Mechanisms that ask
-classifiers receive the true labels if they run `as_published`, as the papers' do, or if the cell says so.
+The texts are the test texts and, if attackers learn from rewrites, some of the victims' training texts. A cell with
+`part: validation` has the validation texts instead. A mechanism that asks classifiers receives the true labels if it
+runs `as_published`, as in the papers, or if the cell sets `true_labels`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _mechanism(params: AnonymityParams, name: str, true_labels: Truths | None) -
 
 
 def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:
-    """Return the rows to rewrite, with their numbers."""
+    """Return the rows of the prepared table to rewrite; the column `row` contains their row numbers."""
     cell, settings = params.anonymity[name], params.classification
     labels = settings.labels[cell.dataset]
     counts = params.anonymized if cell.part == "test" else {VALIDATION: settings.texts.validation}
@@ -63,7 +64,7 @@ def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:
     rows = to_anonymize(table, every, counts, params.audit.seed, least=settings.training.batch)
     if rows.is_empty():
         raise UserError(
-            f"anonymity.{name}.part is {cell.part!r}, and {cell.dataset} has no labelled text in that split; set "
+            f"anonymity.{name}.part is {cell.part!r}, but {cell.dataset} has no labelled text in that split; set "
             f"datasets.{cell.dataset}.resplit, or leave `part` out",
             "EPS-S044",
         )

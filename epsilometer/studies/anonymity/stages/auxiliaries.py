@@ -1,4 +1,4 @@
-"""Stage auxiliaries@name: the auxiliaries of anonymisers, trained on texts that nothing else sees."""
+"""Stage auxiliaries@name: the auxiliaries of anonymisers, trained on texts reserved for them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Stage classifiers: a classifier of every requested label, trained on clean texts, and the majority baseline.
+"""Stage classifiers: classifiers of every requested label, trained on clean texts, and the majority baseline.
 
-They are kept: those of attributes are victims and static attackers, those of tasks measure what a rewrite keeps.
+The classifiers are saved. Those of attributes are victims and static attackers; those of tasks measure the utility of
+rewrites.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from epsilometer.studies.anonymity.victims import NUMBER, check_divided, chosen,
 
 
 def main() -> None:
-    """Write data/downstream/clean.parquet, without rows unless labels are requested, and data/classifiers.
+    """Write data/downstream/clean.parquet and data/classifiers. The table is empty if no label is requested.
 
-    Each data set has the folders data/classifiers/<dataset>/<label>-<kind>-<seed>, and about.json: the roles, classes
-    and test accuracies of the classifiers, and the ids of all texts that they were trained or chosen on. A regression
-    of a number is scored, not kept.
+    Each data set has the folders data/classifiers/<dataset>/<label>-<kind>-<seed> and the file about.json. The file
+    contains the roles, classes and test accuracies of the classifiers, and the ids of all texts that they were trained
+    on or that chose an epoch. Regressions of numbers are scored but not saved.
     """
     params = read_params()
     roles_of = [(dataset, *role) for dataset in params.classification.labels for role in roles(params, dataset)]
     chosen_rows = {(dataset, label): chosen(params, dataset, label) for dataset, label, _ in roles_of}
-    for (dataset, label), own in chosen_rows.items():  # before a model loads
+    for (dataset, label), own in chosen_rows.items():  # raises before a model loads
         check_divided(params, label, examples(own, label, TRAIN, sides=params.datasets[dataset].sides))
     scored: list[dict[str, Any]] = []
     about: dict[str, dict[str, Any]] = {dataset: {} for dataset in params.classification.labels}
@@ -60,7 +61,7 @@ def main() -> None:
 
 
 def _of_number(params: AnonymityParams, dataset: str, label: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of regressions on clean texts, one per kind."""
+    """Yield the rows of regressions of a number, trained and tested on clean texts, one per kind."""
     own, sides = chosen(params, dataset, label), params.datasets[dataset].sides
     training, test = (examples(own, label, split, sides=sides) for split in (TRAIN, TEST))
     for kind in kinds(params, NUMBER):
@@ -77,6 +78,6 @@ def _about(role: str, own: pl.DataFrame, label: str, tried: dict[str, list[NDArr
 
 
 def _seen(own: pl.DataFrame) -> list[str]:
-    """Return the ids of the texts that classifiers were trained or chosen on."""
+    """Return the ids of the texts that classifiers were trained on or that chose an epoch."""
     ids: list[str] = own.filter(split=TRAIN)["id"].to_list()
     return ids

@@ -1,9 +1,9 @@
 """Stage downstream@cell: what classifiers learn and infer from a cell's rewritten texts.
 
-Every classifier, and the regression of a number, is trained on rewritten texts and tested on clean ones (TeDA, for both
-tasks and attributes). Classifiers of tasks are also tested on rewritten texts (1-Diffractor). So are the attackers of
-an attribute, because they see the releases: the static one is trained on clean texts (1-Diffractor), the adaptive one
-on rewritten texts.
+All classifiers and regressions are trained on rewritten texts and tested on clean texts, as in TeDA. Classifiers of
+tasks are also tested on rewritten texts, as in 1-Diffractor. Two attackers of an attribute are tested on rewritten
+texts, because an attacker sees the releases: the static one, trained on clean texts (1-Diffractor), and the adaptive
+one, trained on rewritten texts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def main(name: str) -> None:
 
 
 def _rows(params: AnonymityParams, name: str, epsilon: float, classifier: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one kind of classifier of a label at one epsilon, one per setting and seed."""
+    """Yield a row per setting and seed, for one kind of classifier of one label at one epsilon.
+
+    classifier: its label, role and kind.
+    """
     cell, label = params.downstream[name], classifier["label"]
     named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon, **classifier}
     rewrites = tables.read(privatized_path(name, epsilon), PRIVATIZED)
@@ -68,7 +71,7 @@ def _rows(params: AnonymityParams, name: str, epsilon: float, classifier: dict[s
 
 
 def _texts(rewrites: pl.DataFrame) -> dict[int, Text]:
-    """Return the rewrites of one seed by their rows' numbers; both sides of a pair together."""
+    """Return the rewrites of one seed by row number; a pair's rewrite is a tuple of both sides."""
     first, second = (rewrites.filter(side=side).sort("row") for side in (0, 1))
     if second.is_empty():
         return dict(first.select("row", "text").iter_rows())

@@ -1,7 +1,8 @@
-"""Stage privatize@cell: the texts that classifiers are trained and tested on, rewritten at every epsilon, with fresh
-noise for each seed of the classifiers. The sides of a pair are two texts with independent noise.
+"""Stage privatize@cell: rewrites, at every epsilon, of the texts that classifiers are trained and tested on.
 
-Mechanisms that ask classifiers receive the true labels if they run `as_published`, as the papers' do.
+Each seed of the classifiers gets rewrites with fresh noise. The two sides of a pair are rewritten as two texts, with
+independent noise. A mechanism that asks classifiers receives the true labels if it runs `as_published`, as in the
+papers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from epsilometer.studies.anonymity.tables import PRIVATIZED, privatized_path
 
 
 def main(name: str) -> None:
-    """Write data/privatized/<cell>/<epsilon>.parquet, with the columns of `core.outcomes` if there are outcomes."""
+    """Write data/privatized/<cell>/<epsilon>.parquet. It has the columns of `core.outcomes` if there are outcomes."""
     params = read_params()
     cell, settings = params.downstream[name], params.classification
     labels = settings.labels[cell.dataset]

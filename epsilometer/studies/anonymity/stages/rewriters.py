@@ -1,7 +1,7 @@
-"""Stage rewriters@name: an encoder-decoder that writes round trips of texts from states that do not show an attribute.
+"""Stage rewriters@name: train an encoder-decoder to write round trips from states that do not reveal an attribute.
 
-It sees only the auxiliaries' texts, sentence by sentence, as in later rewriting. A stopped run continues after the last
-slice of round trips, or the last epoch.
+It is trained on sentences, because it rewrites sentence by sentence, and only on the auxiliaries' texts. A stopped run
+continues after the last slice of round trips, or after the last epoch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from epsilometer.text.sentences import sentences
 
 
 def main(name: str) -> None:
-    """Write data/rewriters/<name>, a model's folder with rewriter.json, and about.json, the ids of its texts."""
+    """Write the folder data/rewriters/<name>: the model, rewriter.json, and about.json with the ids of its texts."""
     params = read_params()
     entry = params.rewriters[name]
     how = build(AdversarialTraining, entry.training, f"rewriters.{name}.training")
@@ -56,4 +56,4 @@ def main(name: str) -> None:
         record = train(entry.model, Parallel(texts, round_trips, labels), how, out, state=begun.folder)
         tables.write_json({"dataset": entry.dataset, "texts": rows["id"].sort().to_list()}, out / "about.json")
         checksums.write(out)  # the copy included the initial model's checksums
-    say(f"rewriter {name}: {record['distinct'][-1]:.0f} distinct outputs of a hundred held-out sentences")
+    say(f"rewriter {name}: {record['distinct'][-1]:.0f} distinct outputs for a hundred held-out sentences")

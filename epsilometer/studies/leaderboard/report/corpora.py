@@ -1,4 +1,4 @@
-"""The class "whole corpus": what a corpus teaches that a trusted curator releases, beside local releases."""
+"""The table of F1 learnt from whole corpora, which a trusted curator releases, compared with local releases."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from epsilometer.studies.leaderboard.report.rows import in_common, interval
 from epsilometer.studies.leaderboard.tables import CORPORA, SIZES, corpora_path
 
 _CAPTION = (
-    "Macro F1 of a head on clean texts. The whole corpus: a curator sees all texts and adds noise once, so this class "
-    "is not ranked with local rows, which protect people from the curator, too. One text at a time: mechanisms that "
+    "Macro F1 of a head on clean texts. The whole corpus: a curator sees all texts and adds noise once. These rows are "
+    "not ranked with local rows, which protect people from the curator, too. One text at a time: mechanisms that "
     "choose among the same public texts, with labels in the clear. Post-processed: the same smoothing labels all "
-    "public texts, for both. Chosen for: an average loss between texts of equal length, or a pure epsilon."
+    "public texts, for both kinds of rows. Chosen for: the average loss between texts of equal length, or the pure "
+    "epsilon, for which the budget was chosen."
 )
 
 
 def table(results: Results[LeaderboardParams], dataset: str) -> Table | None:
-    """Return the table of a data set; None before its stage has run."""
+    """Return the table of a data set, or None if its stage has not run."""
     if not results.has(corpora_path(dataset)):
         return None
     rows = results.table(corpora_path(dataset), CORPORA).sort("texts", maintain_order=True).to_dicts()

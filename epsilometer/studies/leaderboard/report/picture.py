@@ -1,4 +1,4 @@
-"""Charts of worth, and of what classifiers learn, against the loss, beside the ceiling. Losses are in nats."""
+"""Charts of worth and of classifiers' F1 against the loss, with the ceiling of worth. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from epsilometer.studies.leaderboard.report.standing import Board
 from epsilometer.studies.leaderboard.tables import ANY, EQUAL, TAIL
 
 _SIZE = {"width": 380, "height": 300}
-_MOST = 4.5  # nats
+_MOST = 4.5  # nats: the largest loss on the axis
 
 Points = list[dict[str, Any]]
 
 
 def figure(board: Board) -> Figure:
-    """A point per mechanism and loss, at the second budget, over sets of texts of equal length if there are any."""
+    """Return the charts of a data set, with a point per mechanism and loss, at the second budget.
+
+    They show sets of texts of equal length, or of any length if there are no such sets.
+    """
     lengths = EQUAL if EQUAL in board.frontiers["lengths"] else ANY
     points = _points(board, lengths)
     names = sorted({row["mechanism"] for row in points})
@@ -44,8 +47,9 @@ def figure(board: Board) -> Figure:
         alt.X("average:Q"), alt.Y("value:Q"), alt.Y2("top:Q")
     )
     words = (
-        f"Mean cosine and macro F1 against the average loss for {len(names)} mechanisms on {board.dataset}, beside "
-        "what is impossible (shaded), clean texts and public texts alone. Hollow: a loss that is not known by law."
+        f"Mean cosine and macro F1 against the average loss for {len(names)} mechanisms on {board.dataset}. Shaded: "
+        "impossible for any mechanism. Dashed: clean texts, and public texts alone. Hollow: the loss is not known by "
+        "law."
     )
     chart = alt.hconcat(*(alt.layer(*layers).properties(**_SIZE) for layers in ([shaded, *worth], taught)))
     return Figure(f"leaderboard-{board.dataset}", words, specify(chart, datasets))
@@ -72,7 +76,7 @@ def _ceiling(frontier: Mapping[str, Any]) -> Points:
 
 
 def _levels(board: Board) -> Points:
-    """The scores of learning without a release, from the fewest texts of each row."""
+    """Return the F1 of learning without a release: from clean texts and from public exemplars, the fewest of each."""
     task = board.plain.filter(figure="task", learner=WORDS).sort("texts")
     rows = {"clean texts": CLEAN, "public exemplars, labelled": f"{PUBLIC_ONLY}, exemplars"}
     fewest = {what: task.filter(row=row)["values"].head(1).to_list() for what, row in rows.items()}
@@ -80,7 +84,10 @@ def _levels(board: Board) -> Points:
 
 
 def _layers(column: str, title: str, colour: alt.Color, shape: alt.Shape) -> list[alt.Chart]:
-    """Points of mechanisms, and horizontal levels, each with its name."""
+    """Return the layers of a chart: horizontal levels, their names, and points of mechanisms.
+
+    column: the field with a point's height; title: the title of the vertical axis.
+    """
     x = alt.X("average:Q", title="average loss, nats", scale=alt.Scale(domain=[0, _MOST], nice=False))
     y, value = (alt.Y(f"{name}:Q", title=title, scale=alt.Scale(domain=[0, 1])) for name in (column, "value"))
     level = alt.Chart(alt.NamedData(f"levels {column}"))

@@ -1,9 +1,8 @@
-"""Rows at the second budget that are the same row at several losses.
+"""Detection of rows that repeat at several losses, at the second budget.
 
-Where delta at 4 nats binds, and not the loss, a larger loss allows no larger budget, so the rows are equal. Rows of
-cells that ran before searches shared their ends differ only by the noise of their draws and the width of the search.
-A mechanism without a budget for the same reason at several losses has one row too. Such a row is shown at the
-smallest of its losses, and counts at all of them.
+If delta at 4 nats limits the budget, and not the loss, a larger loss allows no larger budget, so the rows are equal up
+to random noise and the precision of the search. Rows also repeat if a mechanism has no budget for the same reason at
+several losses. Tables show such a row once, at the smallest of its losses; it takes part in the tiers of all of them.
 """
 
 from __future__ import annotations
@@ -15,16 +14,17 @@ import polars as pl
 
 from epsilometer.studies.leaderboard.tables import AVERAGE, TAIL
 
-SAME = 1.03  # largest ratio of two ends of one search by attacks
+SAME = 1.03  # two budgets count as equal if their ratio is at most this, the precision of a search by attacks
 _OF = ["mechanism", "lengths"]
 
 Row = Mapping[str, Any]
 
 
 def with_repeats(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with `tail_binds`, and `shown_at`, the loss at which a row is shown.
+    """Return the rows with two more columns.
 
-    rows: schema `ROWS`, of one data set.
+    `tail_binds` says whether delta at 4 nats, and not the loss, limits the budget. `shown_at` is the loss at which a
+    table shows the row. rows: schema `ROWS`, of one data set.
     """
     of_loss = rows.filter(budget=AVERAGE).select(*_OF, "loss", of_loss="epsilon")
     binds = (pl.col("budget") == TAIL) & pl.col("reason").is_null() & (pl.col("of_loss") > pl.col("epsilon"))
@@ -43,7 +43,7 @@ def with_repeats(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _same(row: Row, before: Sequence[Row]) -> Row | None:
-    """Return the first of the rows at smaller losses that is the same row."""
+    """Return the first row at a smaller loss that `row` repeats, or None. before: the rows at smaller losses."""
     for other in before:
         if row["epsilon"] is None or other["epsilon"] is None:
             if row["epsilon"] is other["epsilon"] and row["reason"] == other["reason"]:

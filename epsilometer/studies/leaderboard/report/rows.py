@@ -15,9 +15,9 @@ from epsilometer.studies.leaderboard.plain import SENTENCE
 from epsilometer.studies.leaderboard.report.standing import Board, exceeds
 from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TAIL
 
-_ENDS = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # by the source of a loss; hits are counted without an interval
-_SHARES = {"law": "", "latents": "≥ ", "attacks": "≲ "}
-_TURNED = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # if a row keeps less than one sentence for all
+_ENDS = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # sign before a loss, by its source
+_SHARES = {"law": "", "latents": "≥ ", "attacks": "≲ "}  # sign before a share of the possible
+_TURNED = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # sign before a negative share of the possible
 _BY = {"law": "law", "latents": "law of latents", "attacks": "attacks"}
 _LEARNERS = {WORDS: "words", SENTENCES: "head"}
 _TOLD = ("mechanism", "loss")  # the columns that identify a row of any table
@@ -26,7 +26,10 @@ Row = Mapping[str, Any]
 
 
 def standing(board: Board, lengths: str) -> list[dict[str, str]]:
-    """Rows that need no mechanism, then every mechanism at every loss that has run, on sets of these lengths."""
+    """Return the rows of the main table, for sets of these lengths.
+
+    Rows without a mechanism come first, then every mechanism at every loss that has run.
+    """
     of_mechanisms = board.rows.filter(lengths=lengths, budget=TAIL).to_dicts()
     return [*_plain(board, lengths), *(_standing(board, row) for row in of_mechanisms)]
 
@@ -34,8 +37,8 @@ def standing(board: Board, lengths: str) -> list[dict[str, str]]:
 def _standing(board: Board, row: Row) -> dict[str, str]:
     above = row["above"] and f"above {', '.join(row['above'])}"
     binds = "its tail binds" if row["tail_binds"] else None
-    less = "keeps less than one sentence for all" if _keeps_less(board, row) else None
-    more = "loses more than was asked for" if exceeds(row) else None
+    less = "its cosine is below that of one sentence for all" if _keeps_less(board, row) else None
+    more = "its loss is above the target" if exceeds(row) else None
     tier = NONE if row["tier"] is None else str(row["tier"])
     begin = {**_named(row), "claim": row["claim_class"] or NONE, "tier": tier}
     remarks = (row["reason"], binds, _repeated(row), above, less, more)
@@ -43,7 +46,10 @@ def _standing(board: Board, row: Row) -> dict[str, str]:
 
 
 def _repeated(row: Row) -> str | None:
-    """`the same at 1 and 2 (tier 3)`: the other losses at which this is the row, and its tier where it differs."""
+    """Return a remark such as `the same at 1 and 2 (tier 3)`, or None.
+
+    It lists the other losses at which the row repeats, with the tier there if it differs.
+    """
     losses = [
         f"{at['loss']:g}" if at["tier"] == row["tier"] else f"{at['loss']:g} (tier {at['tier'] or NONE})"
         for at in row["repeated"] or ()
@@ -52,7 +58,10 @@ def _repeated(row: Row) -> str | None:
 
 
 def _keeps_less(board: Board, row: Row) -> bool:
-    """Return True if a row's cosine is surely below that of one sentence for all: at 99 %, over the splits' values."""
+    """Return True if a row's cosine is significantly below that of one sentence for all.
+
+    The test is a one-sided t test over the splits, at a level of .005.
+    """
     values = board.values(row, "cosine")
     if values is None:
         return False
@@ -61,7 +70,7 @@ def _keeps_less(board: Board, row: Row) -> bool:
 
 
 def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
-    """Rows of clean texts, one sentence for all, and public texts alone, for learning from the fewer texts."""
+    """Yield the rows of clean texts, one sentence for all, and public texts alone, at the smaller number of texts."""
     fewest = board.texts[0]
     for (name, texts), group in board.plain.filter(figure="task").group_by("row", "texts", maintain_order=True):
         if texts != fewest and texts in board.texts:
@@ -75,7 +84,10 @@ def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
 
 
 def taught(board: Board, rows: Sequence[Row]) -> list[dict[str, str]]:
-    """F1 of each learner from more and from fewer releases, clean texts first; without empty columns."""
+    """Return the rows of the table of F1, by learner and number of releases.
+
+    Rows without a mechanism come first. Empty columns are left out.
+    """
     every = [
         *_plain_taught(board),
         *(each for row in rows if row["epsilon"] is not None for each in _taught(board, row)),
@@ -85,7 +97,7 @@ def taught(board: Board, rows: Sequence[Row]) -> list[dict[str, str]]:
 
 
 def _taught(board: Board, row: Row) -> Iterator[dict[str, str]]:
-    """A row of the learners without the law, and one of those with it, if there are any."""
+    """Yield a row for learners without the law, and a row for learners with it, each only if it has values."""
     for by_law in (False, True):
         f1 = {
             f"{name}, {board.texts[size]:,}": _f1(board, row, "task", learner, size=size, by_law=by_law)
@@ -118,13 +130,13 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
 
 
 def averaged(board: Board, row: Row) -> dict[str, str]:
-    """A mechanism at the budget whose average loss is exactly the one asked for."""
+    """Return the row of a mechanism at its first budget, whose average loss is the target."""
     worth = {name: cell for name, cell in _worth(board, row).items() if name != "ceiling"}
     return {**_named(row), "lengths": row["lengths"], **worth, "remark": row["reason"] or ""}
 
 
 def measured(board: Board, row: Row) -> dict[str, str]:
-    """A row's losses other than the average, and the origin of the row."""
+    """Return a row's losses other than the average, and the origin of the row: commit, date and processor time."""
     origin = board.origins[row["mechanism"], row["loss"]]
     speed = NONE if row["words_a_second"] is None else f"{row['words_a_second']:,.0f}"
     return {
@@ -145,7 +157,7 @@ def _named(row: Row) -> dict[str, str]:
 
 
 def _worth(board: Board, row: Row) -> dict[str, str]:
-    """The loss, the worth and the learners' F1 at a budget; dashes if there is no budget."""
+    """Return the loss, the worth and the learners' F1 at a budget; dashes if the row has no budget."""
     columns = ("epsilon", "average", "delta at 4", "cosine", "ceiling", "share", "F1 words", "F1 head")
     if row["epsilon"] is None:
         return dict.fromkeys(columns, NONE)
@@ -168,11 +180,17 @@ def _f1(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_
 
 
 def interval(values: Sequence[float], *, shared: float = 0) -> str:
-    """Return F1 with its interval, or `not testable` if the interval is wider than F1 itself."""
+    """Return the mean F1 with its interval, or `not testable` if the interval is wider than the mean.
+
+    values: one F1 per split; shared: the mean share of texts that two splits have in common.
+    """
     mean, reach = mean_and_reach(values, shared=shared)
     return NOT_TESTABLE if 2 * reach > mean else mean_interval(values, shared=shared)
 
 
 def in_common(size: int) -> float:
-    """The mean share of texts that two splits have in common: each takes several blocks of a ring."""
+    """Return the mean share of training texts that two splits have in common; size: an index in SIZES.
+
+    With more than one block per split, neighbouring splits share blocks.
+    """
     return (SIZES[size] - 1) / (SPLITS - 1)

@@ -1,4 +1,4 @@
-"""The leaderboard: a chart and a few tables per data set, one question each. Losses are in nats."""
+"""The leaderboard's section of the report: a chart and a few tables per data set. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -19,52 +19,54 @@ from epsilometer.studies.leaderboard.tables import ANY, AVERAGE, EQUAL, TAIL
 
 _CLEAR = (
     "Labels are released in the clear: a mechanism protects the text alone, and every learner gets the true label of "
-    "each release's source. Exemplars come from the data set's public part; what other mechanisms read, models and "
-    "word vectors, does not. Learners see releases alone, but for the rows `public only`."
+    "each release's source. Exemplars come from the data set's public part; the models and word vectors of other "
+    "mechanisms do not. Learners see releases alone, except in the rows `public only`."
 )
 _READING = (
-    "Losses, worth and ceiling are those of the same sets of ten texts: by the mechanism's law, ≤ by the law of "
-    "its latents, ≳ by two attacks (embeddings and letters), whose hits are counted without an interval: a share "
-    "is then ≲. F1 is macro, on clean texts, with 99 % intervals of the mean, by a linear model of words and by a "
-    "head on frozen sentence embeddings (MiniLM). Intervals are Student's t over five splits, which share the "
-    "public part and no other text; where they learn from three times as many texts they share half of these, and "
-    "the variance is corrected for it (Nadeau and Bengio 2003). An F1 whose interval is wider than F1 itself is "
-    "not testable. Who infers an attribute is tested on the texts of the next split: that interval is "
-    "approximate. `One sentence` is the public text that keeps most on these very sets."
+    "Losses, worth and ceiling are measured on the same sets of ten texts. A loss without a sign comes from the "
+    "mechanism's law. ≤ marks an upper bound by the law of its latents. ≳ marks an estimate by two attacks "
+    "(embeddings and letters), without an interval; the share is then marked ≲. F1 is macro F1 on clean texts with a "
+    "99 % interval of the mean, by a linear model of words and by a head on frozen sentence embeddings (MiniLM). "
+    "Intervals are Student's t over five splits, which share the public part and no other text. Where splits learn "
+    "from three times as many texts, two of them have half of these texts in common, and the variance is corrected "
+    "for it (Nadeau and Bengio 2003). F1 is not testable if its interval is wider than F1. Attackers who infer an "
+    "attribute are tested on the texts of the next split, so that their interval is approximate. `One sentence` is "
+    "the public text with the largest mean cosine on these sets."
 )
 _TIERS = (
-    "At the largest budget with at most this loss and a delta at 4 nats of at most .01. Where that delta binds, "
-    "the row is the same at larger losses and is shown once, at the smallest. In the class of pure epsilon a "
-    "delta at 4 nats is 0 up to a largest loss of 4: where it binds, this budget is about 4 by construction, or "
-    "larger where a mechanism loses less than its epsilon. Tiers are within a class of claims, by cosine: no row "
-    "of a tier is shown to be below another row of it; different tiers alone order nobody. Controls, losses that "
-    "are not known by law, and rows that keep on average no more than one sentence for all have no tier. A row "
-    f"above others keeps more at these budgets, by paired t tests over the splits, at {LEVEL:.0%} for all pairs of "
-    "a class and table together (Holm)."
+    "At the largest budget with at most this loss and a delta at 4 nats of at most .01. If that delta limits the "
+    "budget (its tail binds), the row is the same at larger losses and is shown once, at the smallest loss. In the "
+    "class of pure epsilon, delta at 4 nats is 0 while no output has a loss above 4. If it binds there, the budget is "
+    "therefore about 4, or larger if a mechanism loses less than its epsilon. Tiers are within a class of claims, by "
+    "cosine: no row is significantly below another row of its tier. Rows in different tiers may not differ "
+    "significantly. Controls, rows whose loss is not known by law, and rows whose mean cosine is at most that of one "
+    "sentence for all have no tier. A row above others has a larger cosine at these budgets, by paired t tests over "
+    f"the splits, at {LEVEL:.0%} for all pairs of a class and table together (Holm)."
 )
 _ANY = (
-    "The same where a set's texts have any length. A mechanism that always keeps the number of words loses some nats "
-    "by that alone. The two attacks do not use it, so that losses by attacks are not shown here."
+    "The same for sets whose texts have any length. A mechanism that never changes the number of words reveals it, "
+    "which adds to its loss here. The two attacks do not use the number of words, so rows whose loss comes from "
+    "attacks are left out."
 )
 _TAUGHT = (
-    "At the budgets of the tiers, each row once. Known law: learnt with the known channel (loss correction). "
-    "Infers: F1 of the attribute, learnt from releases and tested on releases. Teaches more than: whose F1 by "
-    "words from the fewest releases is lower, by paired t tests like those of the tiers, corrected separately."
+    "At the budgets of the tiers, each row once. Law known: the learner corrects for the mechanism's law (loss "
+    "correction). Infers: F1 of the attribute, trained and tested on releases. Teaches more than: mechanisms whose F1 "
+    "by words from the fewest releases is lower, by paired t tests like those of the tiers, corrected separately."
 )
 _MEASURED = (
-    "Pure epsilon and worst pair are those of the pairs compared, at the budgets of the tiers. Budgets are known to 1 "
-    "% by a law, to 3 % by attacks; no interval counts that. By attacks delta at 4 nats is a lower end, so that more "
-    "may be given away there than .01."
+    "Pure epsilon and worst pair are computed over the compared pairs, at the budgets of the tiers. A search by a law "
+    "finds a budget to within 1 %, a search by attacks to within 3 %; no interval accounts for this. By attacks, delta "
+    "at 4 nats is a lower bound, so the true delta may exceed .01."
 )
 _EFFORT = (
-    "Processor time of those cells whose origin is known, and of what the cells of a data set share; without runs that "
-    "were stopped, or repeated after code had changed."
+    "Processor time of the cells whose origin is known, and of the parts that the cells of a data set share. Runs that "
+    "were stopped, or repeated after a change of code, are not counted."
 )
 _TOOK = "data set: {name} | cells: {cells} | run: {run} | origin is known: {known} | processor, minutes: {minutes:,}"
 
 
 def section(results: Results[LeaderboardParams]) -> Section | None:
-    """Tables per data set; absent where nothing is compared."""
+    """Return the section with charts and tables per data set, or None if nothing has run."""
     compared = boards(results)
     if not compared:
         return None
@@ -78,7 +80,7 @@ def section(results: Results[LeaderboardParams]) -> Section | None:
 
 
 def tables(board: Board) -> list[Table]:
-    """The tables: worth, on texts of equal length first; what classifiers learn; the other budget; the measurement."""
+    """Return a data set's tables: worth by length of texts, classifiers' F1, the first budget, and the measurement."""
     name, with_tail = board.dataset, board.rows.filter(budget=TAIL).to_dicts()
     first = [row for row in board.rows.filter(budget=AVERAGE).to_dicts() if row["epsilon"] is not None]
     averaged = [rows.averaged(board, row) for row in first]
@@ -106,7 +108,7 @@ def tables(board: Board) -> list[Table]:
 
 
 def _absent(board: Board) -> str:
-    """Name the cells that have not run."""
+    """Return a sentence that lists the cells that have not run."""
     by_loss: dict[float, list[str]] = {}
     for mechanism, loss in board.absent:
         by_loss.setdefault(loss, []).append(mechanism)
@@ -118,20 +120,21 @@ def _absent(board: Board) -> str:
 
 
 def _averaged(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Count the losses and lengths at which the control keeps most."""
+    """Return the caption of the table at the first budget, which counts where a control has the largest cosine."""
     most: dict[tuple[float, str], Mapping[str, Any]] = {}
     for row in sorted(rows, key=itemgetter("cosine")):
         most[row["loss"], row["lengths"]] = row
     won = sum(row["control"] for row in most.values())
     return (
-        "At the budget where the loss is this, as far as it is known, by which nothing has a tier: the control `coin`, "
-        f"which publishes some texts verbatim, keeps most at {won} of {len(most)} losses and lengths. Its other "
-        "sentence is about nothing; with the best public text in its place it would keep still more."
+        "At the budget whose average loss is the target, as far as the loss is known. These rows have no tier, because "
+        "the control `coin`, which publishes some texts verbatim, has the largest cosine at "
+        f"{won} of {len(most)} losses and lengths. In place of the other texts it publishes an unrelated sentence; "
+        "with the best public text instead, its cosine would be larger still."
     )
 
 
 def _effort(compared: Sequence[Board]) -> Table:
-    """The number of cells of each data set that have run, and their cost; the last row is the sum."""
+    """Return the table of the cells that have run and of their processor time, by data set, with a row of totals."""
     of = {board.dataset: [each for each in (board.prepared, *board.origins.values()) if each] for board in compared}
     counts = [
         {

@@ -1,4 +1,4 @@
-"""The leaderboard's rows as shown: cells that have run, in tiers within a class of claims."""
+"""The leaderboard's rows as the tables show them: the cells that have run, in tiers within a class of claims."""
 
 from __future__ import annotations
 
@@ -44,10 +44,14 @@ _SHARED = {"plain": PLAIN, "frontiers": FRONTIERS}
 class Board:
     """A data set's part of the leaderboard.
 
-    rows: as `standings` returns them. figures: schema `FIGURES` with `mechanism` and `loss`.
-    plain: `PLAIN`; frontiers: `FRONTIERS`. texts: the number of texts that classifiers learn from, indexed as SIZES.
-    absent: mechanism and loss of the cells that have not run; origins: of the cells that have run, None where not
-    recorded; prepared: the origin of the parts that they share.
+    rows:      the rows, as `standings` returns them.
+    figures:   schema `FIGURES`, with the columns `mechanism` and `loss`.
+    plain:     the rows without a mechanism, schema `PLAIN`.
+    frontiers: the ceilings, schema `FRONTIERS`.
+    texts:     the numbers of texts that classifiers learn from, in the order of SIZES.
+    absent:    mechanism and loss of each cell that has not run.
+    origins:   the origin of each cell that has run, by mechanism and loss; None if it was not recorded.
+    prepared:  the origin of the parts that all cells read; None if it was not recorded.
     """
 
     dataset: str
@@ -63,9 +67,9 @@ class Board:
     def values(
         self, row: Mapping[str, Any], figure: str, learner: str | None = None, size: int = 0, *, by_law: bool = False
     ) -> list[float] | None:
-        """The values of a row's figure, one per split; None if the row does not have it.
+        """Return the values of a row's figure, one per split; None if the row does not have the figure.
 
-        size: the index in SIZES of the number of texts learnt from.
+        size: the index in SIZES of the number of texts learnt from; by_law: True for learners that use the law.
         """
         of = {name: row[name] for name in _OF_BUDGET}
         some = self.figures.filter(**of, figure=figure, by_law=by_law)
@@ -73,12 +77,12 @@ class Board:
         return some["values"][size].to_list() if len(some) > size else None
 
     def one_text(self, lengths: str) -> float:
-        """The cosine of one sentence for all, on sets of these lengths."""
+        """Return the mean cosine of one sentence for all, on sets of these lengths."""
         return float(self.frontiers.filter(lengths=lengths)["one_text"][0])
 
 
 def boards(results: Results[LeaderboardParams]) -> list[Board]:
-    """A board per data set whose parts are there, in the order of params.yaml."""
+    """Return a board for each data set whose parts exist, in the order of params.yaml."""
     board = results.params.leaderboard
     return [_board(results, name) for name in board.datasets if results.has(_part(name, "plain"))]
 
@@ -117,15 +121,23 @@ def _of_cell(results: Results[LeaderboardParams], name: str, cell: LeaderboardCe
 def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
     """Return the rows in the order of a table, without repeats, with their tiers at the second budget.
 
-    Columns beside `ROWS`: `tier` (null for a row without one), `above`, the mechanisms that it surely keeps more than,
-    `teaches_more`, those that it surely teaches more than, `tail_binds`, and `repeated`, the other losses at which it
-    is the row, each with its tier there.
+    rows: schema `ROWS`; figures: schema `FIGURES`, with the columns `mechanism` and `loss`. The result has more columns
+    than `ROWS`:
 
-    Controls have no tier, because publishing some of the texts wins at equal average loss. Rows whose loss is not known
-    by law have none either: by attacks it may be larger; by latents it may be smaller, at a smaller budget than the one
-    allowed. Nor do rows that lose more than the given loss, nor a mechanism alone in its class, which has nothing to
-    rank against. A row whose mean cosine is not above that of one sentence for all takes part in the tests, but has no
-    tier.
+    - `tier`, null for a row without a tier;
+    - `above`, the mechanisms whose cosine is significantly smaller;
+    - `teaches_more`, the mechanisms from whose releases a classifier learns significantly less;
+    - `tail_binds`, whether delta at 4 nats limits the budget;
+    - `repeated`, the other losses at which the row repeats, each with its tier there.
+
+    These rows have no tier:
+
+    - controls, because publishing some of the texts wins at equal average loss;
+    - rows whose loss is not known by law. An estimate by attacks may be too small. An upper bound by latents may be too
+      large, so the mechanism would deserve a larger budget;
+    - rows whose loss exceeds the target;
+    - a mechanism that is alone in its class;
+    - a row whose mean cosine is at most that of one sentence for all. It takes part in the tests.
     """
     marked = with_repeats(rows)
     of_shown = figures.rename({"loss": "shown_at"})
@@ -158,7 +170,7 @@ def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
 
 
 def _once(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that are shown, with `repeated`, the other losses at which each is the row."""
+    """Return each row once, at the loss at which it is shown, with the column `repeated`: the other losses it has."""
     repeats = rows.filter(pl.col("loss") != pl.col("shown_at")).sort("loss", maintain_order=True)
     at = repeats.group_by(_OF_SHOWN).agg(repeated=pl.struct("loss", "tier")).rename({"shown_at": "loss"})
     shown = rows.filter(pl.col("loss") == pl.col("shown_at")).drop("shown_at")
@@ -166,7 +178,7 @@ def _once(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def exceeds(row: Mapping[str, Any]) -> bool:
-    """Return True if a row loses more than the loss it was made for, beyond the width of a search by law."""
+    """Return True if a row's average loss exceeds its target by more than the precision of a search by law."""
     return row["average"] is not None and row["average"] > _ALLOWANCE * row["loss"]
 
 

@@ -1,6 +1,6 @@
 """Stage leaderboard_parts@dataset: the public part, splits and sets of a data set, their ceiling, and the plain rows.
 
-Plain rows need no mechanism: clean texts, one sentence for all, and the labelled public part instead of the texts.
+Plain rows have no mechanism: classifiers learn from clean texts, one sentence for all, or the labelled public part.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Attacks on trainings: who was in a training set, and which texts a gradient was computed from."""
+"""Attacks on trainings: on the membership of examples, and on the texts behind a gradient."""

@@ -1,4 +1,4 @@
-"""`epsilometer training account`: what a private training may claim, and the noise for a target."""
+"""`epsilometer training account`: the epsilon that a private training may claim, and the noise for a target."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def account(
 ) -> None:
     """Count the epsilon that a private training may claim.
 
-    It states the exact epsilon's bracket, that of Renyi, and what is published; nothing is trained. Prints a row for
-    every statement: its accountant, neighbours, sampling, delta, and the ends of the epsilon in nats; `-` where an
-    accountant knows no lower end. The row `approximation` is about what an average of draws loses, not an end that is
-    proved. With --target, also the sigma or kappa that meets it.
+    Nothing is trained. Prints a row for each accountant: the bracket of the exact epsilon, the epsilon from Renyi
+    orders, and the published one. A row has the accountant, neighbours, sampling, delta, and a lower and an upper bound
+    on epsilon in nats; `-` means that the accountant gives no lower bound. The row `approximation` is not proved. With
+    --target, also prints the sigma or kappa that meets it.
     """
     if noise not in _NOISES:
         raise unknown("--noise", noise, _NOISES)
@@ -74,7 +74,7 @@ def account(
     show(rows, False)
     if parts:
         equal = f"{said['effective_noise']:.4g} on the sum of gradients of length 1"
-        note(f"a step's average is as noisy as by Gaussian noise of sigma {equal}")
+        note(f"the average gradient of a step has the noise of a Gaussian with sigma {equal}")
     if target is not None:
         name, of = _NOISES[noise], said["for_target"]
         tell(f"{name} {of[name]:.6g} for epsilon {target:g}, {of['neighbours']}, {sampling}")
@@ -104,7 +104,8 @@ def _parts(dimensions: str | None, noise: str) -> tuple[int, ...]:
     rule = "--dimensions must be whole numbers separated by commas"
     if (dimensions is None) == (noise == "vmf"):
         raise UserError(
-            "--dimensions belongs to --noise vmf: it takes the numbers of the gradient, as 592130, or of each part",
+            "--noise vmf needs --dimensions, and gaussian noise takes none; give the dimension of the gradient, such "
+            "as 592130, or of each part",
             "EPS-U002",
         )
     values = numbers(dimensions, rule) or []
@@ -117,7 +118,7 @@ def _release(noise: str, sigma: float | None, kappa: float | None, parts: tuple[
     from epsilometer.accounting.releases import Gaussian, VonMisesFisher
 
     if (noise == "gaussian" and kappa is not None) or (noise == "vmf" and sigma is not None):
-        raise UserError(f"{noise} noise takes --{_NOISES[noise]}, and no other", "EPS-U004")
+        raise UserError(f"{noise} noise takes only --{_NOISES[noise]}; leave the other level out", "EPS-U004")
     if noise == "gaussian":
         return None if sigma is None else Gaussian(sigma)
     return None if kappa is None else VonMisesFisher(kappa, parts)
@@ -126,7 +127,7 @@ def _release(noise: str, sigma: float | None, kappa: float | None, parts: tuple[
 def _for_target(
     parts: tuple[int, ...], schedule: Schedule, question: tuple[float, float | None, Neighbours | None]
 ) -> dict[str, Any]:
-    """Return the noise that meets a target, and between which neighbours."""
+    """Return the sigma or kappa that meets a target, and the neighbours. question: epsilon, delta and neighbours."""
     from epsilometer.accounting.budget import directional_for, gaussian_for
     from epsilometer.core.guarantees import Neighbours
 

@@ -1,4 +1,4 @@
-"""`epsilometer training canaries` and `one-run`: an audit of a training of one's own, before and after it."""
+"""`epsilometer training canaries` and `one-run`: the steps before and after an audited training of the user's."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def canaries(
 ) -> None:
     """Plant canaries in a training set, and write their key.
 
-    The key says which of them took part. Train on what is written. Then score every canary of the key, in or not, by
-    minus the trained model's loss at its label (with --replaced by its loss at other_label less that at label), and
-    give the scores to `epsilometer training one-run`. Both files are private: the key undoes the canaries' privacy, and
-    both hold texts.
+    The key says which canaries are in the written training set. Train on this set. Then score every canary in the key,
+    included or not, by minus the trained model's loss at its label; with --replaced, by its loss at other_label minus
+    its loss at label. Give the scores to `epsilometer training one-run`. Both files contain texts and are private, and
+    the key reveals what the training should hide about canaries.
     """
     from epsilometer.core.randomness import Noise
     from epsilometer.corpora import files
@@ -62,7 +62,7 @@ def canaries(
         raise UserError(f"{out} exists; name another file (--out), or delete it", "EPS-U025")
     if key.exists():
         raise UserError(
-            f"{key} exists, and a key that is lost cannot be drawn again; name another file (--key)", "EPS-U026"
+            f"{key} exists, and an overwritten key cannot be recovered; name another file (--key)", "EPS-U026"
         )
     text = text or "text"
     request = CanaryRequest(text, label, count, kind=kind, replaced=replaced)  # type: ignore[arg-type]  # it checks the kind
@@ -75,13 +75,13 @@ def canaries(
     _write_private(key, files.write(planted.key, None, ".csv"))
     _write_private(out, files.write(planted.training, None, files.suffix(out), layout))
     note(
-        f"{out} has {len(planted.training)} texts, among them {int(planted.key['included'].sum())} of {count} canaries"
-        f"{' in their first version, and the others in their second' if replaced else ''}; the key is {key}"
+        f"{out} has {len(planted.training)} texts, including {int(planted.key['included'].sum())} of {count} canaries"
+        f"{' in their first version and the others in their second' if replaced else ''}; the key is {key}"
     )
 
 
 def one_run(
-    scores: Annotated[Path, typer.Argument(help="A table with the columns canary and score; larger: rather in.")],
+    scores: Annotated[Path, typer.Argument(help="A table with the columns canary and score (larger: likelier in).")],
     key: Annotated[Path, typer.Option(help="Key written by `epsilometer training canaries`.")],
     delta: Annotated[float, typer.Option(help="Delta of the proved epsilon; below 1/n.")],
     guesses: Annotated[
@@ -96,9 +96,9 @@ def one_run(
 ) -> None:
     """Bound epsilon from below by the scores of canaries.
 
-    Two methods hold for every training, a third only if its trade-off curve is a Gaussian's. Each bound holds with
-    probability 1 - alpha / 2; a bound of 0 is a lack of evidence. The exit code is 1 if the claim is violated, and 3 if
-    this number of canaries could not refute it.
+    Two methods are valid for every training, a third only if the training's trade-off curve is that of a Gaussian. Each
+    bound holds with probability 1 - alpha / 2; a bound of 0 means no evidence. The exit code is 1 if the claim is
+    violated, and 3 if this number of canaries could not refute it.
     """
     from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
     from epsilometer.corpora import files
@@ -120,7 +120,10 @@ def one_run(
 
 
 def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) -> pl.DataFrame:
-    """Return the score of every canary of the key, as a number, and whether it was included."""
+    """Return a row per canary of the key, with its score as a number and whether it was included.
+
+    scored, keyed: the paths of the two tables, for error messages.
+    """
     import polars as pl
 
     for table, path, columns in ((scores, scored, ("canary", "score")), (key, keyed, ("canary", "included"))):
@@ -130,18 +133,18 @@ def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) 
     coins = key.select(pl.col("canary", "included").cast(pl.String))
     rows = scores.select(pl.col("canary").cast(pl.String), pl.col("score").cast(pl.Float64, strict=False))
     if rows["canary"].is_duplicated().any():
-        raise UserError(f"{scored} has several scores of a canary; give one for each", "EPS-U027")
+        raise UserError(f"{scored} has several scores for a canary; give one score per canary", "EPS-U027")
     if strange := rows.join(coins, on="canary", how="anti")["canary"].to_list():
         raise UserError(
-            f"{scored} has scores of {len(strange)} canaries that {keyed} does not name, {strange[0]!r} for one; give "
-            "the key of this training",
+            f"{scored} has scores of {len(strange)} canaries that are not in {keyed}, such as {strange[0]!r}; give the "
+            "key of this training",
             "EPS-U028",
         )
     joined = coins.join(rows, on="canary", how="left")
     if missing := int(joined["score"].fill_null(float("nan")).is_nan().sum()):
         raise UserError(
-            f"{scored} lacks a numeric score for {missing} of the {len(coins)} canaries of {keyed}; score all of them, "
-            "also those that were not trained on",
+            f"{scored} lacks a numeric score for {missing} of the {len(coins)} canaries in {keyed}; score all of them, "
+            "including those that were not trained on",
             "EPS-U029",
         )
     return joined
@@ -156,7 +159,7 @@ def _pair(text: str) -> tuple[float, float]:
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    """Write a new file that its owner alone may read. Nothing is left of it where that fails."""
+    """Write a new file that only its owner may read. If writing fails, the file is deleted."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""Conformance tests of attacks on trainings."""
+"""Conformance tests for membership and reconstruction attacks."""

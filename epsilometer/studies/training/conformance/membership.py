@@ -1,4 +1,4 @@
-"""The rules of a membership attack."""
+"""Conformance tests of a membership attack."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Ru
 from epsilometer.core.randomness import Noise
 from epsilometer.studies.training.membership import Decides, Evidence, MembershipAttack
 
-_EXAMPLES, _ASKED, _TARGETS, _REFERENCES, _CLASSES = 300, 200, 2, 24, 3  # `neighbours` compares 200 by default
-_BOOST = 3.0  # increase of a label's log-odds for an example of the training set
-_ALIKE = 0.9  # rank correlation of two scorings; 1 except for the random draws of an attack's training
+_EXAMPLES, _ASKED, _TARGETS, _REFERENCES, _CLASSES = 300, 200, 2, 24, 3  # attack `neighbours` scores 200 by default
+_BOOST = 3.0  # increase of a label's logit for an example of the training set
+_ALIKE = 0.9  # minimum rank correlation of two scorings, which differ only by the randomness of an attack's training
 
 
 def check_membership(attack: MembershipAttack) -> list[Check]:
-    """Return the checks of a membership attack, on models of random numbers.
+    """Check a membership attack on random numbers in place of models' answers.
 
-    Every example is in half of the references. The first half of the scored examples is what the targets were trained
-    on, so an attack that follows the order is detected.
+    Every example is in the training sets of half of the references. The targets were trained on the first half of the
+    asked examples, so an attack that uses their order is detected.
     """
     return checked(_Checks(attack).rules())
 
@@ -35,7 +35,7 @@ class _Checks:
 
     @cached_property
     def _telling(self) -> Evidence:
-        """Return the evidence of targets that are more confident on their members."""
+        """Evidence from targets that are more confident on their members."""
         return _evidence(_BOOST)
 
     @cached_property
@@ -106,7 +106,7 @@ class _Checks:
         return f"thresholds must return a number for each of {_TARGETS} targets"
 
     def _blind(self) -> str | None:
-        """Check that neither half scores more, but by chance, if targets answer alike whichever examples come first."""
+        """Check that both halves score alike, up to chance, if the targets' answers do not depend on membership."""
         scores = self.attack.score(_evidence(0.0))
         if min(_p(row, "two-sided") for row in scores) >= FALSE_ALARM / _TARGETS:
             return None
@@ -122,7 +122,7 @@ class _Checks:
 
 
 def _p(scores: NDArray[np.float64], side: str) -> float:
-    """Return Mann and Whitney's p-value that the first half of the scores differs from the other on this side."""
+    """Return the Mann-Whitney p-value of the first half of the scores against the second. side: the alternative."""
     half = _ASKED // 2
     return float(mannwhitneyu(scores[:half], scores[half:], alternative=side).pvalue)
 
@@ -152,14 +152,17 @@ def _evidence(boost: float) -> Evidence:
 def _answers(
     typical: NDArray[np.float64], labels: NDArray[np.integer], boosts: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return log-probabilities [models, examples, classes], with boosts [models, examples] of the label."""
+    """Return log probabilities [models, examples, classes].
+
+    typical: [examples, classes], logits common to all models; boosts: [models, examples], added to the label's logit.
+    """
     logits = typical + rng.normal(0, 0.5, (*boosts.shape, _CLASSES))
     logits += boosts[..., None] * (labels[:, None] == np.arange(_CLASSES))
     return _normalised(logits)
 
 
 def _of_text(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return the targets' answers for any text: pseudorandom, and always the same for a text."""
+    """Return the targets' answers for any texts: pseudorandom, and the same whenever a text recurs."""
     logits = [np.random.default_rng(crc32(text.encode())).normal(size=(_TARGETS, _CLASSES)) for text in texts]
     return _normalised(np.array(logits).reshape(len(texts), _TARGETS, _CLASSES).swapaxes(0, 1))
 
@@ -170,7 +173,7 @@ def _normalised(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _reordered(evidence: Evidence, order: NDArray[np.integer], questioned: NDArray[np.integer]) -> Evidence:
-    """Return the same evidence with its examples in another order, and scored in another."""
+    """Return the same evidence with its examples in `order`, and the asked examples in the order `questioned`."""
     assert evidence.references is not None
     assert evidence.members is not None
     return replace(

@@ -1,4 +1,4 @@
-"""The rules of a reconstruction attack."""
+"""Conformance tests of a reconstruction attack."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ from epsilometer.studies.training.runs.sent import Sent, send
 from epsilometer.studies.training.runs.shared_model import SharedModel
 
 _SIGMA = 0.01
-_BATCHES = (1, 2)  # texts of a client
+_BATCHES = (1, 2)  # numbers of texts of a client
 
 
 def check_reconstruction(
     attack: ReconstructionAttack, model: SharedModel, texts: tuple[str, ...] = TEXTS
 ) -> list[Check]:
-    """Return the checks of a reconstruction attack.
-
-    model: the server's model; texts: two of a client, and others that are public.
-    """
+    """Check a reconstruction attack. model: the server's model; texts: two texts of the client, then public texts."""
     return checked(_Checks(attack, model, texts).rules())
 
 

@@ -1,1 +1,1 @@
-"""Many guesses from one run of a training."""
+"""Audits with many guesses from one run of a training."""

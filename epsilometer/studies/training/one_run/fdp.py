@@ -1,33 +1,33 @@
-"""Many guesses from one run, tested against a whole trade-off curve: the claim that a mechanism is f-DP for one coin.
+"""A test of a whole trade-off curve by many guesses from one run. The claim is that the mechanism is f-DP for one coin.
 
-A claim is a **profile**: pairs (epsilon, delta) that all hold at once for neighbours in both orders. It says that
-P_u(S) <= F(P_u'(S)) for every event S and all neighbours u, u', where F(x), the least e^epsilon x + delta of all pairs,
-is concave and increasing; F = 1 - f in the terms of f-differential privacy. One pair is (epsilon, delta)-differential
-privacy; many pairs approach the curve of a Gaussian, or of a whole training run, from above.
+A claim is a **profile**: pairs (epsilon, delta) that are all valid at once, for neighbours in both orders. It says that
+P_u(S) <= F(P_u'(S)) for every event S and all neighbours u, u'. Here F(x) is the minimum of e^epsilon x + delta over
+all pairs, which is concave and increasing; F = 1 - f in the notation of f-differential privacy. One pair is (epsilon,
+delta)-differential privacy; many pairs approach the curve of a Gaussian, or of a whole training run, from above.
 
-**The bound** (Mahloujifar, Melis and Chaudhuri 2024, arXiv:2410.22235, with two candidates per coin). n independent
-fair coins u go into the mechanism. From its output alone the adversary guesses c of its choice, and W of
-the guesses are right. Fix a coin i, the other coins, and t, and let S be the event that i is guessed right and W > t.
-If i falls the other way, the same outputs have i guessed wrongly and W >= t. So by f-DP, and because F is concave
-(Jensen), averaging over the coins and over i gives, with p_j = P(W = j),
+**The bound** (Mahloujifar, Melis and Chaudhuri 2024, arXiv:2410.22235, with two candidates per coin). The mechanism
+gets n independent fair coins u. From its output alone, the adversary guesses c coins of its choice, and W guesses are
+right. Fix a coin i, the other coins, and t, and let S be the event that i is guessed right and W > t. If coin i falls
+the other way, the same outputs have a wrong guess of i and W >= t. So by f-DP, and because F is concave (Jensen),
+averaging over the coins and over i gives, with p_j = P(W = j),
 
     sum over j > t of j p_j / n <= F(sum over j >= t of (c - j) p_j / n),        t = 0, ..., c - 1.
 
 Write S_t = P(W >= t) and B_t = S_(t+1) + ... + S_c. The left side is (t S_(t+1) + B_t) / n, and the sum on the right is
 ((c - t) S_t - B_t) / n, so
 
-    S_t >= (B_t + n G((t S_(t+1) + B_t) / n)) / (c - t),   G(x) = the least y with F(y) >= x.
+    S_t >= (B_t + n G((t S_(t+1) + B_t) / n)) / (c - t),   G(x) = the smallest y with F(y) >= x.
 
-The right side grows with every S_j above t. The least S_0 that is compatible with P(W >= v) >= tau is therefore
-obtained by starting from S_v = tau and S_j = 0 above v, and taking each S_t as small as this inequality and
-S_t >= S_(t+1) allow. Once S_t = S_(t+1), all below are equal to it: t S_(t+1) + B_t stays the same from there on, and
-B_t - (c - t) S_(t+1) too, so that the inequality asks for no more. If that S_0 exceeds 1, then P(W >= v) < tau: the
-**p-value** of v right guesses is the largest tau for which it does not. Apart from rounding, nothing is approximated.
+The right side grows with every S_j for j > t. So the smallest S_0 compatible with P(W >= v) >= tau comes from this
+recursion: start with S_v = tau and S_j = 0 for j > v, and take each S_t as small as this inequality and S_t >= S_(t+1)
+allow. Once S_t = S_(t+1), all further values are equal to it: t S_(t+1) + B_t and B_t - (c - t) S_(t+1) no longer
+change, so the inequality requires no more. If S_0 exceeds 1, then P(W >= v) < tau. The **p-value** of v right guesses
+is the largest tau for which S_0 does not exceed 1. Apart from rounding, nothing is approximated.
 
-For a pure epsilon (delta = 0) binomial laws attain every inequality, so little is lost compared with `coins.p_value`;
-with a delta of about 1 / n much is gained: 1,000 right guesses of 1,000, among 5,000 coins, prove 5.80 at
-delta = 1/5,056 and 95 %, where that bound proves 3.50. If delta is above the level, nothing can be proved:
-with probability delta a mechanism may give all coins away.
+For a pure epsilon (delta = 0), binomial laws attain every inequality, so the bound is hardly weaker than
+`coins.p_value`. For a delta of about 1 / n it is much stronger: 1,000 right guesses of 1,000, among 5,000 coins, prove
+an epsilon of 5.80 at delta = 1/5,056 and 95 % confidence, while `coins` proves 3.50. If delta is above the significance
+level, nothing can be proved: with probability delta, a mechanism may reveal all coins.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.latents.shared.noise import gaussian_log_deltas
 
 _PRECISION = 1e-6  # relative error of a p-value
-_NOTHING = 1e-4  # a smaller strength counts as no evidence
-_SMALLEST = -600.0  # ln of the smallest p-value that is distinguished from 0
+_NOTHING = 1e-4  # a strength below this counts as no evidence
+_SMALLEST = -600.0  # logarithm of the smallest p-value that is computed
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A claim for neighbours in both orders: `deltas[i]` suffices at `epsilons[i]`, which is in nats and at least 0."""
+    """A claim for neighbours in both orders: `deltas[i]` is valid with `epsilons[i]`, in nats and at least 0."""
 
     epsilons: Sequence[float]
     deltas: Sequence[float]
@@ -70,9 +70,9 @@ class Profile:
 
     @cached_property
     def lines(self) -> tuple[list[float], list[float], list[float]]:
-        """The lines (x - delta) e^-epsilon that are highest somewhere: the x where each starts, its slope, its delta.
+        """The lines (x - delta) e^-epsilon that are highest for some x: where each starts, its slope and its delta.
 
-        G(x), the least y >= 0 at which F(y) reaches x, is the largest of 0 and of the line at x.
+        G(x), the smallest y >= 0 with F(y) >= x, is the maximum of 0 and the highest line at x.
         """
         lines = sorted(
             {(math.exp(-epsilon), float(delta)) for epsilon, delta in zip(self.epsilons, self.deltas, strict=True)},
@@ -97,26 +97,31 @@ class Profile:
 
 
 def gaussian(mu: float) -> Profile:
-    """Return the profile of N(0, 1) against N(mu, 1): the law of full batches, close to that of sampled ones."""
-    epsilons = np.linspace(0, mu * (mu / 2 + 9), 1000)  # at the last of them delta is below 1e-19
+    """Return the profile of N(0, 1) against N(mu, 1).
+
+    It is exact for trainings with full batches, and an approximation for sampled batches.
+    """
+    epsilons = np.linspace(0, mu * (mu / 2 + 9), 1000)  # delta is below 1e-19 at the last epsilon
     return Profile(epsilons.tolist(), np.exp(gaussian_log_deltas(epsilons, 1 / mu)).tolist())
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of right guesses: pairs (right, guesses), with numbers of guesses that were fixed beforehand.
+    """Counts of right guesses. A test at some level is valid for one pair.
 
-    coins: the number of all coins in the run, guessed or not. A statement at some level holds for each pair by itself;
-    for it to hold for all pairs at once, that level must be divided among them (Bonferroni).
+    For a test of several pairs, the level must be divided among them (Bonferroni).
+
+    pairs: pairs (right, guesses), with numbers of guesses that were fixed beforehand.
+    coins: the number of all coins in the run, guessed or not.
     """
 
     pairs: Sequence[tuple[int, int]]
     coins: int
 
     def refuting(self, claim: Profile, level: float) -> Counts | None:
-        """Return the pairs from the first that refutes a claim for one coin at the level; None if no pair does.
+        """Return the pairs from the first that refutes a claim at the level on; None if no pair refutes it.
 
-        The pairs before it refute no weaker claim, at this or any smaller level.
+        The pairs before it can be left out: they refute no weaker claim, at this or a smaller level.
         """
         for i, (right, guesses) in enumerate(self.pairs):
             if refuted(right, guesses, self.coins, claim, level=level):
@@ -125,10 +130,10 @@ class Counts:
 
 
 def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: float) -> bool:
-    """Return whether this many right guesses or more have a probability below the level under a claim for one coin."""
+    """Return True if a claim for one coin gives at least `right` right guesses a probability below the level."""
     starts, slopes, deltas = claim.lines
     ends = [*starts[1:], math.inf]
-    reached, above, line = level, 0.0, 0  # S_(t+1), B_(t+1), and the number of the highest line
+    reached, above, line = level, 0.0, 0  # S_(t+1), B_(t+1), and the index of the highest line
     for t in range(right - 1, -1, -1):
         above += reached
         share = (t * reached + above) / coins  # grows as t falls
@@ -138,7 +143,7 @@ def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: floa
             line += 1
         needed = (share - deltas[line]) * slopes[line]
         least = (above + coins * needed) / (guesses - t) if needed > 0 else above / (guesses - t)
-        if least <= reached:  # and so on down to 0
+        if least <= reached:  # all further S_t equal this one
             break
         reached = least
         if reached > 1:
@@ -147,9 +152,9 @@ def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: floa
 
 
 def p_value(counts: Counts, claim: Profile) -> float:
-    """Return the least probability of any pair under a claim for one coin; at least e^-600.
+    """Return the smallest p-value of any pair under a claim for one coin; at least e^-600.
 
-    It may be too large, by at most a share of 1e-6, but never too small.
+    It may be too large by a relative error of 1e-6, but is never too small.
     """
     low, high = _SMALLEST, 0.0
     if (left := counts.refuting(claim, 1.0)) is None:
@@ -166,9 +171,10 @@ def p_value(counts: Counts, claim: Profile) -> float:
 def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, error: float = 1e-6) -> float:
     """Return the largest strength whose claim a pair refutes at confidence 1 - level; 0 if none is refuted.
 
-    So a mechanism of the family has a larger strength.
-    family: the claim for each strength > 0 (an epsilon, a mu); larger strengths allow more.
-    error: the relative error of the result, always downwards. A strength below 1e-4 is returned as 0.
+    It is a lower bound on the strength of a mechanism of the family.
+
+    family: the claim for each strength > 0, such as an epsilon or a mu; a larger strength allows more.
+    error: the relative error of the result, which is never too large. A strength below 1e-4 is returned as 0.
     """
     low, high, left = 0.0, 1.0, counts
     while fewer := left.refuting(family(high), level):
@@ -183,5 +189,5 @@ def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, 
 
 
 def at_delta(delta: float) -> Callable[[float], Profile]:
-    """Return the family of (epsilon, delta) claims by epsilon, which assumes nothing else about the curve."""
+    """Return the family of (epsilon, delta) claims at this delta, with epsilon as the strength."""
     return lambda epsilon: Profile([epsilon], [delta])

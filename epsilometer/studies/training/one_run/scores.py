@@ -1,21 +1,22 @@
-"""The bounds that scores of canaries prove about any training loop: `epsilometer.one_run`. Losses are in nats.
+"""Lower bounds on the epsilon of any training loop, from scores of canaries: `epsilometer.one_run`. Losses are in nats.
 
-Before the training, a fair coin for each canary decides whether it takes part (or which of its two versions does).
-Afterwards every canary gets a score from the training's output; a larger score means that the canary looks more as
-if it took part. The adversary guesses "in" for the r / 2 canaries with the highest scores and "out" for the r / 2 with
-the lowest, and abstains on the others.
+Before the training, a fair coin for each canary decides whether the training includes it, or which of its two versions.
+Afterwards, every canary gets a score from the training's output; a larger score means that it was likelier included.
+The adversary guesses "in" for the r / 2 canaries with the highest scores and "out" for the r / 2 with the lowest, and
+abstains on the others.
 
-r is fixed beforehand; otherwise r is all canaries, half of them, a quarter and so on, each at a share of alpha
-(Bonferroni), and the best counts. Ties are broken by a separate random stream, never by who was in. Each of these
-bounds is proved at confidence 1 - alpha / 2:
+r may be fixed beforehand. Otherwise r is the number of all canaries, half of it, a quarter and so on, each tested at an
+equal share of alpha (Bonferroni), and the best result counts. Ties are broken by a separate random stream, independent
+of the coins. Each of these bounds is proved at confidence 1 - alpha / 2:
 
-- `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), whatever the mechanism is;
-- `f-dp`: the same by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), whatever the mechanism is; by far the larger of the
-  two for a delta near 1 / canaries;
+- `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), valid for any mechanism;
+- `f-dp`: the epsilon at delta by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), valid for any mechanism. It is much
+  larger than `steinke` for a delta near 1 / canaries;
 - `gaussian`: the epsilon at delta of the strongest Gaussian mechanism whose whole curve is refuted. It is larger, but
-  holds only if the mechanism's curve is a Gaussian's. A sampled training's is not, unless it has very many steps.
+  valid only if the mechanism's curve is that of a Gaussian. A training with sampled batches has such a curve only
+  approximately, and only with very many steps.
 
-A claim is tested by its whole curve, which refutes more than any bound on an epsilon at one delta.
+A claim is tested by its whole curve. This refutes more than a bound on epsilon at one delta.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ BOUNDS = {
     "method": pl.String,  # steinke, f-dp, or the assumed family of curves
     "canaries": pl.Int64,
     "guesses": pl.Int64,  # null if several numbers of guesses are tried
-    "right": pl.Int64,  # of these guesses
-    "lower": pl.Float64,  # epsilon at delta, nats, at confidence 1 - alpha / 2; 0 means no evidence
-    "ceiling": pl.Float64,  # the lower bound if every guess of this many canaries is right
+    "right": pl.Int64,  # number of right guesses; null if guesses is null
+    "lower": pl.Float64,  # lower bound on epsilon at delta, in nats, at confidence 1 - alpha / 2; 0 means no evidence
+    "ceiling": pl.Float64,  # the lower bound if every guess were right
     "delta": pl.Float64,
-    "p_value": pl.Float64,  # of the claimed curve; null without a claim
+    "p_value": pl.Float64,  # p-value of the claimed curve; null without a claim
     "verdict": pl.String,  # on the claim
 }
-_UNFAIR = 1e-6  # a share of included canaries that fair coins give less often than this is taken for a mistake
-_ERROR = 1e-3  # relative error of a bound, downwards
+_UNFAIR = 1e-6  # a share of included canaries whose probability under fair coins is below this counts as a mistake
+_ERROR = 1e-3  # relative error of a bound, which is never too large
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class Judging:
     """Settings for judging guesses. Raises UserError for a delta or alpha outside its range.
 
     delta:   the delta of the bounds to prove.
-    alpha:   the error of each bound, two-sided.
-    guesses: their number if it is fixed beforehand; None tries several.
+    alpha:   the two-sided error probability of each bound, of which a lower bound uses half.
+    guesses: the number of guesses if it is fixed beforehand; None tries several.
     tests:   the number of tests of claims, among which alpha is divided.
     """
 
@@ -82,7 +83,7 @@ class Judging:
         return halves(canaries) if self.guesses is None else [self.guesses]
 
     def level(self, counts: fdp.Counts) -> float:
-        """Return the error allowed for each number of guesses."""
+        """Return the error probability allowed for each number of guesses."""
         return self.alpha / 2 / len(counts.pairs)
 
 
@@ -96,25 +97,28 @@ def one_run(
     alpha: float = 0.01,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Return the bounds that canaries prove on the epsilon of one example: a table with a row per method (`BOUNDS`).
+    """Return lower bounds on the epsilon of one example from scores of canaries: a row per method (`BOUNDS`).
 
-    A lower bound of 0 means no evidence; it never means private.
+    A lower bound of 0 means no evidence; it does not mean that the training is private.
 
-    included, excluded: the scores of the canaries that took part, and of the others; larger where a canary looks more
-    as if it took part: minus its loss, or its gradient's inner product with what was released. Each canary took part by
-    a fair coin of its own (not exactly half of them), and the scores come from the training's output alone.
-    delta: the delta of the bounds. guesses: how many to make, fixed before the scores were seen; otherwise several
-    numbers are tried and the best counts, at the price of a correction. claim: pairs (epsilon, delta) that are claimed
-    together, from an accountant. alpha: every lower bound holds with probability 1 - alpha / 2. seed: breaks ties.
+    included, excluded: the scores of the canaries that were included, and of the others. A score is larger if the
+        canary was likelier included, such as minus its loss, or the inner product of its gradient with a release. A
+        fair coin must decide about each canary separately, and scores must depend only on the training's output.
+    delta: the delta of the bounds.
+    guesses: the number of guesses, fixed before the scores were seen. If None, several numbers are tried and the best
+        result counts, with a correction.
+    claim: pairs (epsilon, delta) that an accountant claims together.
+    alpha: every lower bound holds with probability 1 - alpha / 2.
+    seed: breaks ties.
 
-    Raises UserError for scores that are not numbers, and for a share of included canaries that fair coins do not give
-    (once in a million fair runs).
+    Raises UserError if scores are not numbers, or if fair coins would give this number of included canaries less than
+    once in a million runs.
     """
     right = ordered(included, excluded, seed)
     if len(right) > 1 and len(np.unique(np.concatenate([included, excluded]))) == 1:
         raise UserError(
-            "all canaries have the same score, which does not depend on inclusion; pass a score of each canary under "
-            "the trained model, such as minus its loss",
+            "all canaries have the same score, which does not depend on inclusion; pass each canary's score by the "
+            "trained model, such as minus its loss",
             "EPS-A136",
         )
     if guesses is not None and not 1 <= guesses <= len(right):
@@ -122,17 +126,18 @@ def one_run(
     judging = Judging(delta, alpha, guesses)
     if delta and delta >= (level := alpha / 2 / len(judging.sizes(len(right)))):
         note(
-            f"delta {delta:g} is not below the error of each number of guesses, {level:.2g}, so no epsilon can be "
-            "proved at this delta; fix the number of guesses, or set a larger alpha"
+            f"delta {delta:g} is not below the error allowed for each number of guesses, {level:.2g}, so no epsilon "
+            "can be proved at this delta; fix the number of guesses, or set a larger alpha"
         )
     claimed = None if claim is None else fdp.Profile([pair[0] for pair in claim], [pair[1] for pair in claim])
     return pl.DataFrame(judged(right, judging, GAUSSIANS, claimed), schema=BOUNDS, orient="row")
 
 
 def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[np.bool_]:
-    """Return [canaries], whether each guess is right, in the order highest score, lowest, second highest and so on.
+    """Return whether each guess is right, [canaries], in the order of guesses.
 
-    included, excluded, seed: as in `one_run`, which also lists the errors.
+    The order is: highest score, lowest score, second highest, and so on. included, excluded, seed: as in `one_run`,
+    which also lists the errors.
     """
     of = [_checked(included, "included"), _checked(excluded, "excluded")]
     if not len(of[0]) + len(of[1]):
@@ -140,8 +145,8 @@ def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[
     share = binomtest(len(of[0]), len(of[0]) + len(of[1])).pvalue
     if share < _UNFAIR:
         raise UserError(
-            f"{len(of[0])} canaries were included and {len(of[1])} excluded, which is very unlikely for fair coins; "
-            "include each with probability 1/2, and pass the scores of all",
+            f"{len(of[0])} canaries were included and {len(of[1])} excluded, which is very unlikely with fair coins; "
+            "include each canary with probability 1/2, and pass the scores of all",
             "EPS-A139",
         )
     scores, coins = np.concatenate(of), np.repeat([True, False], [len(of[0]), len(of[1])])
@@ -168,9 +173,9 @@ def _checked(scores: ArrayLike, name: str) -> NDArray[np.float64]:
 def judged(
     right: NDArray[np.bool_], judging: Judging, family: Family | None = None, claim: fdp.Profile | None = None
 ) -> list[dict[str, Any]]:
-    """Return a row (`BOUNDS`) for each method.
+    """Return a row of `BOUNDS` for each method.
 
-    right: as returned by `ordered`; family: the curves that the last method assumes; claim: the curve to test.
+    right: as `ordered` returns it; family: the curves that the last method assumes; claim: the curve to test.
     """
     sizes = judging.sizes(len(right))
     successes = np.cumsum(right)
@@ -199,7 +204,7 @@ def judged(
 def _tested(
     reached: fdp.Counts, every: fdp.Counts, claim: fdp.Profile | None, judging: Judging
 ) -> tuple[float | None, str]:
-    """Return the p-value of a claimed curve and the verdict on it. every: the counts if all guesses were right."""
+    """Return the p-value of a claimed curve and the verdict. every: the counts if all guesses were right."""
     if claim is None:
         return None, NO_CLAIM
     p, smallest = (min(1.0, len(of.pairs) * fdp.p_value(of, claim)) for of in (reached, every))
@@ -217,10 +222,11 @@ def _by_fdp(counts: fdp.Counts, judging: Judging) -> float:
 
 @dataclass(frozen=True)
 class Family:
-    """Curves by strength; the mechanism's curve is assumed to be one of them.
+    """A family of curves by strength, to which the mechanism's curve is assumed to belong.
 
-    profile: from a strength > 0 to its curve; epsilon: from a strength and a delta to the epsilon in nats; error: the
-    relative error of the proved strength, downwards.
+    profile: maps a strength > 0 to its curve.
+    epsilon: maps a strength and a delta to the epsilon in nats.
+    error:   the relative error of the proved strength, which is never too large.
     """
 
     name: str
@@ -235,7 +241,7 @@ class Family:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the epsilon at a delta of N(0, 1) against N(mu, 1), never below 0."""
+    """Return the epsilon of N(0, 1) against N(mu, 1) at a delta; at least 0."""
     if mu <= 0 or gaussian_log_delta(0.0, 1 / mu) <= math.log(delta):
         return 0.0
     high = mu * (mu / 2 + math.sqrt(-2 * math.log(delta)) + 1)

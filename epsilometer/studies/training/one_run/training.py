@@ -1,8 +1,8 @@
-"""A training's canaries beside its accountants: the audited lower bound, the bracket, Renyi and the published epsilon.
+"""An audit of a training by canaries, compared with its accountants: the bracket, Renyi and the published epsilon.
 
-All epsilons in a row are at one delta and for the same neighbours. `p_value` and `verdict` are about the claimed curve.
-Its upper bounds are proved, so a refuted claim means that the training differs from the one accounted for. A lower
-bound above the bracket shows the same at its own confidence. The verdicts of all tests share alpha.
+All epsilons in a row have the same delta and neighbours. `p_value` and `verdict` are about the claimed curve. Its upper
+bounds are proved, so a refuted claim means that the training differs from the one that the accountant assumes. A lower
+bound above the bracket shows the same, at its own confidence. All tests of claims share alpha.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ AUDITED = {
     "cell": pl.String,
     "noise": pl.String,
     "level": pl.Float64,  # null without noise
-    "kind": pl.String,  # of canary
-    "score": pl.String,  # by which the adversary guesses
+    "kind": pl.String,  # the kind of canaries
+    "score": pl.String,  # the score by which the adversary guesses
     "neighbours": pl.String,
     "sampling": pl.String,
     **BOUNDS,
-    "bracket_lower": pl.Float64,  # of the loss distribution; null if only the upper bound is known
-    "bracket_upper": pl.Float64,
-    "renyi": pl.Float64,
+    "bracket_lower": pl.Float64,  # lower bound on epsilon by the loss distribution; null if it gives none
+    "bracket_upper": pl.Float64,  # upper bound on epsilon by the loss distribution
+    "renyi": pl.Float64,  # epsilon by Renyi orders
     "published": pl.Float64,  # the paper's epsilon, at delta 0 for directional noise
 }
 ACCOUNTANTS = {LOSS_DISTRIBUTION: "bracket_upper", RENYI: "renyi", PUBLISHED: "published"}
@@ -41,7 +41,7 @@ ACCOUNTANTS = {LOSS_DISTRIBUTION: "bracket_upper", RENYI: "renyi", PUBLISHED: "p
 
 @dataclass(frozen=True)
 class ClaimedTraining:
-    """The accounted training. release: None for a training without noise, which claims nothing."""
+    """The training that an accountant assumes. release: None for a training without noise, which claims nothing."""
 
     release: Release | None
     schedule: Schedule
@@ -51,7 +51,10 @@ class ClaimedTraining:
 def audited(
     coins: NDArray[np.bool_], scores: Mapping[str, NDArray[np.floating]], claimed: ClaimedTraining, judging: Judging
 ) -> list[dict[str, Any]]:
-    """Return a row (`AUDITED`, from `score` on) for every score and method; coins, scores: [canaries]."""
+    """Return a row of `AUDITED`, from `score` on, for every score and method.
+
+    coins: [canaries], whether each was included; scores: [canaries] by the score's name.
+    """
     columns: dict[str, float | None] = dict.fromkeys(("bracket_lower", *ACCOUNTANTS.values()))
     own = curve = None
     if claimed.release is not None:
@@ -71,5 +74,5 @@ def audited(
 
 
 def guessing(judging: Judging, canaries: int, share: float | None) -> Judging:
-    """Return the settings with this share of the canaries to guess; unchanged if share is None."""
+    """Return the settings with a number of guesses that is this share of the canaries; unchanged if share is None."""
     return judging if share is None else replace(judging, guesses=max(1, round(share * canaries)))

@@ -1,10 +1,10 @@
-"""The claims of a training, as curves: the profile that one run is tested against, and its family of curves.
+"""The claims of a training as curves: the profile against which one run is tested, and a family of curves.
 
-A training's profile is the upper bound of its loss distribution's bracket at several deltas, so it claims nothing that
-is not proved. With few deltas F is larger than with all of them, and so are p-values, by a few per cent.
+A training's profile consists of upper bounds on epsilon by its loss distribution at several deltas, all of them proved.
+With few deltas, p-values are larger than with all deltas, by a few per cent.
 
-The family has the training's own release and schedule, with other amounts of noise. A bound by it assumes that the
-training is one of the family: it may have a wrong amount of noise, but not a wrong kind of noise or wrong sampling.
+The family consists of the training's own release and schedule with other amounts of noise. A bound by the family
+assumes that the training belongs to it: the amount of noise may be wrong, but not the kind of noise or the sampling.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from epsilometer.studies.training.one_run.scores import Family
 
 TRAINING = "training"
 _DELTAS = (0.5, 0.2, 0.07, 0.02, 5e-3, 1e-3, 1e-4, 1e-6)
-_FEW = (0.3, 0.03, 2e-3, 1e-4)  # for a family, since many of its curves are tried
-_WIDTH = 0.1  # of brackets; only the upper bound is used, which moves far less than the lower one
+_FEW = (0.3, 0.03, 2e-3, 1e-4)  # fewer deltas for a family, because a search computes many of its curves
+_WIDTH = 0.1  # width of brackets; the upper bound, which alone is used, depends less on it than the lower bound
 
 
 @cache
 def profile(
     release: Release, schedule: Schedule, neighbours: Neighbours, deltas: tuple[float, ...] = _DELTAS
 ) -> Profile:
-    """Return the curve of a training, given by its epsilons at these deltas."""
+    """Return the curve of a training: its epsilons at these deltas."""
     return Profile([epsilon(release, schedule, neighbours, delta) for delta in deltas], deltas)
 
 
 @cache
 def epsilon(release: Release, schedule: Schedule, neighbours: Neighbours, delta: float) -> float:
-    """Return the upper bound of the bracket of a training's epsilon."""
+    """Return the upper bound on a training's epsilon at a delta, by its loss distribution."""
     steps = steps_of(release, schedule, neighbours)
     return bracket(steps.directions, steps.count, delta, _WIDTH).upper
 
@@ -55,7 +55,7 @@ def family(release: Release, schedule: Schedule, neighbours: Neighbours) -> Fami
 
 
 def _of_strength(release: Release, strength: float) -> Release:
-    """Return the release of a strength. Strength 1 is a sigma of 1, or a directional draw that loses about 2 nats."""
+    """Return the release of a strength. Strength 1 is a sigma of 1, or a directional draw with a loss near 2 nats."""
     if isinstance(release, Gaussian):
         return Gaussian(1 / strength)
     return replace(release, kappa=strength * math.sqrt(sum(release.dimensions)))

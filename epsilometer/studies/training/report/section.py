@@ -1,4 +1,4 @@
-"""The report on training: its claims, the losses proved, and the cost of its noise. Losses are in nats."""
+"""The section of the report on training: claims, proved losses, and the cost of noise. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from epsilometer.studies.training.results.well_behaved import FALLS, NO_MESSAGE,
 from epsilometer.studies.training.tables import BUDGETS, CANDIDATES, MEMBERSHIP, MEMBERSHIP_CURVES, RECONSTRUCTED, RUNS
 
 ACCOUNTANTS = ("loss distribution", "approximation", "Renyi", "pure", "published")
-SCORE = "mcc"  # of a head: 0 if it always names one class, whatever the classes' shares
-RECONSTRUCTION = "rouge_l"
-_SHOWN = 4  # levels at which a text's reconstructions are shown
+SCORE = "mcc"  # the score of a head; 0 if it always guesses one class
+RECONSTRUCTION = "rouge_l"  # the measure of reconstruction
+_SHOWN = 4  # maximum number of levels at which a text's reconstructions are shown
 
 
 def section(results: Results[TrainingParams]) -> Section | None:
-    """Claims and proofs, utility at equal reconstruction, attacks against noise.
+    """Return the section: claims and proofs, utility at equal reconstruction, and attacks against noise.
 
-    Absent where no cell is trained or reconstructed.
+    It is None if params.yaml has no entry of `private_training` or `reconstruction`.
     """
     params = results.params
     if not (params.private_training or params.reconstruction):
@@ -85,33 +85,34 @@ def drawings(
             "Proved, claimed and published epsilons",
             epsilon_figure(audited),
             "Proved, exact, and published",
-            "For one example of the training set; grey bars are the loss distribution's bracket. A canary's bound "
-            "above the bar would refute the claim; a bound far below it does not confirm the claim.",
+            "Epsilons for one example of the training set. Grey bars are the bracket by the loss distribution. A bound "
+            "by canaries above the bar would refute the claim; a bound far below it does not confirm the claim.",
         ),
         (
             "training-utility",
             "Utility against reconstruction",
             utility_figure(traded),
-            "What the noise costs, and what it hides",
-            "Each mark is one noise at one level: a head's score on other texts, and what an adversary reconstructs "
-            "from one client's gradient. Rings: no other noise scores higher with no more reconstructed. Bars: the "
-            "range over seeds, and intervals over texts.",
+            "Utility and protection by noise",
+            "Each mark is one noise at one level: a head's score on other texts, and how much an adversary "
+            "reconstructs from one client's gradient. Rings: no other noise has a higher score without more "
+            "reconstruction. Bars: the range over seeds, and intervals over texts.",
         ),
         (
             "training-attacks",
             "Attacks against noise",
             curve_figure(curves),
             "Does more noise help?",
-            "An attack can calibrate a noise only if its success falls as noise grows; bars are intervals. Those of "
-            "areas under curves are for these models on further examples, not for other trainings at these levels.",
+            "A noise can be calibrated by an attack only if the attack's success falls as noise grows. Bars are "
+            "intervals. Intervals of areas under curves hold for these models on further examples, not for other "
+            "trainings at these levels.",
         ),
         (
             "training-roc",
             "Who was in the training set",
             roc_figure(results),
             "Who was in the training set",
-            "Of the first seed; dashes: guessing. The left part matters most: how many members an attack finds "
-            "while it calls hardly any other example a member.",
+            "ROC curves for the first seed; dashes: random guessing. The left part matters most: it shows how many "
+            "members an attack finds at few false positives.",
         ),
     )
     for name, words, specification, heading, caption in shown:
@@ -122,7 +123,10 @@ def drawings(
 def of_entries(
     results: Results[TrainingParams], kind: str, path: Callable[[str], Path], schema: Mapping[str, Any]
 ) -> pl.DataFrame:
-    """The tables of all entries of a property of `TrainingParams` in one table, with the entry's name in `entry`."""
+    """Return the tables of all entries of a property of `TrainingParams`, joined, with the entry's name in `entry`.
+
+    kind: the name of the property; path: the path of an entry's table.
+    """
     parts = [
         results.table(path(name), schema).with_columns(entry=pl.lit(name)) for name in getattr(results.params, kind)
     ]
@@ -144,7 +148,7 @@ def candidates_path(name: str) -> Path:
 
 
 def claimed(budgets: pl.DataFrame) -> Table:
-    """Return the epsilon of each accountant, a row per cell and level."""
+    """Return the table of the epsilons by each accountant, a row per cell, level and neighbours."""
     columns = (
         "training: {cell} | level: {level:g} | as sigma: {effective_sigma:.3g} | neighbours: {neighbours} | "
         "sampling: {sampling}"
@@ -159,16 +163,16 @@ def claimed(budgets: pl.DataFrame) -> Table:
         row |= {"delta": f"{part['delta'].to_numpy().max():.1e}", exact: by[exact]["exact"] if exact in by else NONE}
         rows.append(row | {name: by[name]["upper"] if name in by else NONE for name in others})
     caption = (
-        "Epsilons of one example. `a to b` contains the exact one; for directional noise both ends are proved. The "
-        "approximation treats an average of directional draws as Gaussian noise, and is not a claim."
+        "Epsilons for one example. `a to b` contains the exact epsilon; for directional noise both bounds are proved. "
+        "The approximation treats an average of directional draws as Gaussian noise, and is not a claim."
     )
     return Table("What trainings claim", caption, rows)
 
 
 def scored(runs: pl.DataFrame) -> Table:
-    """Scores of heads on texts that were not trained on: each score's mean, least and largest over seeds.
+    """Return the table of heads' scores on texts that were not trained on: mean, minimum and maximum over seeds.
 
-    Scores on training texts are not shown: they are computed from private texts without noise.
+    Scores on training texts are not shown, because they are computed from private texts without noise.
     """
     tested = runs.filter(pl.col("split") != "train", pl.col("metric") != "loss")
     rows = []
@@ -179,23 +183,26 @@ def scored(runs: pl.DataFrame) -> Table:
         row = record(part.row(0, named=True), "training: {entry} | level: {level:g}")
         shown = zip(scores["metric"], records(scores, "of: {mean:.3f} ({least:.3f} to {most:.3f})"), strict=True)
         rows.append({**row, "runs": scores["len"].to_numpy().max(), **{name: score["of"] for name, score in shown}})
-    return Table("What heads score", "On texts that were not trained on: mean over seeds, least and most.", rows)
+    return Table("What heads score", "On texts that were not trained on: mean over seeds (minimum to maximum).", rows)
 
 
 def equally_loud(pairs: pl.DataFrame) -> Table:
-    """Differences between heads at equally loud noise."""
+    """Return the table of differences between heads at equal amounts of noise."""
     columns = (
         "training: {cell} | level: {level:g} | less: {other} | its level: {other_level:g} | equally loud on: {on} | "
         "as sigma: {sigma:.3g} | seeds: {seeds} | difference: {difference:.3f} ({low:.3f} to {high:.3f}) | "
         "verdict: {verdict}"
     )
     on = pl.when(seen="average").then(pl.lit("a step's sum")).otherwise(pl.lit("one gradient"))
-    caption = f"Seed by seed. Equivalent: surely within {MARGIN:g} of {METRIC}."
+    caption = (
+        "Two noises are equally loud if they have the same size. Differences are between equal seeds. Equivalent: "
+        f"surely less than {MARGIN:g} apart in {METRIC}."
+    )
     return Table("Equally loud noises", caption, records(pairs.with_columns(on=on), columns))
 
 
 def proofs(audited: pl.DataFrame) -> Table:
-    """Return the losses that canaries prove, beside the claim; a row per score, with a column for each bound."""
+    """Return the table of the losses that canaries prove, and the claim: a row per score, a column per bound."""
     of_score = "training: {cell} | level: {level:g} | canaries: {canaries:,} {kind} | score: {score} | "
     of_score += "right: {right:,} of {guesses:,}"
     of_claim = "claimed: {bracket_lower:rough} to {bracket_upper:rough} | sampling: {sampling} | verdict: {verdict}"
@@ -206,14 +213,14 @@ def proofs(audited: pl.DataFrame) -> Table:
         proved_by = {f"proved by {method}": bound["proved"] for method, bound in bounds}
         rows.append(record(first, of_score) | proved_by | record(first, of_claim))
     caption = (
-        "`a of b`: the nats that are proved, of those that as many canaries prove if every guess is right. The verdict "
-        "is of a test of the whole claimed curve, at all its deltas at once, and not of any bound."
+        "`a of b`: a is the proved lower bound in nats, b the lower bound if every guess of as many canaries were "
+        "right. The verdict is that of a test of the whole claimed curve, at all deltas at once."
     )
     return Table("What canaries prove", caption, rows)
 
 
 def memberships(membership: pl.DataFrame) -> Table:
-    """Return each attack's area under the curve; a row per model."""
+    """Return the table of areas under the ROC curve: a row per model, a column per attack."""
     columns = "training: {training} | level: {level:g} | seed: {seed} | epochs x: {overfit}"
     rows = []
     for _, part in membership.group_by("training", "level", "seed", "overfit", maintain_order=True):
@@ -224,11 +231,11 @@ def memberships(membership: pl.DataFrame) -> Table:
         for best in records(part.filter(attack=STRONGEST), "loss of the strongest: {loss:rough}"):
             row |= best
         rows.append(row)
-    return Table("Membership", "Areas under the curve; intervals are over examples, given the model.", rows)
+    return Table("Membership", "Areas under the ROC curve; intervals account for the choice of examples.", rows)
 
 
 def guessed(candidates: pl.DataFrame) -> Table:
-    """Guesses of the text, among k, that a gradient came from: the share that is right, and its law."""
+    """Return the table of guesses of a gradient's source among k texts: the share of right guesses, and the losses."""
     columns = (
         "sent: {entry} | level: {level:g} | k: {candidates} | right: {success_rate:.4f} | by its law: {law:.4f} | "
         "loss: {loss:proved} to {end:bounded}"
@@ -238,7 +245,7 @@ def guessed(candidates: pl.DataFrame) -> Table:
 
 
 def against_noise(curves: pl.DataFrame) -> Table:
-    """Return every attack against noise, with its tests."""
+    """Return the table of every attack's values at all levels of noise, with its tests."""
     columns = (
         "cell: {cell} | attack: {attack} | measure: {measure} | levels: values: {shown} | p of the fall: {fall_p:.2g} "
         "| least p: {least_p:.2g} | p of a rise: {rise_p:.2g} | verdict: {verdict}"
@@ -250,16 +257,16 @@ def against_noise(curves: pl.DataFrame) -> Table:
         row["attack"] += "" if row["size"] is None else f", {row['size']}"
         rows.append(row | {"least_p": row["least_p"] or None})
     caption = (
-        "p-values before the correction (Holm) over the curves with a verdict, one an attack, without those that are "
-        "not testable: the least p-value that their number of batches allows could not have been significant."
+        "p-values are before the correction (Holm) over the curves with a verdict, one per attack. Curves that are not "
+        "testable are left out of the correction: with their number of batches, no p-value could be significant."
     )
     return Table("Attacks against noise", caption, records(rows, columns), folded=True)
 
 
 def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return a row per noise, level and measure: a head's score and the reconstruction at the same level of noise.
+    """Return a row per noise, level and measure: a head's score, and the reconstruction at the same level of noise.
 
-    front: for this measure, model and label, no other noise has a higher score without more reconstruction.
+    front: True if no other noise has a higher score without more reconstruction, for the same measure and label.
     """
     scored: dict[tuple[str, float | None], list[float]] = {}
     for row in runs.filter(pl.col("split") != "train", metric=SCORE).to_dicts():
@@ -294,15 +301,16 @@ def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFram
 
 
 def utility_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Heads' scores beside the reconstruction at the same level of noise, from the rows of `utility_rows`."""
+    """Return the table of heads' scores and of the reconstruction at equal noise. rows: from `utility_rows`."""
     columns = (
         "reconstructed: {measure} | label: {label} | noise: {noise} | level: {level} | "
         f"{SCORE}: {{score:.3f}} ({{least:.3f}} to {{most:.3f}}) | value: {{value:.3f}} | "
         "interval: {low:.3f} to {high:.3f} | unbeaten: {unbeaten}"
     )
     caption = (
-        "A head's score on other texts, least and most of its seeds, and what an adversary reconstructs from one "
-        "client's gradient under the same noise. Unbeaten: no other noise scores higher with no more reconstructed."
+        "A head's score on other texts (minimum to maximum over seeds), and how much an adversary reconstructs from "
+        "one client's gradient with the same noise. Unbeaten: no other noise has a higher score without more "
+        "reconstruction."
     )
     shown = [{**row, "unbeaten": "yes" if row["front"] else "no"} for row in rows]
     return Table("Utility against reconstruction", caption, records(shown, columns), folded=True)
@@ -317,7 +325,7 @@ def _same_noise(left: Noised, other: Noised) -> bool:
 
 
 def canary_sentence(audited: pl.DataFrame) -> list[str]:
-    """Count the claims that canaries judged, those that could have been refuted, and the results."""
+    """Return a sentence on the claims that canaries tested, how many could have been refuted, and the results."""
     claimed = audited.filter(pl.col("bracket_upper").is_not_null()).group_by("cell", "level", "noise", "sampling").agg(
         pl.col("lower").max(), pl.col("bracket_upper").first(), pl.col("ceiling").max(), pl.col("verdict")
     )  # fmt: skip
@@ -335,13 +343,13 @@ def canary_sentence(audited: pl.DataFrame) -> list[str]:
         f"{len(testable) or 'none'}."
     )
     return [
-        f"{said} The claim nearest to its canaries' bound is {_claim(nearest)}: {proved(nearest['lower'])} nats are "
-        f"proved, {bounded(nearest['bracket_upper'])} claimed."
+        f"{said} The claim nearest to the bound by its canaries is {_claim(nearest)}: {proved(nearest['lower'])} nats "
+        f"are proved, {bounded(nearest['bracket_upper'])} are claimed."
     ]
 
 
 def membership_sentence(membership: pl.DataFrame, alpha: float) -> list[str]:
-    """Say if any attack tells members from others, with and without deliberate overfitting."""
+    """Return sentences on whether attacks distinguish members from others, with and without deliberate overfitting."""
     sentences = []
     for overfit, part in membership.filter(attack="strongest").group_by(pl.col("overfit") > 1, maintain_order=True):
         best = part.sort("auc", descending=True).row(0, named=True)
@@ -349,7 +357,7 @@ def membership_sentence(membership: pl.DataFrame, alpha: float) -> list[str]:
         regime = "trained too long on purpose" if overfit[0] else "trained as usual"
         area = f"{best['auc']:.2f} ({best['auc_low']:.2f} to {best['auc_high']:.2f})"
         sentences.append(
-            f"An attack is shown to tell members from others in {len(attacked)} of {len(part)} models {regime} "
+            f"An attack is shown to distinguish members from others in {len(attacked)} of {len(part)} models {regime} "
             f"({confidence(alpha, 2)}, over examples); the largest area under a curve is {area}, by "
             f"{best['best_attack']} on {best['training']}{_at(best['level'])}."
         )
@@ -357,7 +365,7 @@ def membership_sentence(membership: pl.DataFrame, alpha: float) -> list[str]:
 
 
 def curve_sentence(curves: pl.DataFrame) -> list[str]:
-    """Name the attacks by which a noise can be calibrated and those by which it cannot, and count the undecided."""
+    """Return a sentence per family of attacks that counts their curves over noise by verdict."""
     judged = curves.drop_nulls("verdict")
     sentences = []
     for (family,), part in judged.group_by(["family"], maintain_order=True):
@@ -376,7 +384,10 @@ def curve_sentence(curves: pl.DataFrame) -> list[str]:
 
 
 def epsilon_figure(audited: pl.DataFrame) -> Specification | None:
-    """Return a row per training and level, on one axis: largest proved bound, bracket, Renyi's epsilon, the paper's."""
+    """Return the figure of epsilons, a row per training and level; None without claims.
+
+    It shows the largest proved bound, the bracket, the epsilon by Renyi orders and the published epsilon.
+    """
     claimed = audited.filter(pl.col("bracket_upper").is_not_null())
     if claimed.is_empty():
         return None
@@ -415,7 +426,10 @@ def epsilon_figure(audited: pl.DataFrame) -> Specification | None:
 
 
 def utility_figure(rows: Sequence[dict[str, Any]]) -> Specification | None:
-    """Return a panel per measure and label: a head's score against the reconstruction at the same noise."""
+    """Return the figure of a head's score against the reconstruction at the same noise; None without rows.
+
+    It has a panel per measure and label.
+    """
     if not rows:
         return None
     datasets: dict[str, Any] = {}
@@ -443,7 +457,10 @@ def utility_figure(rows: Sequence[dict[str, Any]]) -> Specification | None:
 
 
 def curve_figure(curves: pl.DataFrame) -> Specification | None:
-    """Return a panel per attack and measure, a line per noise, from the least noise to the most."""
+    """Return the figure of attacks against noise; None without curves.
+
+    It has a panel per attack and measure, and a line per cell, from the least noise to the most.
+    """
     shown = curves.filter(pl.col("measure").is_in(PRIMARY), pl.col("levels").list.len() > 1)
     if shown.is_empty():
         return None
@@ -475,7 +492,7 @@ def curve_figure(curves: pl.DataFrame) -> Specification | None:
 
 
 def roc_figure(results: Results[TrainingParams]) -> Specification | None:
-    """True against false positives of each attack on logarithmic axes, for the first seed of each level."""
+    """Return the figure of ROC curves, on logarithmic axes, for the first seed; None if there are no curves."""
     every = [paths.membership_path(name, "roc") for name in results.params.membership]
     curves = results.tables(every, MEMBERSHIP_CURVES)
     first = curves.filter(pl.col("seed") == pl.col("seed").min(), pl.col("fpr") > 0, pl.col("tpr") > 0)
@@ -501,7 +518,7 @@ def roc_figure(results: Results[TrainingParams]) -> Specification | None:
 
 
 def examples(results: Results[TrainingParams]) -> Iterator[Table]:
-    """One text per attack on a public data set, with its reconstructions at several levels."""
+    """Yield, for each attack on a public data set, a table of one text and its reconstructions at several levels."""
     for name, entry in results.params.searching.items():
         if results.params.sent[entry.sent].dataset not in results.public:
             continue
@@ -513,7 +530,7 @@ def examples(results: Results[TrainingParams]) -> Iterator[Table]:
                 words = (_MARKS.get(kind, Markup("{}")).format(word) for kind, word in marked(each))
                 rows.append({"level": _level(each["level"]), "words": Markup(" ").join(words)})
             heading = f"{name} · {attack}: one text and what the attack read off its gradient"
-            caption = "Bold: in its place; plain: elsewhere in the text; struck out: not in it."
+            caption = "Bold: a word in its place. Plain: a word from elsewhere in the text. Struck out: another word."
             yield Table(heading, caption, rows, folded=True, texts=True)
 
 

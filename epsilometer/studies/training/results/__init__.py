@@ -1,1 +1,1 @@
-"""What guesses about trainings and gradients prove."""
+"""Results of attacks on trainings and gradients: rates, losses, bounds and tests."""

@@ -1,8 +1,8 @@
-"""Rows on noisy gradients like those on rewrites: the losses that the optimal adversary's guesses among k texts prove.
+"""The losses that the optimal adversary's guesses among k texts prove about noisy gradients.
 
-`attacks.reconstruction.candidates` returns scores; here they become guesses, hits, posteriors and losses, by the same
-code as for an attack on rewrites. Each row also has the success rate expected by the law for k = 2, and the bound on it
-for any k.
+`attacks.reconstruction.candidates` returns scores. This module turns them into guesses, hits, posteriors and losses, by
+the same code as for attacks on rewrites. Each row also has the success rate that the law of the noise gives for k = 2,
+and an upper bound on the success rate for any k.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def table(
 ) -> pl.DataFrame:
     """Return a row (schema `CANDIDATES`) for each noise level and size of candidate sets.
 
-    of:     the data set and mechanism, which name the rows.
+    of:     the data set and mechanism, which identify the rows.
     pools:  the texts' gradients; one pool for each part if draws are by parts.
-    noises: the noise at each level; level None is without noise.
+    noises: the noise at each level; level None means no noise.
     words:  [texts], the number of words of each text in the pool.
-    seed:   names the random streams; alpha: the error of each interval.
+    seed:   the name of the random streams.
+    alpha:  the error probability of each interval.
 
-    Sizes larger than the pool are left out. The trials of one size are the same at all levels, with the same normal
-    numbers.
+    Sizes larger than the pool are left out. All levels have the same trials of one size, with the same normal numbers.
     """
     every, extra = [], []
     for size in (size for size in attack.sizes if size <= len(words)):
@@ -77,7 +77,7 @@ def table(
 
 
 def trials(texts: int, size: int, count: int, seed: Sequence[str | int | float]) -> Trials:
-    """Return `count` trials: uniformly drawn sets of `size` distinct texts, in each a uniformly drawn source."""
+    """Return `count` trials: uniformly sampled sets of `size` distinct texts, each with a uniformly sampled source."""
     if size == texts:
         return of_all(texts, count, "-".join(map(str, (*seed, "candidates"))))
     noise = Noise.named(-(-count // BLOCK), *seed, "candidates", size)
@@ -112,7 +112,7 @@ def guesses(
 
 
 def _stated(noise: TrainingNoise) -> Stated:
-    """Return the claim of one draw: for each part kappa times the distance of the directions, at most 2 kappa."""
+    """Return the claim of a noise. For a directional draw it is kappa times the distance of directions, per part."""
     if not isinstance(noise, DirectionalNoise):
         return Stated()
     claim = Guarantee(noise.kappa, Granularity.EXAMPLE, Neighbours.REPLACED, metric="distance of directions")
@@ -120,11 +120,11 @@ def _stated(noise: TrainingNoise) -> Stated:
 
 
 def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise) -> NDArray[np.float64] | None:
-    """Return the [n] losses claimed between the candidates of each trial, in nats; None for noise without a claim.
+    """Return the loss [n] claimed between the candidates of each trial, in nats; None for noise without a claim.
 
-    They follow from the distance of two candidates; a draw about a gradient of zero is uniform, and
-    another draw's log-density differs from it by kappa cosine - ln M(kappa), so by at most kappa + ln M(kappa). With
-    more than two, the largest of their distances is not computed, and each part claims its maximum, 2 kappa.
+    Between two candidates it is kappa times the distance of their directions, per part. If one gradient is zero, its
+    draw is uniform, and the loss is at most kappa + ln M(kappa). For more than two candidates it is the maximum, 2
+    kappa per part.
     """
     if not isinstance(noise, DirectionalNoise):
         return None
@@ -141,7 +141,7 @@ def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise)
 
 
 def _of_law(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise) -> dict[str, float | None]:
-    """Return the success rate expected by the law for k = 2, and the bound for any adversary; null where unknown."""
+    """Return the success rate by the law for k = 2, and the bound for any adversary; each is None if unknown."""
     release = noise.release([pool.size for pool in pools])
     if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):
         return {"law": None, "bound": None}
@@ -153,10 +153,10 @@ def _of_law(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise)
 def pair_law(
     pools: Sequence[GradientPool], left: NDArray[np.integer], right: NDArray[np.integer], *, noise: TrainingNoise
 ) -> NDArray[np.float64] | None:
-    """Return the [n] probabilities that the best adversary is right between two texts of a pool.
+    """Return the probability [n] that the best adversary guesses right between two texts of a pool.
 
-    left, right: [n], the numbers of the two texts. None where this is not known: without noise, for draws by parts, and
-    for draws about a gradient of zero.
+    left, right: [n], the indices of the two texts. The result is None if it is unknown: without noise, for draws by
+    parts, and if a gradient is zero.
     """
     release = noise.release([pool.size for pool in pools])
     if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):

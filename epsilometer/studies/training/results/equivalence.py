@@ -1,12 +1,13 @@
-"""Equivalence of two methods, by differences between runs that share everything but the method.
+"""A test of the equivalence of two methods, by differences between paired runs that differ only in the method.
 
-The mean difference has a t interval at 1 - alpha, which assumes normal differences. Three verdicts:
+The mean difference has a t interval at confidence 1 - alpha, which assumes normal differences. The verdicts are:
 
-- **equivalent**: the interval lies within the margin on both sides of 0; the margin was stated beforehand (two
-  one-sided tests at alpha / 2 each: Schuirmann 1987). Methods that differ by the margin or more are called equivalent
-  with probability at most alpha / 2;
-- **different**: it does not, and excludes 0. Equal methods are called different with probability at most alpha;
-- **undecided**: neither.
+- **equivalent**: the interval lies within a margin on both sides of 0, and the margin was fixed beforehand (two
+  one-sided tests at alpha / 2 each, Schuirmann 1987). Methods that differ by the margin or more get this verdict with
+  probability at most alpha / 2.
+- **different**: the interval is not within the margin and excludes 0. Equal methods get this verdict with probability
+  at most alpha.
+- **undecided**: neither of these.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Compared:
 
 
 def compare(differences: Sequence[float], margin: float, alpha: float) -> Compared:
-    """Return the result for differences [n] of paired runs; a single one has an infinite interval, hence no verdict."""
+    """Compare two methods by differences [n] of paired runs. A single difference leaves the verdict undecided."""
     mean, count = float(np.mean(differences)), len(differences)
     half = math.inf
     if count > 1:

@@ -1,9 +1,8 @@
 """The table of a membership audit: the results of each attack on one target.
 
-There is a row for each attack, at error alpha, and a row `strongest` for the attack with the largest area under its
-curve, at alpha / m for m attacks (Bonferroni), since the best of several, picked afterwards, is larger by chance. The
-loss in that row is the largest of all attacks, at the same level. See `auditing.estimation.rates` for the coverage of
-the intervals.
+There is a row for each attack, at error alpha, and a row `strongest` for the attack with the largest area under the ROC
+curve. Because the best of m attacks is chosen afterwards, this row uses alpha / m (Bonferroni). Its loss is the largest
+of all attacks, also at alpha / m. `results.rates` describes the coverage of the intervals.
 """
 
 from __future__ import annotations
@@ -37,10 +36,11 @@ from epsilometer.studies.training.results.rates import (
 class Target:
     """A model under attack, and q examples.
 
-    of:         the columns that name its rows.
-    inside:     bool [q], whether the model was trained on the example; right: bool [q], whether it classifies it right.
-    scores:     by attack, [q]; NaN for examples that the attack does not score.
-    thresholds: by attack, for attacks with a decision rule of their own (`studies.training.membership.Decides`).
+    of:         the columns that identify its rows.
+    inside:     bool [q], whether the model was trained on the example.
+    right:      bool [q], whether the model classifies the example correctly.
+    scores:     [q] by attack; NaN for examples that the attack does not score.
+    thresholds: by attack, for attacks with their own decision rule (`studies.training.membership.Decides`).
     delta:      the delta of claims about the model.
     """
 
@@ -56,8 +56,9 @@ class Target:
 class MembershipJudging:
     """Settings for judging attacks.
 
-    alpha: the error of each interval; fprs: the false positive rates at which TPR is measured; noise: the stream that
-    splits the examples into halves.
+    alpha: the error probability of each interval.
+    fprs:  the false positive rates at which true positive rates are measured.
+    noise: the random stream that splits the examples into halves.
     """
 
     alpha: float
@@ -66,7 +67,7 @@ class MembershipJudging:
 
 
 def rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]]:
-    """Return a row for each attack and one for the strongest (schema `MEMBERSHIP`).
+    """Return a row of schema `MEMBERSHIP` for each attack and for the strongest.
 
     Raises UserError for too few examples.
     """
@@ -104,7 +105,7 @@ def rate_rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]
 
 
 def curve_rows(target: Target) -> list[dict[str, Any]]:
-    """Return a row for each corner of each attack's curve, over all examples (schema `MEMBERSHIP_CURVES`)."""
+    """Return a row for each corner of each attack's ROC curve over all examples (schema `MEMBERSHIP_CURVES`)."""
     table = []
     for name, values in target.scores.items():
         for fpr, tpr in zip(*curve(MembershipScores.of(values, target.inside)), strict=True):
@@ -115,8 +116,8 @@ def curve_rows(target: Target) -> list[dict[str, Any]]:
 def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list[dict[str, Any]]:
     """Return a row for each attack and level (schema `MEMBERSHIP_AREAS`), for targets with the same examples.
 
-    levels: from the least noise to the most; each has at least one target. There is no row for the strongest attack,
-    which is a different one at each level, picked afterwards.
+    levels: from the least noise to the most; each has at least one target. The strongest attack has no row, because a
+    different attack may be the strongest at each level.
     """
     by_level = [[target for target in targets if target.of["level"] == level] for level in levels]
     table = []
@@ -138,7 +139,7 @@ def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list
 
 
 def _measured(target: Target, name: str, judging: MembershipJudging, alpha: float) -> dict[str, Any]:
-    """Return the columns of one attack. alpha: the error of each interval."""
+    """Return the columns of `MEMBERSHIP` for one attack. alpha: the error probability of each interval."""
     values = target.scores[name]
     scores = MembershipScores.of(values, target.inside)
     chosen, measured = _halves(values, target, judging)
@@ -163,9 +164,9 @@ def _measured(target: Target, name: str, judging: MembershipJudging, alpha: floa
 def _halves(
     values: NDArray[np.float64], target: Target, judging: MembershipJudging
 ) -> tuple[MembershipScores, MembershipScores]:
-    """Return the scores of both halves of the examples.
+    """Return an attack's scores on both halves of the examples.
 
-    Attacks that score the same examples have the same halves, on all targets.
+    Attacks that score the same examples get the same halves, on all targets.
     """
     return halves(MembershipScores.of(values, target.inside), judging.noise.generator(0))
 

@@ -1,18 +1,19 @@
-"""Areas under the curves of several noise levels on the same examples, with their covariance.
+"""Areas under ROC curves at several noise levels on the same examples, with their covariance.
 
-Models of less and of more noise score the same members and others, and an example that is easy for one model is easy
-for another: areas rise and fall together with the choice of examples, and their difference has a far smaller error
-than either. With V_l(x) the share of the others that member x scores more than at level l (equal ones count half), and
-W_l(y) the share of the members that score more than y, the area is the mean of V_l, and
+The models of all levels are scored on the same members and others. An example that is easy for one model is usually
+easy for another, so areas are positively correlated over the choice of examples, and their difference has a far smaller
+error than either area. Let V_l(x) be the share of the others whose score at level l is below that of member x, and
+W_l(y) the share of the members whose score is above that of y; equal scores count half. The area at level l is the mean
+of V_l, and for many examples
 
     cov(area_k, area_l) = cov(V_k, V_l) / n + cov(W_k, W_l) / m
 
-over n members and m others (DeLong, DeLong and Clarke-Pearson 1988), for many examples. Several models of one level
-count by the mean of their areas, that is with the means of V and of W.
+with n members and m others (DeLong, DeLong and Clarke-Pearson 1988). If a level has several models, V and W are
+averaged over them, and so is the area.
 
-**Scope.** Inference is over new examples for fixed models: a difference shows that *these* models of less
-noise leak more than *those* of more, on further examples. It says nothing about other trainings at the same
-levels, such as those with other seeds.
+**Scope.** The models are fixed, and inference is about new examples. A difference shows that *these* models with less
+noise leak more than *those* with more noise, on further examples. It does not cover other trainings at the same levels,
+such as trainings with other seeds.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class Areas:
 
 
 def placements(inside: Array, outside: Array) -> tuple[Array, Array]:
-    """Return the share of others that each member scores more than, and of members that score more than each other.
+    """Return V [n], the share of others that score below each member, and W [m], the share of members above each other.
 
-    inside, outside: scores [n] and [m], perhaps infinite; equal ones count half. Returns [n] and [m], whose means
-    agree.
+    inside, outside: the scores [n] of members and [m] of others, which may be infinite. Equal scores count half. The
+    means of V and W are equal.
     """
     n, m = len(inside), len(outside)
     ranks = rankdata(np.concatenate([inside, outside]))
@@ -52,16 +53,17 @@ def placements(inside: Array, outside: Array) -> tuple[Array, Array]:
 def areas(levels: Sequence[Array], members: NDArray[np.bool_]) -> Areas:
     """Return the areas of levels whose models score the same examples.
 
-    levels: for each, the scores [models, q] of its models, NaN where the attack does not score; such examples are left
-    out of all. members: bool [q]. Raises UserError where fewer than two members, or two others, are left.
+    levels: for each level, the scores [models, q] of its models. An example with a NaN score anywhere is left out.
+    members: bool [q].
+    Raises UserError if fewer than two members, or fewer than two others, remain.
     """
     seen = ~np.isnan(np.concatenate(levels)).any(axis=0)
     inside, outside = members & seen, ~members & seen
     n, m = int(inside.sum()), int(outside.sum())
     if min(n, m) < 2:
         raise UserError(
-            f"areas are compared on 2 members and 2 others at least, got {n} and {m} that the attack looks at on every "
-            "model; ask about more texts",
+            f"areas need at least 2 members and 2 others that the attack scores on every model, got {n} and {m}; ask "
+            "about more texts",
             "EPS-A065",
         )
     placed = [[placements(scores[inside], scores[outside]) for scores in level] for level in levels]

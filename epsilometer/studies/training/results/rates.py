@@ -1,20 +1,21 @@
-"""Estimates from the scores of a membership attack: curve, area, rates at thresholds, leakage, and a loss in nats.
+"""Estimates from the scores of a membership attack: ROC curve, area, rates at thresholds, leakage, and a loss in nats.
 
-An example with a score of more than t is called a member. With F_in and F_out the laws of the scores of members and of
-others, TPR(t) = 1 - F_in(t), FPR(t) = 1 - F_out(t), and the area under the curve is P(member > other) + P(equal) / 2.
+An example with a score above t is called a member. With F_in and F_out the distribution functions of the scores of
+members and of others, TPR(t) = 1 - F_in(t), FPR(t) = 1 - F_out(t), and the area under the ROC curve is
+P(member > other) + P(equal) / 2.
 
-**Coverage of the intervals.** Members are a sample of a model's training texts, the others a sample of texts like them,
-and given that model, and the references that it is compared with, scores of different examples are independent draws.
-So an interval describes the attack on other examples *of this model*. It does not cover another training run,
-whose model has memorised other texts; runs with several seeds, side by side, show that. For the same reason `loss` is
-a result about this model and refutes no claim: a claim is about the randomness of training, which
-`auditing.estimation.coins` tests by coins.
+**Coverage of the intervals.** Members are a sample of a model's training texts, the others a sample of similar texts.
+Given the model and the references, scores of different examples are independent. So an interval describes the attack on
+other examples *of this model*. It does not cover another training run, whose model has memorised other texts; runs with
+several seeds show this variation. For the same reason, `loss` is a result about this model and does not refute a claim.
+A claim is about the randomness of training, which `auditing.estimation.coins` tests.
 
-- `area`: variance of DeLong, DeLong and Clarke-Pearson (1988), the interval on the logit scale (Pepe 2003).
-- Rates are binomial at a threshold that does not depend on the examples they are measured on (Clopper and Pearson), so
-  examples come in two halves: thresholds are set on the first and measured on the second (`halves`).
-- `leakage`: TPR - FPR (Yeom, Giacomelli, Fredrikson and Jha 2018), the adversary's advantage.
-- `loss`: ln((TPR - delta) / FPR), or the same of the complements, whichever proves more on the first half
+- `area`: the variance is that of DeLong, DeLong and Clarke-Pearson (1988), the interval is on the logit scale (Pepe
+  2003).
+- Rates at a threshold are binomial if the threshold does not depend on the examples (Clopper and Pearson). So examples
+  are split: thresholds are set on the first half, and rates are measured on the second (`halves`).
+- `leakage`: TPR - FPR, the adversary's advantage (Yeom, Giacomelli, Fredrikson and Jha 2018).
+- `loss`: ln((TPR - delta) / FPR), or ln((TNR - delta) / FNR) for naming others, whichever proves more on the first half
   (`successes.loss_by_rates`).
 """
 
@@ -32,12 +33,12 @@ from epsilometer.auditing.estimation.successes import clopper_pearson, loss_by_r
 from epsilometer.core.errors import UserError
 from epsilometer.studies.training.results.paired_areas import placements
 
-_FEW = 10  # members, or others: with fewer, their variance is too uncertain to give an interval alone
+_FEW = 10  # with fewer members or others than this, the estimated variance alone gives no reliable interval
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and the ends of its interval."""
+    """An estimate with a lower and an upper bound."""
 
     value: float
     low: float
@@ -46,9 +47,9 @@ class Interval:
 
 @dataclass(frozen=True)
 class MembershipScores:
-    """Scores of members [n] and of others [m], larger for members, at least one of each. They may be infinite.
+    """Scores of members, inside [n], and of others, outside [m]; larger for members. They may be infinite.
 
-    Raises UserError where either is empty or contains NaN.
+    Raises UserError if either is empty or contains NaN.
     """
 
     inside: NDArray[np.float64]
@@ -62,25 +63,25 @@ class MembershipScores:
                 "EPS-A066",
             )
         if np.isnan(self.inside).any() or np.isnan(self.outside).any():
-            raise UserError("a score is not a number; leave out examples that the attack does not look at", "EPS-A067")
+            raise UserError("a score is NaN; leave out examples that the attack does not score", "EPS-A067")
 
     @classmethod
     def of(cls, scores: NDArray[np.float64], members: NDArray[np.bool_]) -> MembershipScores:
-        """Return the scores [n] of examples by whether they are members [n]; without those that are NaN."""
+        """Return scores [n] of examples, divided by membership [n]. NaN scores are left out."""
         seen = ~np.isnan(scores)
         return cls(scores[members & seen], scores[~members & seen])
 
 
 def halves(scores: MembershipScores, rng: np.random.Generator) -> tuple[MembershipScores, MembershipScores]:
-    """Return two random halves: the first to set thresholds on, the second, at least as large, to measure them on.
+    """Return two random halves: one for setting thresholds, the other, at least as large, for measuring rates.
 
-    Raises UserError for fewer than two members, or two others.
+    Raises UserError if there are fewer than two members, or fewer than two others.
     """
     parts = []
     for values in (scores.inside, scores.outside):
         if len(values) < 2:
             raise UserError(
-                f"thresholds are set on some examples and measured on others, got {len(scores.inside)} members and "
+                f"thresholds and rates need separate examples, got {len(scores.inside)} members and "
                 f"{len(scores.outside)} others; give two or more of each",
                 "EPS-A068",
             )
@@ -91,28 +92,28 @@ def halves(scores: MembershipScores, rng: np.random.Generator) -> tuple[Membersh
 
 
 def curve(scores: MembershipScores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the corners of the curve of all thresholds: false and true positive rates, ascending, from 0 to 1."""
+    """Return the corners of the ROC curve: false and true positive rates, ascending, from 0 to 1."""
     from sklearn.metrics import roc_curve  # loads slowly
 
     every = np.concatenate([scores.inside, scores.outside])
-    _, rank = np.unique(every, return_inverse=True)  # scores may be infinite
+    _, rank = np.unique(every, return_inverse=True)  # ranks, because scores may be infinite
     false, true, _ = roc_curve(np.arange(len(every)) < len(scores.inside), rank, drop_intermediate=True)
     return false, true
 
 
 def area(scores: MembershipScores, alpha: float) -> Interval:
-    """Return the area under the curve, at confidence 1 - alpha for many examples."""
+    """Return the area under the ROC curve with an interval at confidence 1 - alpha, valid for many examples."""
     above, below = placements(scores.inside, scores.outside)
     variance = sum(float(part.var(ddof=1)) / len(part) if len(part) > 1 else 0.0 for part in (above, below))
     return area_of(float(above.mean()), variance, min(len(above), len(below)), alpha)
 
 
 def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval:
-    """Return the interval of an area of this variance, at confidence 1 - alpha for many examples.
+    """Return the interval of an area with this variance, at confidence 1 - alpha, valid for many examples.
 
-    pairs: number of pairs of one member and one other that share no example. Where the variance is 0, as where all
-    members score more than all others, the interval is that of this number of pairs with equal outcomes; with few
-    pairs, whose variance is uncertain, it is no narrower than that.
+    pairs: the number of disjoint pairs of one member and one other. If the variance is 0, as when all members score
+    above all others, the interval is that of `pairs` equal outcomes. With few pairs, the estimated variance is
+    unreliable, and the interval is at least as wide as that.
     """
     slack = 1 - (alpha / 2) ** (1 / pairs)
     low, high = max(0.0, value - slack), min(1.0, value + slack)
@@ -124,12 +125,12 @@ def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval
 
 
 def threshold_at(fpr: float, outside: NDArray[np.float64]) -> float:
-    """Return the least threshold that at most this share of the scores [m] exceeds: the largest score for few."""
+    """Return the smallest score [m] that at most a share `fpr` of the scores exceeds."""
     return float(np.sort(outside)[::-1][min(int(fpr * len(outside)), len(outside) - 1)])
 
 
 def best_threshold(scores: MembershipScores) -> float:
-    """Return the threshold of the largest TPR - FPR on these examples, the highest of equals."""
+    """Return the threshold with the largest TPR - FPR on these examples; the highest of several such thresholds."""
     every = np.unique(np.concatenate([scores.inside, scores.outside]))[::-1]
     inside, outside = (_exceeding(part, every) for part in (scores.inside, scores.outside))
     return float(every[np.argmax(inside / len(scores.inside) - outside / len(scores.outside))])
@@ -146,9 +147,9 @@ def leakage(scores: MembershipScores, threshold: float, alpha: float) -> Interva
 
 
 def difference(ones: NDArray[np.bool_], others: NDArray[np.bool_], alpha: float) -> Interval:
-    """Return the share of True in `ones` less that in `others`, at confidence 1 - alpha or more.
+    """Return the share of True in `ones` minus that in `others`, with an interval at confidence 1 - alpha or more.
 
-    Both have exact intervals at 1 - alpha / 2, so both hold together.
+    Each share has an exact interval at 1 - alpha / 2, so both hold together.
     """
     of_ones, of_others = _share(ones, alpha / 2), _share(others, alpha / 2)
     return Interval(of_ones.value - of_others.value, of_ones.low - of_others.high, of_ones.high - of_others.low)
@@ -158,10 +159,11 @@ def difference(ones: NDArray[np.bool_], others: NDArray[np.bool_], alpha: float)
 class Loss:
     """The loss by two rates at one threshold.
 
-    loss: in nats, proved for this model at confidence 1 - alpha / 2; 0 means no evidence, never private.
-
-    point: the plug-in value, infinite without errors; ceiling: the loss if there were no errors. threshold, and
-    whether members (above) or others (below) were named at it.
+    loss:      a lower bound in nats for this model, at confidence 1 - alpha / 2; 0 means no evidence.
+    point:     the point estimate; infinite if there are no errors.
+    ceiling:   the lower bound if there were no errors.
+    threshold: the threshold.
+    named:     MEMBERS if the adversary names members (above the threshold), OTHERS if it names others (below).
     """
 
     loss: float
@@ -175,12 +177,13 @@ MEMBERS, OTHERS = "members", "others"
 
 
 def loss(chosen: MembershipScores, measured: MembershipScores, alpha: float, delta: float = 0.0) -> Loss:
-    """Return the loss that naming members, or naming others, at one threshold proves.
+    """Return the loss that is proved by naming members, or by naming others, at one threshold.
 
-    chosen: the examples that set threshold and side, by the largest lower bound; measured: other examples, whose counts
-    prove the loss. alpha: that of all attacks together divided by their number, where one of several is picked
-    afterwards.
-    The loss is between neighbours by replacement: members and others belong to equally large training sets.
+    The loss is between neighbours by replacement, because members and others belong to equally large training sets.
+
+    chosen: the examples that determine the threshold and the side, by the largest lower bound.
+    measured: other examples, whose counts prove the loss.
+    alpha: the error probability; divide it by the number of attacks if one of them is chosen afterwards.
     """
     named, threshold = _most_telling(chosen, alpha, delta)
     hits, n = int((measured.inside > threshold).sum()), len(measured.inside)
@@ -194,7 +197,7 @@ def loss(chosen: MembershipScores, measured: MembershipScores, alpha: float, del
 
 
 def _most_telling(scores: MembershipScores, alpha: float, delta: float) -> tuple[str, float]:
-    """Return the side to name, and the threshold, by the lower bound that these examples give."""
+    """Return the side to name and the threshold with the largest lower bound on these examples."""
     every = np.unique(np.concatenate([scores.inside, scores.outside]))[::-1]
     n, m = len(scores.inside), len(scores.outside)
     hits, false = _exceeding(scores.inside, every), _exceeding(scores.outside, every)
@@ -208,7 +211,11 @@ def _most_telling(scores: MembershipScores, alpha: float, delta: float) -> tuple
 def _ratios(
     hits: NDArray[np.int64], of: int, false: NDArray[np.int64], of_false: int, *, level: float, delta: float
 ) -> NDArray[np.float64]:
-    """Return for each threshold (TPR - delta) / FPR at the ends of their one-sided intervals at this level."""
+    """Return, for each threshold, a lower bound on (TPR - delta) / FPR from one-sided bounds on both rates.
+
+    hits, false: true and false positives at each threshold; of, of_false: the numbers of examples; level: the error of
+    each bound.
+    """
     low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), of - hits + 1, level), 0)
     high = np.where(false < of_false, betaincinv(false + 1, np.maximum(of_false - false, 1), 1 - level), 1)
     ratio: NDArray[np.float64] = (low - delta) / high
@@ -216,7 +223,7 @@ def _ratios(
 
 
 def _exceeding(values: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many values exceed each threshold."""
+    """Return the number of values that exceed each threshold."""
     return len(values) - np.searchsorted(np.sort(values), thresholds, side="right")
 
 

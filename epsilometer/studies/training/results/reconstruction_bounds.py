@@ -1,28 +1,30 @@
-"""Upper bounds for any attack on a noisy gradient: information on the text, exact matches, guesses between two texts.
+"""Upper bounds for any attack on a noisy gradient: information, exact matches, and guesses between two texts.
 
-All bounds are for one release of one text's gradient, clipped or scaled to length at most 1 (`accounting.releases`),
-whatever the text's law and the adversary's knowledge of the other texts in the batch.
+All bounds are for one release of one text's gradient, clipped or scaled to length at most 1 (`accounting.releases`).
+They hold for any distribution of texts and any knowledge of the other texts in the batch.
 
-**Information** (nats). For any law Q of outputs, I(X; Y) <= E_x KL(P_x || Q). With Q the noise about the origin, KL is
-|v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2); with Q uniform on the sphere it is kappa A - ln M(kappa), for each of several
-parts. A text that takes more nats than that to identify can be identified from its gradient only by luck.
+**Information** (nats). For any distribution Q of outputs, I(X; Y) <= E_x KL(P_x || Q). With Q the noise about the
+origin, KL is |v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2). With Q uniform on the sphere, it is kappa A - ln M(kappa) for each
+part. A text whose identification takes more nats can be identified from its gradient only by luck.
 
 **Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be the probability that the best guess without
-the gradient is right. An adversary names x on the outputs S_x, which are disjoint, so their masses under Q sum to at
-most 1. With f(q) the largest P_x(S) of any S with Q(S) = q, the same for all x and concave,
+the gradient is right. An adversary names x on a set of outputs S_x. These sets are disjoint, so their probabilities
+under Q sum to at most 1. Let f(q) be the largest P_x(S) over sets S with Q(S) = q. It is the same for all x and is
+concave, so
 
     success = sum_x p(x) P_x(S_x) <= sum_x p(x) f(Q(S_x)) <= f(sum_x p(x) Q(S_x)) <= f(p0).
 
-By Neyman and Pearson S is a half-space or a cap: f(p0) = Phi(Phi^-1(p0) + 1 / sigma) for the Gaussian, and
-P(W > c) with P(U > c) = p0 for one von Mises-Fisher draw, W its cosine and U a uniform direction's.
+By Neyman and Pearson, the best S is a half-space or a cap. For Gaussian noise, f(p0) = Phi(Phi^-1(p0) + 1 / sigma). For
+one von Mises-Fisher draw, f(p0) = P(W > c) with c such that P(U > c) = p0, where W is the cosine of the draw and U that
+of a uniform direction.
 
-**Two texts.** The likelier one is the source with probability Phi(distance / 2 sigma), where distance is that between
-the two gradients after clipping. After a draw about u, with v the unit vector along u - u', a = v'u = |u - u'| / 2 and
-r the cosine of a uniform direction of R^(d-1),
+**Two texts.** For Gaussian noise, the likelier text is the source with probability Phi(distance / 2 sigma), where
+distance is that of the two clipped gradients. For a draw y about u, let v be the unit vector along u - u', a = v'u =
+|u - u'| / 2, and r the cosine of a uniform direction of R^(d-1). Then
 
-    P(v'y > 0) = P(r < W a / sqrt((1 - W^2)(1 - a^2))),    y = W u + sqrt(1 - W^2) q,
+    P(v'y > 0) = P(r < W a / sqrt((1 - W^2)(1 - a^2))),    y = W u + sqrt(1 - W^2) q.
 
-one integral over W, as r^2 is a Beta(1/2, (d-2)/2) variable.
+This is one integral over W, because r^2 is a Beta(1/2, (d-2)/2) variable.
 """
 
 from __future__ import annotations
@@ -37,21 +39,22 @@ from epsilometer.accounting.releases import Gaussian, Release, VonMisesFisher
 from epsilometer.core import von_mises_fisher
 from epsilometer.core.errors import UserError
 
-_GRID = 257  # distances at which the success between two texts is integrated; between them its probit is nearly linear
-_SURE = 1 - 2.0**-53
+_GRID = 257  # distances at which the success rate is integrated; its probit is interpolated linearly between them
+_SURE = 1 - 2.0**-53  # largest success rate whose probit is finite
 
 
 def information(release: Release) -> float:
-    """Return the most nats that one release tells about a text."""
+    """Return the upper bound on the information about a text in one release, in nats."""
     if isinstance(release, Gaussian):
         return 1 / (2 * release.sigma**2)
     return sum(von_mises_fisher.information(release.kappa, dimension) for dimension in release.dimensions)
 
 
 def exact_match(release: Release, blind: float) -> float:
-    """Return the largest probability that an adversary names the text; blind: that of the best guess without it.
+    """Return the upper bound on the probability that an adversary identifies the text.
 
-    Raises UserError for a blind guess outside (0, 1], and for draws by parts, for which no such bound is known here.
+    blind: the probability that the best guess without the gradient is right.
+    Raises UserError if blind is outside (0, 1], and for draws by parts, for which no bound is implemented.
     """
     if not 0 < blind <= 1:
         raise UserError(f"the success rate of a blind guess must be in (0, 1], got {blind}", "EPS-A052")
@@ -64,9 +67,10 @@ def exact_match(release: Release, blind: float) -> float:
 
 
 def pair_success(release: Release, distances: ArrayLike) -> NDArray[np.float64]:
-    """Return the best adversary's share of right guesses between two texts, for distances [...] of their gradients.
+    """Return the best adversary's success rate [...] between two texts.
 
-    For directional noise the distances are those of unit vectors, at most 2. Raises UserError for draws by parts.
+    distances: [...], the distances of their gradients; for directional noise, of their directions, at most 2.
+    Raises UserError for draws by parts.
     """
     rows = np.asarray(distances, np.float64)
     if isinstance(release, Gaussian):
@@ -95,7 +99,7 @@ def _whole(release: VonMisesFisher) -> int:
 
 
 def _cap(probability: float, dimension: int) -> float:
-    """Return the angle around a point of R^d's sphere that contains a uniform direction with this probability."""
+    """Return the angle around a point of the sphere within which a uniform direction lies with this probability."""
     angle = math.asin(math.sqrt(betaincinv((dimension - 1) / 2, 0.5, 2 * min(probability, 1 - probability))))
     return angle if probability <= 0.5 else math.pi - angle
 

@@ -1,21 +1,19 @@
-"""A test that an attack's success falls as noise grows: the condition for calibrating noise by that attack.
+"""A test that an attack's success falls as noise grows, which is the condition for calibrating noise by the attack.
 
-Noise can be calibrated by an attack if more noise never helps it. For a curve over levels from the least noise to the
-most, two questions are tested, each with an answer of its own:
+The test is on a curve over levels, from the least noise to the most. It asks two questions:
 
-- Does it **fall** at all, from the least noise to the most? If not, it does not tell levels apart.
-- Does it **rise** anywhere, from one level to another with more noise? If so, it is not monotone.
+- Does the curve **fall** from the least noise to the most? If not, the attack does not distinguish the levels.
+- Does the curve **rise** between any two levels? If so, it is not monotone.
 
-Where the same texts were attacked at every level, differences are paired, and a difference of means is judged by
-flipping the signs of the texts' differences: all 2^b ways for b up to 14 texts, random ones for more. This is
-exact if these are symmetric about 0 under the hypothesis, as when the two levels do not differ, and nearly exact for
-means over a few dozen texts. Where only figures with intervals are known, such as areas under curves, a difference is
-judged by the normal distribution, with deviations from the intervals. Rises are tested for every pair of levels
-(Bonferroni).
+If the same texts were attacked at every level, differences are paired, and a difference of means is tested by flipping
+the signs of the texts' differences: in all 2^b ways for up to b = 14 texts, else at random. The test is exact if
+differences are symmetric about 0 under the hypothesis, and nearly exact for means over a few dozen texts. If only
+estimates with intervals are known, a difference is tested by the normal distribution, with deviations derived from the
+intervals. Rises are tested for every pair of levels (Bonferroni).
 
-No sign flip of b texts has a p-value below 2^-b. The p-values of several curves are corrected together
-(Holm), leaving out tests that could not have become significant with these numbers of texts
-(Tarone 1990, `claims.verdicts.divisor`). A curve whose fall could not have been seen is *not testable*.
+A sign-flip test of b texts has no p-value below 2^-b. The p-values of several curves are corrected together (Holm).
+Tests that could not become significant with their number of texts are left out (Tarone 1990,
+`claims.verdicts.divisor`). A curve whose fall could not become significant is *not testable*.
 """
 
 from __future__ import annotations
@@ -34,16 +32,19 @@ from epsilometer.core.randomness import Noise
 from epsilometer.studies.training.results.paired_areas import Areas
 
 FALLS, NOT_MONOTONE, NO_MESSAGE = "falls with noise", "not monotone", "no message"
-_FLIPS = 19_999  # random flips of all signs: the smallest p-value is 1 in 20,000
-_ENUMERATED = 14  # most texts whose flips are all enumerated: fewer than _FLIPS
-_NO_SPREAD = 1e-20  # a variance up to this is rounding error
+_FLIPS = 19_999  # number of random sign patterns, so that the smallest p-value is 1 in 20,000
+_ENUMERATED = 14  # maximum number of texts whose sign patterns are all enumerated; 2^14 is below _FLIPS
+_NO_SPREAD = 1e-20  # a variance up to this counts as rounding error
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Two p-values: fall is small if the curve falls from end to end; rise, if it rises somewhere.
+    """The p-values of a curve.
 
-    least_fall, least_rise: their smallest possible values with these numbers of texts and levels; 0 by the normal law.
+    fall: small if the curve falls from the least noise to the most.
+    rise: small if the curve rises between some levels.
+    least_fall, least_rise: the smallest possible p-values with these numbers of texts and levels; 0 for tests by the
+        normal distribution.
     """
 
     fall: float
@@ -58,13 +59,13 @@ def paired(values: NDArray[np.float64]) -> Moves:
     values: [levels, texts], levels from the least noise to the most, the same texts at every level.
     """
     levels, texts = values.shape
-    more = int(texts > _ENUMERATED)  # then the observation counts as one more flip
+    more = int(texts > _ENUMERATED)  # with random patterns, the observed signs count as one more pattern
     signs = np.sign(Noise.named(_FLIPS, "well behaved").uniforms(texts) - 0.5) if more else _every_sign(texts)
 
     def p(i: int, j: int) -> float:
-        """Return the probability that flips give a sum of differences as large as that of level i less level j."""
+        """Return the share of sign patterns with a sum of differences as large as that of level i minus level j."""
         differences = values[i] - values[j]
-        as_large = ~(signs @ differences < differences.sum() - 1e-12)  # an undefined sum shows no move
+        as_large = ~(signs @ differences < differences.sum() - 1e-12)  # negated, so that NaN counts as large
         return float((more + as_large.sum()) / (more + len(signs)))
 
     return _of_pairs(p, levels, least=1 / (more + len(signs)))
@@ -73,12 +74,12 @@ def paired(values: NDArray[np.float64]) -> Moves:
 def by_covariance(of: Areas) -> Moves:
     """Test a curve of areas on the same examples, from the least noise to the most.
 
-    A difference d without any spread, as between an attack that is always right and one whose guess is constant, has
-    the p-value exp(-pairs d^2 / 2): the bound of Hoeffding (1963, section 5) on means over all pairs of two samples.
+    A difference d may have no variance, for example between an attack that is always right and a constant guess. Its
+    p-value is then exp(-pairs d^2 / 2), the bound of Hoeffding (1963, section 5) on means over pairs of two samples.
     """
 
     def p(i: int, j: int) -> float:
-        """Return the p-value of area i being this much larger than area j by chance."""
+        """Return the one-sided p-value of the difference of area i minus area j."""
         difference = float(of.values[i] - of.values[j])
         variance = float(of.covariance[i, i] + of.covariance[j, j] - 2 * of.covariance[i, j])
         if variance > _NO_SPREAD:
@@ -89,11 +90,11 @@ def by_covariance(of: Areas) -> Moves:
 
 
 def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[float], alpha: float) -> Moves:
-    """Test a curve of figures [levels] from their 1 - alpha intervals; the figures of two levels are independent."""
+    """Test a curve of independent estimates [levels] from their lower and upper bounds at confidence 1 - alpha."""
     deviations = (np.asarray(high) - np.asarray(low)) / (2 * norm.isf(alpha / 2))
 
     def p(i: int, j: int) -> float:
-        """Return the p-value of figure i being this much larger than figure j by chance."""
+        """Return the one-sided p-value of the difference of estimate i minus estimate j."""
         spread = float(np.hypot(deviations[i], deviations[j]))
         difference = values[i] - values[j]
         return float(norm.sf(difference / spread)) if spread else float(difference <= 0)
@@ -123,9 +124,9 @@ def _every_sign(texts: int) -> NDArray[np.float64]:
 
 
 def _of_pairs(p: Callable[[int, int], float], levels: int, least: float = 0.0) -> Moves:
-    """Return the moves of a curve.
+    """Return the p-values of a curve.
 
-    p: the p-value of level i being larger than level j by chance; least: its smallest possible value.
+    p: the one-sided p-value of level i minus level j, from i and j; least: its smallest possible value.
     """
     rises = [p(j, i) for i, j in combinations(range(levels), 2)]
     rise = min(1.0, len(rises) * min(rises, default=1.0))

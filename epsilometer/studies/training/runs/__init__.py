@@ -1,1 +1,1 @@
-"""Private fine-tuning: per-example gradients, noise on them, and the training loop."""
+"""Private fine-tuning: per-example gradients, noise, and the training loop."""

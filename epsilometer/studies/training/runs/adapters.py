@@ -1,4 +1,4 @@
-"""LoRA: trained low-rank updates of linear layers that stay frozen (Hu et al. 2022).
+"""LoRA: trainable low-rank updates of frozen linear layers (Hu et al. 2022).
 
 A layer W x + b becomes W x + b + B A x, with A [rank, inputs] and B [outputs, rank]: rank (inputs + outputs) parameters
 instead of inputs x outputs. B starts at 0, so that the network starts unchanged; A is uniform between -1 and 1 over the
@@ -24,10 +24,10 @@ DOWN, UP = "down", "up"  # A and B
 
 
 def adapt(network: Any, rank: int, targets: Sequence[str], generator: np.random.Generator) -> list[str]:
-    """Put an adapter on every linear layer whose name is or ends in one of `targets`, "query" say, in place.
+    """Add an adapter, in place, to every linear layer whose name is or ends in one of `targets`, such as "query".
 
     network: from `general.network`. Returns the names of the tensors to train, for `general.trainable`. Raises
-    UserError for a target that is not the name of any layer.
+    UserError if a target matches no layer.
     """
     layers = {name: sizes for name, layer in network.named_modules() if (sizes := _sizes(layer))}
     classifier = "score" if network.config.model_type == GPT2 else "classifier"
@@ -50,7 +50,10 @@ def _is(name: str, target: str) -> bool:
 
 
 def _sizes(layer: object) -> tuple[int, int] | None:
-    """Return inputs and outputs of a linear layer, else None. GPT-2's layers are transformers' own, transposed."""
+    """Return the numbers of inputs and outputs of a linear layer; None for other layers.
+
+    GPT-2 uses a class of transformers, Conv1D, whose weight is transposed.
+    """
     import torch
     from transformers.pytorch_utils import Conv1D
 
@@ -63,7 +66,7 @@ def _sizes(layer: object) -> tuple[int, int] | None:
 
 
 def _adapted(layer: Any, sizes: tuple[int, int], rank: int, generator: np.random.Generator) -> Module:
-    """Return a layer with an adapter, on the layer's device."""
+    """Return a layer with an adapter, on the same device. sizes: its numbers of inputs and outputs."""
     import torch
 
     inputs, outputs = sizes

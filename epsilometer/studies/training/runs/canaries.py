@@ -1,9 +1,9 @@
 """The coins and labels of canaries in a training set.
 
-Each canary takes part or does not (neighbours added or removed); or, where neighbours are replaced and the number of
-texts is public, it always takes part, with one of two labels. Coins are independent, so the number of canaries that
-take part is random, as the bounds of `auditing.estimation.coins` require. `gradient_canaries` has canaries that are
-gradients; these would ruin the trained model, unlike texts.
+For neighbours added or removed, a coin decides whether a canary is included. For neighbours by replacement, where the
+number of texts is public, each canary is included with one of two labels, and a coin decides which. Coins are
+independent, so the number of included canaries is random, as the bounds of `auditing.estimation.coins` require. These
+canaries are texts. Canaries that are gradients are in `gradient_canaries`; they would ruin a trained model.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class CanaryLabels:
-    """The labels of canaries [n], as numbers of classes: of the first version, and of the other one."""
+    """The labels of canaries. first, second: [n], the class indices of the first and of the second version."""
 
     first: NDArray[np.int64]
     second: NDArray[np.int64]
 
 
 def coins(count: int, generator: np.random.Generator) -> NDArray[np.bool_]:
-    """Return [count] fair coins: whether a canary takes part, or takes part in its first version."""
+    """Return fair coins [count]: whether each canary is included, or included in its first version."""
     return generator.random(count) < 0.5
 
 
 def wrong_labels(right: NDArray[np.int64], classes: int, generator: np.random.Generator) -> CanaryLabels:
-    """Return a wrong label, uniform among the others, for each right one [n], which is the other version's."""
+    """Return, for each right label [n], a uniform wrong label as the first version; the second has the right label."""
     return CanaryLabels((right + generator.integers(1, classes, len(right))) % classes, right)
 
 
 def random_labels(count: int, classes: int, generator: np.random.Generator) -> CanaryLabels:
-    """Return two different labels for each of `count` canaries, uniform."""
+    """Return two different uniform labels for each of `count` canaries."""
     other = generator.integers(classes, size=count)
     return CanaryLabels(wrong_labels(other, classes, generator).first, other)

@@ -1,49 +1,51 @@
-"""The von Mises-Fisher draw: a unit vector about a mean direction, and the average of one draw for each example.
+"""The von Mises-Fisher draw: a random unit vector about a mean direction, and the average of one draw per example.
 
-On the unit sphere of R^d the density of a draw y about a unit vector mu is C_d(kappa) e^(kappa mu'y) (Mardia and Jupp
-2000, section 9.3). Between two means the privacy loss is kappa (mu - nu)'y <= kappa |mu - nu|, reached at y in
-proportion to mu - nu, so at most 2 kappa for any two (`accounting`).
+On the unit sphere of R^d, the density of a draw y about a unit vector mu is C_d(kappa) e^(kappa mu'y) (Mardia and Jupp
+2000, section 9.3). Between two means, the privacy loss is kappa (mu - nu)'y <= kappa |mu - nu|, with equality for y
+parallel to mu - nu. So it is at most 2 kappa for any two means (`accounting`).
 
-**One draw** is y = W mu + sqrt(1 - W^2) q, q uniform on the directions orthogonal to mu. q is a Gaussian vector less
-its component along mu, over its length: this needs neither a rotation nor a special case for a mean near an axis. The
-cosine W is drawn by rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), rewritten so that nothing
-cancels from kappa 1e-3 to 1e9 and d from 2 to 1e8: with m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa / (m + s),
-which is the most likely cosine up to one dimension, and T the cosine of a uniform direction of R^(m+1),
+**One draw** is y = W mu + sqrt(1 - W^2) q, with q uniform on the unit vectors orthogonal to mu. q is a Gaussian vector
+minus its component along mu, divided by its length. This needs no rotation and no special case for a mean near an axis.
+The cosine W is sampled by rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), rewritten without
+cancellation for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Let m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa /
+(m + s), which is about the most likely cosine, and T the cosine of a uniform direction of R^(m+1). Then
 
     W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
 
-That is Wood's envelope: his Beta variable is (1 - T) / 2, his b is (1 - x) / (1 + x), and kappa (1 - x^2) = m x turns
-his bound into this one. In float32, b cancels to 0 or 1 - W to a few values
+This is Wood's envelope: his Beta variable is (1 - T) / 2, his b is (1 - x) / (1 + x), and kappa (1 - x^2) = m x turns
+his bound into this one. In float32, his b would cancel to 0, or 1 - W would take only a few values
 (`tests/support/broken/float32_cosines.py`); all scalars here are float64.
 
-**The average of L draws** is the whole release, so it is sampled directly, without the L draws. With unit means u_i
-of Gram matrix G, draw i is w_i u_i + s_i (z_i - t_i u_i): z_i standard normal in R^d, t_i = u_i'z_i, and s_i = sqrt(1 -
-w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimension.
+**The average of L draws** is the whole release, so it is sampled directly, without the L draws. With unit means u_i of
+Gram matrix G, draw i is w_i u_i + s_i (z_i - t_i u_i), where z_i is standard normal in R^d, t_i = u_i'z_i, and s_i =
+sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimension.
 
-1. Coordinates of the u_i in an orthonormal basis of M are the rows of a Cholesky factor of G with pivots.
-2. In M, every z_i is r normal numbers e_i. Outside, its length is sqrt of chi^2_(d-r), and its direction uniform and
-   independent of everything else. So all t_i and s_i follow from L x r numbers and L more.
-3. Outside, the sum of the s_i z_i has a uniform direction. Its length is built up one draw at a time: independent
-   uniform directions meet at the cosine of a uniform direction of R^(d-r), by which the law of cosines adds a length.
-4. One normal vector n of R^d gives the direction outside, n less its projection on M. The projection is reused: with c
-   in proportion to sqrt(1 - w_i^2) and |c| = 1, sum c_i e_i is standard normal in R^r, and is set to n's projection h
-   by replacing e_i by e_i + c_i (h - sum_j c_j e_j), which leaves the e_i independent normals. So
+1. The coordinates of the u_i in an orthonormal basis of M are the rows of a Cholesky factor of G with pivots.
+2. Within M, every z_i consists of r normal numbers e_i. Orthogonal to M, the length of z_i is the square root of a
+   chi^2_(d-r) variable, and its direction is uniform and independent of everything else. So all t_i and s_i follow from
+   L x r normal numbers and L lengths.
+3. Orthogonal to M, the sum of the s_i z_i has a uniform direction. Its length is computed one draw at a time by the law
+   of cosines: the cosine between independent uniform directions is that of a uniform direction of R^(d-r).
+4. One normal vector n of R^d, minus its projection h on M, gives the direction orthogonal to M. The projection is
+   reused. With c proportional to sqrt(1 - w_i^2) and |c| = 1, sum c_i e_i is standard normal in R^r. It is set to h by
+   replacing e_i with e_i + c_i (h - sum_j c_j e_j), which leaves the e_i independent normals. So
 
-       sum = sum_i (w_i - s_i t_i) u_i + l n + (sum_i s_i e_i - l h),    l = length / |n less its projection|,
+       sum = sum_i (w_i - s_i t_i) u_i + l n + (sum_i s_i e_i - l h),    l = length / |n - h|.
 
-      where the last term, in M, is small (all s_i / c_i are nearly l), so its large coefficients for means that are
-      nearly dependent, equal or opposite do no harm.
+   The last term, in M, is small because all s_i / c_i are nearly l. So its large coefficients for means that are nearly
+   dependent, equal or opposite do no harm.
 
-This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests), at the cost of
-one normal vector, one product with it and one weighted sum; the rest works on L x L matrices. Where d - r < L the draws
-are made one by one.
+This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests). It costs one
+normal vector, one product with it and one weighted sum; the rest works on L x L matrices. If d - r < L, the draws are
+made one by one.
 
-A mean of zero has no direction: its draw is uniform, w_i = 0 and u_i = 0 above; |ln of its density over any other's| <=
-2 kappa. Gradients that are not finite count as zero.
+A mean of zero has no direction. Its draw is uniform, with w_i = 0 and u_i = 0 above; the privacy loss between it and
+any other draw is at most 2 kappa. Gradients that are not finite count as zero.
 
-The vector n and sums of gradients are float32. Neither changes a law by much: they move a draw by 1e-7 of its noise, or
-a mean by 1e-7 of itself, which is 1e-7 of the claimed loss. Means nearer than 1e-5.5 to the span of others count as in
-it: 3e-6 kappa more loss for such an example. docs/concepts/security-releases.md explains the effect on a release.
+The vector n and sums of gradients are float32. This changes the law very little: it moves a draw by 1e-7 of its noise,
+or a mean by 1e-7 of its length, which adds 1e-7 of the claimed loss. A mean nearer than 1e-5.5 to the span of others
+counts as in the span, which adds 3e-6 kappa to the loss of this example. docs/concepts/security-releases.md explains
+the effect on a release.
 """
 
 from __future__ import annotations
@@ -61,19 +63,22 @@ from epsilometer.studies.training.runs.normals import normals
 
 Array = NDArray[np.float64]
 
-_NUMBERS = 1 << 16  # numbers of draws at a time, where a draw has fewer
-_DEPENDENT = 1e-11  # squared distance from the span of other means below which a mean counts as in it
+_NUMBERS = 1 << 16  # random numbers sampled at a time; a single draw may need more
+_DEPENDENT = 1e-11  # squared distance from the span of other means below which a mean counts as in the span
 
 
 def cosines(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> Array:
-    """Return [count] independent cosines W between a draw and its mean direction. Checks kappa and the dimension."""
+    """Return independent cosines W [count] between a draw and its mean direction.
+
+    Raises UserError for kappa <= 0 and fewer than two dimensions.
+    """
     return _angles(kappa, dimension, count, generator)[0]
 
 
 def average_of_draws(
     gradients: ExampleGradients, kappa: float, generator: np.random.Generator, over: float | None = None
 ) -> Array:
-    """Return the sum [d] of a draw about each of L gradients, made one by one, divided by `over`, by default L."""
+    """Return the sum [d] of one draw about each of L gradients, divided by `over` (default: L). Draws one by one."""
     check_concentration(kappa, gradients.size)
     total = np.zeros(gradients.size)
     rows, chosen = max(1, _NUMBERS // gradients.size), np.eye(gradients.count)
@@ -87,10 +92,11 @@ def average_of_draws(
 def average(
     gradients: ExampleGradients, kappa: float, generator: np.random.Generator, over: float | None = None
 ) -> NDArray[np.floating]:
-    """Return the sum [d] of a draw about each of L gradients, divided by `over`, by default L.
+    """Return the sum [d] of one draw about each of L gradients, divided by `over` (default: L).
 
-    Its law is that of `average_of_draws`; see the module's docstring. float32, or float64 from a system's generator.
-    The sum of no draws is zero. Raises UserError for kappa <= 0 and fewer than two dimensions.
+    It has the same law as `average_of_draws`; the module's docstring explains how. The result is float32, or float64 if
+    the generator is that of the operating system. It is zero for no gradients. Raises UserError for kappa <= 0 and for
+    fewer than two dimensions.
     """
     check_concentration(kappa, gradients.size)
     if not gradients.count:
@@ -98,7 +104,7 @@ def average(
     norms = gradients.norms()
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     gram = gradients.gram() * np.outer(inverse, inverse)
-    np.fill_diagonal(gram, norms > 0)  # exact ones, since rounding would choose the first pivot
+    np.fill_diagonal(gram, norms > 0)  # exactly 1, or rounding errors would choose the first pivot
     rows, basis = _coordinates(gram)
     outside = gradients.size - rows.shape[1]
     if outside < gradients.count:
@@ -130,7 +136,7 @@ def average(
 
 
 def _draws(means: NDArray[np.floating], kappa: float, generator: np.random.Generator) -> Array:
-    """Return a draw [n, d] about the direction of each mean [n, d]; uniform about one that is zero or not finite."""
+    """Return a draw [n, d] about the direction of each mean [n, d]; a uniform draw if a mean is zero or not finite."""
     draws = normals(means.size, generator).reshape(means.shape).astype(np.float64)
     units = means.astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
@@ -146,7 +152,7 @@ def _draws(means: NDArray[np.floating], kappa: float, generator: np.random.Gener
 
 
 def _angles(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> tuple[Array, Array]:
-    """Return [count] cosines W and sines sqrt(1 - W^2), both with a relative error of about 1e-15."""
+    """Return cosines W [count] and sines sqrt(1 - W^2) [count], both with a relative error of about 1e-15."""
     check_concentration(kappa, dimension)
     m = dimension - 1
     s = math.hypot(2 * kappa, m)
@@ -168,9 +174,10 @@ def _angles(kappa: float, dimension: int, count: int, generator: np.random.Gener
 
 
 def _coordinates(gram: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Return coordinates [L, r] of unit vectors in a basis of their span, and the numbers of r of them that span it.
+    """Return coordinates [L, r] of unit vectors in a basis of their span, and the indices of r vectors that span it.
 
-    gram: [L, L], its diagonal 1, or 0 for no vector. The rows [r, r] of those r are lower triangular.
+    gram: [L, L], with 1 on the diagonal, or 0 for a vector of zero. The coordinates [r, r] of the r vectors are lower
+    triangular.
     """
     factor, pivots, rank, _ = dpstrf(gram, tol=_DEPENDENT, lower=1)
     order = pivots.astype(np.int64) - 1
@@ -181,7 +188,7 @@ def _coordinates(gram: Array) -> tuple[Array, NDArray[np.int64]]:
 
 
 def _length_of_sum(lengths: Array, dimension: int, generator: np.random.Generator) -> float:
-    """Return the length of a sum of independent vectors of given lengths [L] and uniform directions in R^dimension."""
+    """Return the length of a sum of vectors with these lengths [L] and independent uniform directions."""
     if len(lengths) == 1:
         return float(lengths[0])
     normal = generator.standard_normal(len(lengths) - 1)
@@ -197,5 +204,5 @@ def _divisor(gradients: ExampleGradients, over: float | None) -> float:
 
 
 def _length(vector: NDArray[np.floating]) -> float:
-    """Return the Euclidean length of a vector [d], its squares summed in float64."""
+    """Return the Euclidean length of a vector [d]. Squares are summed in float64."""
     return math.sqrt(np.einsum("i,i->", vector, vector, dtype=np.float64))

@@ -1,17 +1,18 @@
-"""Gradients of the examples of a batch in factors: one outer product per tensor and example.
+"""Per-example gradients in factored form: one outer product per tensor and example.
 
 For one example, the gradient with respect to an affine map's weight is u v', where u is the gradient at its outputs and
-v its input; with respect to a bias or a norm's factor it is a vector u. So with U [L, m] and V [L, n] for each tensor
+v its input. With respect to a bias or a norm's factor, it is a vector u. So with U [L, m] and V [L, n] for each tensor
 
     |g_i|^2    = sum over tensors of |u_i|^2 |v_i|^2
     <g_i, g_j> = sum of (u_i . u_j) (v_i . v_j)
     <g_i, M>   = sum of u_i' M v_i
     sum w_i g_i = U' diag(w) V, tensor by tensor
 
-where a vector has 1 in place of the factor in v. No gradient of an example is ever written out: a batch of 128 of a
-pooler of 768 by 768 takes 1 MB instead of 300.
+A vector has 1 in place of the factor in v. No gradient is ever formed: for a batch of 128 examples and a pooler of 768
+by 768, this takes 1 MB instead of 300.
 
-An example counts as finite if its norm is finite and representable in float32. Others count as zero.
+An example counts as finite if its norm is finite and representable in float32. The gradients of other examples count as
+zero.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class Factor:
-    """The gradients of L examples by one tensor: left [..., L, m] and right [..., L, n], u v' of each example.
+    """The gradients of L examples with respect to one tensor.
 
-    A tensor of m numbers without a second axis has no right. Axes before L index models of one shape; either side
-    may lack them.
+    left:  [..., L, m], the u of each example.
+    right: [..., L, n], the v of each example; None for a tensor with one axis.
+    Axes before L index models of the same shape; either side may lack them.
     """
 
     left: NDArray[np.float32]
@@ -43,11 +45,11 @@ class Factor:
         return self.left.shape[-1] * (1 if self.right is None else self.right.shape[-1])
 
     def squares(self) -> NDArray[np.float64]:
-        """Return the squared lengths [..., L]; infinite or NaN where the gradient is, or where float32 overflows."""
+        """Return the squared lengths [..., L]; infinite or NaN if the gradient is, or if float32 overflows."""
         return _squares(self.left) * (1.0 if self.right is None else _squares(self.right))
 
     def gram(self) -> NDArray[np.float64]:
-        """Return the inner products [..., L, L]."""
+        """Return the inner products [..., L, L] of the gradients."""
         return _gram(self.left) * (1.0 if self.right is None else _gram(self.right))
 
     def weighted_sum(self, weights: NDArray[np.float64], out: NDArray[np.float32]) -> None:
@@ -59,23 +61,23 @@ class Factor:
             np.matmul(left.swapaxes(-1, -2), self.right, out=out)
 
     def product(self, tensor: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return the inner products [..., L] with a tensor [..., m, n] or [..., m], in its precision."""
+        """Return the gradients' inner products [..., L] with a tensor [..., m, n] or [..., m], in its precision."""
         if self.right is None:
             product: NDArray[np.float64] = (self.left @ tensor[..., None])[..., 0].astype(np.float64)
             return product
         return np.einsum("...lj,...lj->...l", self.left @ tensor, self.right, dtype=np.float64)
 
     def shape(self, leading: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the tensor, for as many models."""
+        """Return the shape of the tensor. leading: the axes of the models."""
         sides = (self.left,) if self.right is None else (self.left, self.right)
         return (*leading, *(side.shape[-1] for side in sides))
 
 
 @dataclass(frozen=True)
 class FactoredGradients:
-    """`ExampleGradients` in factors, one per tensor, in order.
+    """`ExampleGradients` in factored form, one factor per tensor, in order.
 
-    With factors of many models, every input and output array has their axes in front, [..., L] for [L].
+    For several models, all input and output arrays have the axes of the models in front: [..., L] instead of [L].
     """
 
     factors: Sequence[Factor]
@@ -97,7 +99,7 @@ class FactoredGradients:
 
     @cached_property
     def _lengths(self) -> NDArray[np.float64]:
-        """The lengths [..., L], infinite or NaN where a gradient is, or where float32 overflows."""
+        """The lengths [..., L] of the gradients; infinite or NaN if a gradient is, or if float32 overflows."""
         with np.errstate(over="ignore", invalid="ignore"):
             lengths: NDArray[np.float64] = np.sqrt(sum((factor.squares() for factor in self.factors), np.zeros(())))
         return lengths
@@ -140,7 +142,7 @@ class FactoredGradients:
         return out
 
     def part(self, number: int) -> FactoredGradients:
-        """Return the gradients by one tensor alone: an example that is not finite anywhere is zero in every part."""
+        """Return the gradients of one tensor. An example that is not finite in any tensor is zero in all of them."""
         return FactoredGradients([self.finite[number]])
 
     @property

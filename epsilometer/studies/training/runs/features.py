@@ -1,17 +1,17 @@
 """Hidden states of a frozen network, one per text: the inputs of the trainable layers in `heads`.
 
-Everything below the trained layers is frozen and in evaluation mode, without dropout; this differs from the paper,
-where transformers' training mode leaves dropout on. So a text's state is the same in every epoch, and is computed once.
+All layers below the trained ones are frozen and in evaluation mode, without dropout. So a text's state is the same in
+every epoch and is computed once. In the paper, transformers' training mode leaves dropout on.
 
-BERT:   the last hidden state of the first token, [CLS], by `models/bert.py`; a BERT with another activation than the
-        exact GELU by transformers.
-GPT-2:  the state of the last token that is not padding, before the last norm, by transformers. A tokeniser without a
-        padding token pads with the end token, as the paper does. Attention looks back alone, so padding after a
-        text cannot change its state.
+BERT:   the last hidden state of the first token, [CLS], computed by `models/bert.py`. A BERT with an activation other
+        than the exact GELU is computed by transformers.
+GPT-2:  the state of the last token that is not padding, before the last norm, computed by transformers. A tokeniser
+        without a padding token pads with the end token, as in the paper. Attention is causal, so padding after a text
+        cannot change its state.
 
-A text is truncated after `length` tokens, special ones included; a special token written in a text is characters. A
-state depends on its text alone: batches have a width that follows from the text's own length, and a number of rows that
-follows from the width.
+A text is truncated after `length` tokens, including special tokens. A special token that is written in a text counts as
+plain characters. A state depends only on its text: the width of its batch follows from the text's length, and the
+number of rows follows from the width.
 """
 
 from __future__ import annotations
@@ -36,19 +36,20 @@ from epsilometer.runtime.resuming import Parts
 from epsilometer.studies.training.runs.heads import BERT, GPT2, last_layers
 from epsilometer.studies.training.runs.tokens import Tokens, attention, last_place, padding, window
 
-BLOCK = 512  # texts between two writes: the most work that a kill loses
-ROWS = {"cpu": 8, "cuda": 1024}  # texts of every batch for transformers, if memory holds them
+BLOCK = 512  # texts between two writes, the maximum work that is lost if the process is killed
+ROWS = {"cpu": 8, "cuda": 1024}  # texts per batch for transformers, if they fit into memory
 MULTIPLE = 8  # a batch's width is a multiple of this number of tokens
-_STATES = "states.npy"  # of a block
-LAYERS, ABOUT = "last_layers.safetensors", "about.json"  # in a folder of features, beside SPLIT.npy
+_STATES = "states.npy"  # the file of a block
+LAYERS, ABOUT = "last_layers.safetensors", "about.json"  # files in a folder of features, in addition to SPLIT.npy
 
 
 class Frozen(Tokens):
     """A BERT or GPT-2 without its trainable layers, and its tokeniser.
 
-    precision: "float32", "bfloat16" or "auto"; can change a result. width: of a state.
+    precision: "float32", "bfloat16" or "auto"; it may change results.
+    width:     the number of dimensions of a state.
 
-    Raises UserError as `Tokens`, and for a model without layers that it needs.
+    Raises UserError as `Tokens` does, and if the model lacks a layer.
     """
 
     def __init__(self, model: str | Path, length: int, precision: str = "float32") -> None:
@@ -58,7 +59,7 @@ class Frozen(Tokens):
         self.width = self._network.width
 
     def states(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the states [n, width] of texts. Raises UserError as `ids`, and for states that are not finite."""
+        """Return the states [n, width] of texts. Raises UserError as `ids` does, and if a state is not finite."""
         if not texts:
             return np.empty((0, self.width), np.float32)
         states = self._network(self.ids(texts))
@@ -70,13 +71,13 @@ class Frozen(Tokens):
 
 
 def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, begun: Parts) -> None:
-    """Write a folder of features: SPLIT.npy with the states float32 [n, width] of each split, LAYERS and ABOUT.
+    """Write a folder of features: SPLIT.npy with the states of each split, float32 [n, width], LAYERS and ABOUT.
 
-    ABOUT has kind, width and length, the head's tensors that the checkpoint has, the number of texts of each split and
-    of those truncated. A split without texts gets no file.
+    ABOUT contains kind, width and length, the names of the head's tensors in the checkpoint, and for each split the
+    numbers of texts and of truncated texts. A split without texts gets no file. States are written block by block.
 
-    States go to disk block by block. begun: the blocks that an earlier run with the same texts, weights and settings
-    finished. Raises UserError for a text of no tokens before any work.
+    begun: the blocks that an earlier run with the same texts, weights and settings finished.
+    Raises UserError, before any work, if a text has no tokens.
     """
     measured = {split: frozen.lengths(texts, f" of {split}") for split, texts in splits.items()}
     layers = last_layers(frozen.folder)
@@ -94,10 +95,10 @@ def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, beg
 
 
 def write_tokens(tokens: Tokens, splits: Mapping[str, Sequence[str]], folder: Path) -> None:
-    """Write a folder of token ids: SPLIT.npy [n, length] of each split (`Tokens.padded`), and ABOUT as `write` does.
+    """Write a folder of token ids: SPLIT.npy of each split, [n, length] (`Tokens.padded`), and ABOUT as `write` does.
 
-    For a network that trains more than the head, so its states change. ABOUT names the
-    model's files by their hashes, because a training reads the model again. Raises UserError for a text of no tokens.
+    Trainings of more than the head need token ids, because their states change. ABOUT contains hashes of the model's
+    files, because a training loads the model again. Raises UserError if a text has no tokens.
     """
     counts = {}
     for split, texts in splits.items():
@@ -109,9 +110,9 @@ def write_tokens(tokens: Tokens, splits: Mapping[str, Sequence[str]], folder: Pa
 
 
 def read(folder: Path, split: str) -> NDArray[Any]:
-    """Return the states [n, width], or token ids, of a split, mapped from disk.
+    """Return the states [n, width] or token ids [n, length] of a split, mapped from disk.
 
-    Raises UserError for a missing split.
+    Raises UserError if the split is missing.
     """
     path = folder / f"{split}.npy"
     if not path.is_file():
@@ -131,7 +132,7 @@ def _of_model(tokens: Tokens) -> str:
 def _blocks(
     frozen: Frozen, texts: Sequence[str], order: NDArray[np.int64], *, begun: Parts, split: str
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Yield rows and their states, block by block; those that an earlier run finished are read."""
+    """Yield row numbers and states, block by block. Blocks that an earlier run finished are read from disk."""
     starts = range(0, len(order), BLOCK)
     for start in track(starts, len(starts), "states"):
         rows, name = order[start : start + BLOCK], f"{split}-{start}"
@@ -142,7 +143,7 @@ def _blocks(
 
 
 class _BertStates:
-    """The first token of a BERT, by this project's own code."""
+    """States of the first token of a BERT, computed by this project's own code."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         from epsilometer.models.bert import Bert
@@ -157,7 +158,7 @@ class _BertStates:
 
 
 class _ByTransformers:
-    """The first token of any BERT, or a GPT-2's last token before its last norm, by transformers."""
+    """States of the first token of any BERT, or of a GPT-2's last token before the last norm, by transformers."""
 
     def __init__(self, folder: Path, kind: str, precision: str, device: str) -> None:
         import torch
@@ -181,7 +182,7 @@ class _ByTransformers:
         return states
 
     def _first_batch(self, ids: Sequence[Sequence[int]], width: int, members: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the states of the first members, padded on the right."""
+        """Return the states of the first members, as many as a batch has rows; texts are padded on the right."""
         import torch
 
         from epsilometer.models.memory import activations
@@ -190,7 +191,7 @@ class _ByTransformers:
         size = self._memory.rows(each, ROWS[self._device])
         tokens = np.full((size, width), self._pad, np.int64)
         there, places = np.zeros(tokens.shape, bool), np.zeros(size, np.int64)
-        there[:, 0] = True  # also in rows without a text: attention to nothing gives NaN
+        there[:, 0] = True  # also in rows without a text, because attention to no token gives NaN
         batch = [ids[i] for i in members[:size]]
         for row, tokens_of_text in enumerate(batch):
             tokens[row, : len(tokens_of_text)], there[row, : len(tokens_of_text)] = tokens_of_text, True
@@ -216,9 +217,9 @@ def _network(folder: Path, kind: str, precision: str, device: str) -> _BertState
 
 
 def _load(folder: Path, kind: str, precision: str, device: str) -> Any:
-    """Return the network by transformers, in evaluation mode and without a pooler.
+    """Load the network with transformers, in evaluation mode and without a pooler.
 
-    Raises UserError naming a layer that the checkpoint lacks.
+    Raises UserError if the checkpoint lacks a layer; the message contains its name.
     """
     from epsilometer.models.bert import number_type
 

@@ -1,16 +1,16 @@
 """Per-example gradients of any parameters of a classifying BERT or GPT-2, by torch.func in micro-batches.
 
-This slow way serves parameters without a closed form in `heads`: layers of the network itself, all of it, or adapters
-(LoRA, Hu et al. 2022, by peft). `NetworkHead` can be used in place of a head, including in the training loop; its
-inputs are token ids [L, length] (`Tokens.padded`) instead of hidden states.
+This slow method is for parameters whose gradients have no closed form in `heads`: some or all layers of the network, or
+adapters (LoRA, Hu et al. 2022). `NetworkHead` can replace a head, also in the training loop. Its inputs are token ids
+[L, length] (`Tokens.padded`) instead of hidden states.
 
-A micro-batch is one `vmap` of one `grad`, so its examples' gradients are written out, micro x d numbers. A whole
-batch is written out where it takes at most MEMORY bytes; otherwise each quantity (norms, inner products) takes another
-pass through the micro-batches, and a weighted sum is computed as the gradient of the weighted losses, by one backward
-pass. The size of micro-batches affects only float32 rounding.
+A micro-batch is one `vmap` of one `grad`, which forms the gradients of its examples: micro x d numbers. The gradients
+of a whole batch are formed if they take at most MEMORY bytes. Otherwise each quantity (norms, inner products) takes
+another pass through the micro-batches, and a weighted sum is the gradient of the weighted losses, by one backward pass.
+The size of micro-batches affects only float32 rounding.
 
-A tensor that two layers share is one parameter: it is counted once, and its gradient is the sum from both. The network
-is in evaluation mode, without dropout, and every example runs by itself: no layer mixes examples.
+A tensor that two layers share is one parameter: it is counted once, and its gradient is the sum over both layers. The
+network is in evaluation mode, without dropout, and no layer mixes examples.
 """
 
 from __future__ import annotations
@@ -38,18 +38,21 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-MEMORY = 1 << 28  # most bytes for the gradients of a batch
-MICRO = 8  # examples in a micro-batch, or as many as MEMORY holds
+MEMORY = 1 << 28  # maximum number of bytes for the gradients of a batch
+MICRO = 8  # examples in a micro-batch, or fewer if their gradients exceed MEMORY
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkHead(Head):
-    """Parameters of a network, trainable like those of a head; several models in one are not supported.
+    """Parameters of a network, trainable like those of a head. Several stacked models are not supported.
 
-    vector: float32 [d], their values; those in `network` are not used. width: tokens of a padded text. network:
-    called like transformers' classes for sequence classification, in evaluation mode. chosen: the parameters' shapes by
-    name. pad: the id after a text's end; causal: whether tokens see only those before them.
-    micro: number of examples whose gradients are computed at a time.
+    vector:  float32 [d], the values of the parameters, which replace those in `network`.
+    width:   the number of tokens of a padded text.
+    network: a module with the interface of transformers' classes for sequence classification, in evaluation mode.
+    chosen:  the shapes of the trainable parameters by name.
+    pad:     the id of padding tokens.
+    causal:  whether attention is causal.
+    micro:   the number of examples in a micro-batch.
     """
 
     network: Module = field(repr=False)
@@ -60,7 +63,7 @@ class NetworkHead(Head):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the parameters."""
+        """The shapes of the trainable parameters by name."""
         return dict(self.chosen)
 
     def about(self) -> dict[str, Any]:
@@ -72,7 +75,7 @@ class NetworkHead(Head):
         return {"kind": type(self.network).__name__, "frozen": digest.hexdigest()}
 
     def logits(self, states: NDArray[Any], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-        """Return [L, classes] for token ids [L, width]; masks are not used."""
+        """Return the logits [L, classes] for token ids [L, width]. `masks` is not used."""
         import torch
 
         out = np.empty((len(states), self.classes), np.float32)
@@ -85,14 +88,14 @@ class NetworkHead(Head):
     def gradients(
         self, states: NDArray[Any], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
     ) -> MicroGradients:
-        """Return the gradients of the losses of L examples, one by one.
+        """Return the per-example gradients of the losses of L examples.
 
-        states: token ids [L, width]; labels: [L]; masks are not used.
+        states: token ids [L, width]; labels: [L]; `masks` is not used.
         """
         return MicroGradients(self, states, np.asarray(labels))
 
     def micro_batches(self, count: int) -> Iterator[slice]:
-        """Yield the micro-batches of this number of examples."""
+        """Yield the slices of `count` examples that are micro-batches."""
         return (slice(start, start + self.micro) for start in range(0, count, self.micro))
 
     def written_out(self, states: NDArray[Any], labels: NDArray[np.integer]) -> NDArray[np.float32]:
@@ -111,7 +114,7 @@ class NetworkHead(Head):
     def summed(
         self, states: NDArray[Any], labels: NDArray[np.integer], weights: NDArray[np.float64]
     ) -> NDArray[np.float32]:
-        """Return the sum [d] of gradients of examples times their weights [L]: the gradient of the weighted losses."""
+        """Return the sum [d] of the examples' gradients times their weights [L], without forming each gradient."""
         import torch
 
         ids, mask = self._inputs(states)
@@ -136,7 +139,7 @@ class NetworkHead(Head):
         return {name: self._on_device(tensor) for name, tensor in self.parameters.items()}
 
     def _inputs(self, states: NDArray[Any]) -> tuple[Tensor, Tensor]:
-        """Return ids [L, t] and the bias on attention's scores [L, 1, t, t], with t the longest text here."""
+        """Return ids [L, t] and the bias on attention scores [L, 1, t, t]; t is the length of the longest text."""
         there = states != NONE
         length = max(1, int(there.sum(axis=1).max(initial=0)))
         there = there[:, :length]
@@ -152,9 +155,9 @@ class NetworkHead(Head):
 
 @dataclass(frozen=True)
 class MicroGradients:
-    """`ExampleGradients` of a network's parameters, micro-batch by micro-batch.
+    """`ExampleGradients` of a network's parameters, computed by micro-batches.
 
-    states: token ids [L, width]; labels: [L]; chosen: the one tensor of the gradients, or None for all.
+    states: token ids [L, width]; labels: [L]; chosen: the index of the only tensor to use, or None for all.
     """
 
     head: NetworkHead
@@ -194,7 +197,7 @@ class MicroGradients:
         return out
 
     def gram(self) -> NDArray[np.float64]:
-        """Return the inner products [L, L]; where a batch is not written out, micro-batches are computed in pairs."""
+        """Return the inner products [L, L], from pairs of micro-batches if the whole batch exceeds MEMORY."""
         if self._fits:
             return self._whole.gram()
         out = np.zeros((self.count, self.count))
@@ -211,11 +214,11 @@ class MicroGradients:
         return np.concatenate([np.empty(0), *(part.product(vector) for _, part in self._blocks())])
 
     def part(self, number: int) -> MicroGradients:
-        """Return the gradients by one tensor alone."""
+        """Return the gradients with respect to one tensor."""
         return replace(self, chosen=number)
 
     def _blocks(self, start: int = 0) -> Iterator[tuple[slice, DenseGradients]]:
-        """Yield slices of rows from `start` on, and their gradients."""
+        """Yield the micro-batches from row `start` on, with their gradients."""
         for rows in self.head.micro_batches(self.count):
             if rows.start >= start:
                 whole = self._whole.matrix[rows] if self._fits else self._matrix(rows)
@@ -240,10 +243,10 @@ class MicroGradients:
 
 
 def network(model: str | Path, classes: int, noise: Noise) -> Module:
-    """Return a BERT or GPT-2 with a classifier, by transformers, in evaluation mode.
+    """Load a BERT or GPT-2 with a classifier with transformers, in evaluation mode.
 
-    model: anything that `models.locate` knows. noise: one stream, from which missing weights are drawn. Raises
-    UserError for another architecture and for fewer than two classes.
+    model: anything that `models.locate` finds; noise: one random stream, for weights that the checkpoint lacks.
+    Raises UserError for another architecture and for fewer than two classes.
     """
     import torch
 
@@ -274,14 +277,16 @@ def network(model: str | Path, classes: int, noise: Noise) -> Module:
 def trainable(network: Any, length: int, names: Sequence[str] | None = None, micro: int | None = None) -> NetworkHead:
     """Return some parameters of a network as a head.
 
-    network: from `network`, perhaps with adapters (`peft.get_peft_model`). length: tokens of a padded text. names: the
-    beginnings of the parameters' names, such as "bert.encoder.layer.5."; None for those that require a gradient, which
-    in a network with adapters are the adapters. micro: examples in a micro-batch; None for MICRO, or fewer where d is
-    large.
+    network: from `network`, possibly with adapters (`adapters.adapt`).
+    length: the number of tokens of a padded text.
+    names: the beginnings of the parameters' names, such as "bert.encoder.layer.5."; None for the parameters that
+        require a gradient.
+    micro: the number of examples in a micro-batch; None for MICRO, or fewer if d is large.
 
-    Raises UserError where nothing is trainable, for a name that no parameter begins with, and an empty micro-batch.
+    Raises UserError if no parameter is trainable, if no parameter's name begins with a given name, and if micro is
+    below 1.
     """
-    every = dict(network.named_parameters())  # shared parameters occur once
+    every = dict(network.named_parameters())  # contains a shared parameter once
     if names is None:
         chosen = [name for name, parameter in every.items() if parameter.requires_grad]
     else:
@@ -290,7 +295,7 @@ def trainable(network: Any, length: int, names: Sequence[str] | None = None, mic
                 raise unknown("parameter", name, every)
         chosen = [parameter for parameter in every if parameter.startswith(tuple(names))]
     if not chosen:
-        raise UserError("no parameter is trainable; name parameters, or let some require a gradient", "EPS-T007")
+        raise UserError("no parameter is trainable; list parameters, or let some require a gradient", "EPS-T007")
     if micro is not None and micro < 1:
         raise UserError(f"micro must be at least 1 example, got {micro}", "EPS-T008")
     shapes = {name: tuple(every[name].shape) for name in chosen}

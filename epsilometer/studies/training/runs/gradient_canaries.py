@@ -1,24 +1,25 @@
 """Canaries that are gradients: an audit of a training's noise and sampling by the strongest adversary, without a model.
 
-Each canary has an axis of its own, and a gradient of `LENGTH` along it whenever its text enters a batch, which clipping
-or scaling brings to 1. One fair coin per canary decides whether it takes part (neighbours added or removed), or which
-of the two directions its gradient has (replaced). All other texts share one gradient, along one further axis. A
-white-box adversary sees every update, and reads canary i from coordinate i: x_t, in units in which the canary adds 1 if
-it takes part. Gaussian noise is the same on every coordinate, so leaving other dimensions out loses nothing; for
-directional noise the number of dimensions matters, and updates have all of them.
+Each canary has its own axis. When its text enters a batch, its gradient has length `LENGTH` along this axis, which
+clipping or scaling reduces to 1. One fair coin per canary decides whether it is included (neighbours added or removed),
+or which of two directions its gradient has (neighbours replaced). All other texts share one gradient, along one further
+axis.
 
-Updates from such gradients are useless for any text: no model should be trained on them, and there is none here.
+A white-box adversary sees every update and reads canary i from coordinate i. Let x_t be this coordinate at step t, in
+units in which an included canary adds 1. Gaussian noise is the same on every coordinate, so other dimensions can be
+left out. For directional noise the number of dimensions matters, so updates have all of them. Updates from such
+gradients are useless for real texts, so no model is trained on them.
 
-**Scores**, over all T steps of rate q with noise s a coordinate.
+**Scores** are computed over all T steps, with sampling rate q and noise of deviation s on a coordinate.
 
-- `likelihood`, with independent coins: the exact log-likelihood ratio of taking part, as the coins of steps are
-  independent: sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in a secret order it
-  is ln of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). For two directions it is the
-  difference of the two, at x and at -x. Directional noise is nearly Gaussian on a coordinate, with s its deviation.
-- `sum`: the sum of x_t, which released audits use. Under sampling it shows about half as much.
-- `placed`, with fixed batches: the sum of x over the steps of the canary's own batch, by an adversary who knows the
-  order, as accountants of fixed batches assume. It cannot refute a claim that assumes secret batches.
-- `spread`: the largest x_t minus the smallest, which reveals everything where steps share their noise.
+- `likelihood`: the exact log likelihood ratio of inclusion. With Poisson sampling, the coins of steps are independent,
+  and it is the sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in a secret order, it is the
+  logarithm of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). For two directions, it is the
+  difference of the values at x and at -x. Directional noise is nearly Gaussian on a coordinate, with deviation s.
+- `sum`: the sum of x_t, the score of published audits. With sampling it proves about half as much.
+- `placed`, for fixed batches: the sum of x over the steps of the canary's own batch. It assumes an adversary who knows
+  the order, as accountants of fixed batches do. It cannot refute a claim that assumes a secret order.
+- `spread`: the largest x_t minus the smallest, which reveals inclusion if all steps have the same noise.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ from epsilometer.core.von_mises_fisher import mean_cosine
 from epsilometer.studies.training.runs.noise import TrainingNoise
 from epsilometer.studies.training.runs.sampling import batches
 
-LENGTH = 8.0  # length of a canary's gradient, above any clip in use
-_NO_NOISE = 0.05  # s in the scores of a training without noise
+LENGTH = 8.0  # length of a canary's gradient, larger than any clipping length in use
+_NO_NOISE = 0.05  # the deviation s in the scores of a training without noise
 
 
 @dataclass(frozen=True)
 class Axes:
-    """`ExampleGradients` along axes: example i has `lengths[i]` (negative: the other way) on coordinate `axes[i]`."""
+    """`ExampleGradients` along axes: example i has `lengths[i]`, perhaps negative, on coordinate `axes[i]`."""
 
     axes: NDArray[np.int64]
     lengths: NDArray[np.float64]
@@ -69,23 +70,24 @@ class Axes:
         return np.bincount(self.axes, weights * self.lengths, self.size).astype(np.float32)
 
     def gram(self) -> NDArray[np.float64]:
-        """Return the inner products [L, L]: 0 except on a common axis."""
+        """Return the inner products [L, L] of the gradients, which are 0 for different axes."""
         return np.where(self.axes[:, None] == self.axes, np.outer(self.lengths, self.lengths), 0.0)
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return the inner products [L] with a vector [d]."""
+        """Return the inner products [L] of the gradients with a vector [d]."""
         return self.lengths * vector[self.axes].astype(np.float64)
 
     def part(self, number: int) -> Axes:
-        """Return these gradients: there is one tensor."""
+        """Return these gradients unchanged, because there is only one tensor."""
         return self
 
 
 @dataclass(frozen=True)
 class Run:
-    """An adversary's data after one run: whether each canary took part, or had its first direction, and its scores.
+    """An auditor's data after one run.
 
-    coins: [canaries]; scores: by name, [canaries], larger where it looks more as if it did.
+    coins:  [canaries], whether each canary was included, or had its first direction.
+    scores: [canaries] by the score's name, larger if the canary was likelier included or had its first direction.
     """
 
     coins: NDArray[np.bool_]
@@ -94,7 +96,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Canaries:
-    """The number of canaries and of dimensions, and whether neighbours are replaced instead of added or removed."""
+    """Gradient canaries. count: their number; size: the number of dimensions; replaced: for neighbours by replacement.
+
+    Raises UserError if there are too few dimensions.
+    """
 
     count: int
     size: int
@@ -110,9 +115,10 @@ class Canaries:
 
 
 def run(canaries: Canaries, noise: TrainingNoise, schedule: Schedule, seed: int = 0) -> Run:
-    """Take all steps of a training whose first texts are canaries, and score the canaries.
+    """Run all steps of a training whose first texts are canaries, and score the canaries.
 
-    seed: of the coins, the batches and the noise. Raises UserError for more canaries than the schedule has texts.
+    seed: the seed of the coins, the batches and the noise. Raises UserError if the schedule has fewer texts than there
+    are canaries.
     """
     if canaries.count > schedule.texts:
         raise UserError(
@@ -138,11 +144,11 @@ def run(canaries: Canaries, noise: TrainingNoise, schedule: Schedule, seed: int 
 
 
 def _units(noise: TrainingNoise, schedule: Schedule, size: int) -> tuple[float, float]:
-    """Return the contribution of a canary to the sum of a step, and the noise of a coordinate relative to it."""
+    """Return a canary's contribution to the sum of a step, and the noise's deviation on a coordinate relative to it."""
     release = noise.release((size,))
     if isinstance(release, VonMisesFisher):
         unit = mean_cosine(release.kappa, size)
-        return unit, math.sqrt(float(schedule.expected_batch) / (unit * release.kappa))  # of each draw A / kappa
+        return unit, math.sqrt(float(schedule.expected_batch) / (unit * release.kappa))  # A / kappa per draw
     clip = getattr(noise, "clip", 1.0) or 1.0
     return clip, release.sigma if isinstance(release, Gaussian) else _NO_NOISE
 
@@ -158,7 +164,7 @@ class _Scoring:
         self.first, self.second = np.zeros((places, canaries.count)), np.zeros((places, canaries.count))
 
     def add(self, step: int, batch: NDArray[np.int64], x: NDArray[np.float64]) -> None:
-        """Add a step's coordinates [canaries]; batch: the numbers of the canaries that may be in it."""
+        """Add the coordinates x [canaries] of a step. batch: the indices of the canaries whose texts are in it."""
         self.sum += x
         self.placed[batch] += x[batch]
         np.minimum(self.least, x, out=self.least)
@@ -181,5 +187,5 @@ class _Scoring:
 
 
 def _mean(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ln of the mean of e^ratios over batches, the canary's among them."""
+    """Return the logarithm [canaries] of the mean of e^ratios over batches. ratios: [batches, canaries]."""
     return np.logaddexp.reduce(ratios, axis=0) - math.log(len(ratios))

@@ -1,9 +1,9 @@
-"""Per-example gradients of a batch, as far as noise needs them: norms, inner products, weighted sums.
+"""Per-example gradients of a batch, with the operations that noise needs: norms, inner products, weighted sums.
 
-A gradient of 592,130 numbers per example is never written out: an `ExampleGradients` is backed by factors (of a head),
-from which everything here follows in closed form, or a matrix (`DenseGradients`).
+An `ExampleGradients` stores the factors of a head's gradients (`factored`), from which all operations follow in closed
+form, or a matrix (`DenseGradients`). With factors, the 592,130 numbers of an example's gradient are never formed.
 
-An example whose gradient is not finite counts as zero. So one text cannot make a step's sum NaN, which would reveal
+A gradient that is not finite counts as zero. Otherwise one text could make the sum of a step NaN, which would reveal
 that it is in the batch.
 """
 
@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-_COLUMNS = 1 << 13  # columns of a matrix in float64 at a time
+_COLUMNS = 1 << 13  # columns of a matrix that are converted to float64 at a time
 
 
 class ExampleGradients(Protocol):
@@ -28,7 +28,7 @@ class ExampleGradients(Protocol):
 
     @property
     def count(self) -> int:
-        """L, 0 for an empty batch."""
+        """L, the number of examples; 0 for an empty batch."""
         ...
 
     @property
@@ -58,15 +58,16 @@ class ExampleGradients(Protocol):
         ...
 
     def part(self, number: int) -> ExampleGradients:
-        """Return the gradients by one tensor alone."""
+        """Return the gradients with respect to one tensor."""
         ...
 
 
 @dataclass(frozen=True)
 class DenseGradients:
-    """Gradients written out: matrix [L, d]; lengths: of the tensors, one of all d numbers where it is empty.
+    """Gradients as a matrix [L, d].
 
-    Raises ValueError for lengths that do not sum to d.
+    lengths: the lengths of the tensors; empty for one tensor of all d numbers. Raises ValueError if they do not sum to
+    d.
     """
 
     matrix: NDArray[np.floating]
@@ -126,6 +127,6 @@ class DenseGradients:
         return out
 
     def part(self, number: int) -> DenseGradients:
-        """Return the gradients by one tensor alone: a row that is not finite anywhere is zero in every part."""
+        """Return the gradients of one tensor. A row that is not finite in any tensor is zero in all of them."""
         start = sum(self.parts[:number])
         return DenseGradients(self.finite[:, start : start + self.parts[number]])

@@ -1,8 +1,8 @@
-"""Inner products between the gradients of many texts, which is all that an optimal adversary needs of them.
+"""Inner products between the gradients of many texts, which suffice for the optimal adversary.
 
-For the head alone they have closed forms after one forward pass per text (`heads`). For more tensors, gradients are
-computed in blocks, and every pair of blocks is multiplied; each block is recomputed for each block before it, so
-memory holds only two blocks, 2 x 16 x d numbers.
+For the head alone, they have closed forms after one forward pass per text (`heads`). For more tensors, gradients are
+computed in blocks, and every pair of blocks is multiplied. Each block is recomputed for each earlier block, so only two
+blocks are in memory: 2 x 16 x d numbers.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from epsilometer.runtime.progress import track
 from epsilometer.studies.training.runs.heads import BertHead, GptHead, Head
 from epsilometer.studies.training.runs.shared_model import SharedModel
 
-BLOCK = 16  # texts whose gradients are in memory at a time, twice
-_COLUMNS = 1 << 16  # numbers of a gradient that are multiplied in float32 before sums in float64
+BLOCK = 16  # texts in a block; the gradients of two blocks are in memory at a time
+_COLUMNS = 1 << 16  # numbers of a gradient whose products are summed in float32; these sums are added in float64
 
 
 def gram(model: SharedModel, sequences: Sequence[Sequence[int]], labels: Sequence[int]) -> NDArray[np.float64]:
-    """Return the inner products [n, n] of the gradients of n texts, neither clipped nor noised."""
+    """Return the inner products [n, n] of the gradients of n texts, without clipping and noise."""
     if model.tensors == "head":
         return head_of(model).gradients(states(model, sequences), np.asarray(labels)).gram()
     count = len(sequences)
@@ -55,7 +55,10 @@ def head_of(model: SharedModel) -> Head:
 
 
 def states(model: SharedModel, sequences: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-    """Return the head's input for each text [n, width]: the first token's state, or the last's before the norm."""
+    """Return the head's input for each text, [n, width].
+
+    It is the state of the first token (BERT), or that of the last token before the norm (GPT-2).
+    """
     network = model.network
     seen: list[torch.Tensor] = []
 
@@ -70,7 +73,7 @@ def states(model: SharedModel, sequences: Sequence[Sequence[int]]) -> NDArray[np
         for _, some in groupby(order, key=lambda number: len(sequences[number]))
         for same in [list(some)]
         for start in range(0, len(same), BLOCK)
-    ]  # of one length each, so that nothing is padded
+    ]  # texts of a batch have one length, so that none is padded
     hook = layer.register_forward_pre_hook(record)
     try:
         with torch.inference_mode():

@@ -1,23 +1,24 @@
-"""The layers that private fine-tuning trains on a frozen network, in closed form.
+"""The layers that private fine-tuning trains on a frozen network, with per-example gradients in closed form.
 
-They are those of transformers' `BertForSequenceClassification` and `GPT2ForSequenceClassification`, with the network
-below frozen (paper: "Empirical Calibration and Metric Differential Privacy in Language Models", IEEE Access 13, 2025):
+They are the last layers of transformers' `BertForSequenceClassification` and `GPT2ForSequenceClassification`; the
+network below is frozen (paper: "Empirical Calibration and Metric Differential Privacy in Language Models", IEEE Access
+13, 2025).
 
-BERT, x the last hidden state of the first token, m a mask of dropout (1 where there is none):
-    p = tanh(W x + b), logits = C (m p) + c.   Width w, k classes: w^2 + w + k w + k numbers, 592,130 in bert-base.
-GPT-2, h the state of the last token before the last norm, less its mean and over its deviation:
-    y = gamma h + beta, logits = S y.          2 w + k w numbers, 3,072 in gpt2.
+BERT, with x the last hidden state of the first token and m a dropout mask (1 without dropout):
+    p = tanh(W x + b), logits = C (m p) + c.   Width w, k classes: w^2 + w + k w + k parameters, 592,130 in bert-base.
+GPT-2, with h the state of the last token before the last norm, standardised by its mean and deviation:
+    y = gamma h + beta, logits = S y.          2 w + k w parameters, 3,072 in gpt2.
 
 The loss is the cross-entropy. With e = softmax(logits) - (1 at the label), the gradients of one example are
 
     BERT:   a = (1 - p^2) m (C' e);  W: a x', b: a, C: e (m p)', c: e
     GPT-2:  gamma: (S' e) h, beta: S' e, S: e y'
 
-which are outer products (`factored`): norms, sums and inner products need no gradient of an example. Hidden states and
-everything computed from them are float32; losses, probabilities and norms are float64.
+These are outer products (`factored`), so norms, sums and inner products do not need the gradients themselves. Hidden
+states and the layers' values are float32; losses, probabilities and norms are float64.
 
-Many models of one shape can be one head, with parameters [models, d]: one call then returns losses [models, L], and so
-on.
+Several models of one shape can be stacked in one head, with parameters [models, d]. One call then returns losses
+[models, L], and so on.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from epsilometer.studies.training.runs.gradients import ExampleGradients
 
 BERT, GPT2 = "bert", "gpt2"
 KINDS = (BERT, GPT2)
-_ABOUT = "about"  # the one key of a file's metadata, since the order of several is not fixed
+_ABOUT = "about"  # the only key of a file's metadata, because the order of several keys would not be fixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,8 @@ class Head(ABC):
     """Trainable layers on hidden states.
 
     vector:  float32 [..., d], all parameters, one tensor after the other; an optimiser may change it in place.
-    width:   of a hidden state; classes: number of them.
+    width:   the number of dimensions of a hidden state.
+    classes: the number of classes.
     """
 
     vector: NDArray[np.float32]
@@ -64,27 +66,27 @@ class Head(ABC):
     @property
     @abstractmethod
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the tensors by the names that transformers gives them, in its order."""
+        """The shapes of the tensors by their names in transformers, in its order."""
 
     @abstractmethod
     def logits(self, states: NDArray[np.float32], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-        """Return [..., L, classes] for states [..., L, width]; masks: of dropout, [..., L, width]."""
+        """Return the logits [..., L, classes] for states [..., L, width]; masks: dropout masks [..., L, width]."""
 
     @abstractmethod
     def gradients(
         self, states: NDArray[np.float32], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
     ) -> ExampleGradients:
-        """Return the gradients of the losses of L examples, one by one.
+        """Return the per-example gradients of the losses of L examples.
 
-        states: [..., L, width]; labels: [..., L]; masks: of dropout, [..., L, width], or None for none.
+        states: [..., L, width]; labels: [..., L]; masks: dropout masks [..., L, width], or None for no dropout.
         """
 
     @abstractmethod
     def about(self) -> dict[str, Any]:
-        """Return the attributes that are not parameters, but belong to the head."""
+        """Return the attributes of the head that are not parameters."""
 
     def masks(self, count: int, generator: np.random.Generator) -> NDArray[np.float32] | None:
-        """Return masks of dropout [count, width] for a batch in training; None where the model has no dropout here."""
+        """Return dropout masks [count, width] for a training batch; None if the head has no dropout."""
         return None
 
     @property
@@ -99,7 +101,7 @@ class Head(ABC):
 
     @property
     def parameters(self) -> dict[str, NDArray[np.float32]]:
-        """The tensors [..., *shape] by name, in order: views of the vector."""
+        """Views of `vector`: the tensors [..., *shape] by name, in order."""
         out, start = {}, 0
         for name, shape in self.shapes.items():
             stop = start + math.prod(shape)
@@ -108,11 +110,11 @@ class Head(ABC):
         return out
 
     def probabilities(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return [..., L, classes], without dropout."""
+        """Return the probabilities [..., L, classes] of classes, without dropout."""
         return softmax(self.logits(states))
 
     def log_probabilities(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return the logarithms [..., L, classes] of `probabilities`, finite where these underflow."""
+        """Return the logarithms [..., L, classes] of `probabilities`, which are finite even if these underflow."""
         logits = self.logits(states).astype(np.float64)
         logits -= logits.max(axis=-1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
@@ -124,14 +126,14 @@ class Head(ABC):
         return -np.take_along_axis(log_p, np.broadcast_to(labels, log_p.shape[:-1])[..., None], axis=-1)[..., 0]
 
     def save(self, path: Path) -> None:
-        """Write the tensors and `about` as safetensors, whole or not at all; the same bytes for the same head."""
+        """Write the tensors and `about` as safetensors, atomically. Equal heads give equal bytes."""
         about = {**self.about(), "width": self.width, "classes": self.classes}
         _write(self.parameters, about, path)
 
 
 @dataclass(frozen=True, eq=False)
 class BertHead(Head):
-    """Pooler and classifier; dropout: the share of the pooled state that is left out in training."""
+    """The pooler and classifier of a BERT. dropout: the share of the pooled state that training sets to 0."""
 
     dropout: float = 0.0
 
@@ -150,7 +152,7 @@ class BertHead(Head):
         return {"kind": BERT, "dropout": self.dropout}
 
     def masks(self, count: int, generator: np.random.Generator) -> NDArray[np.float32] | None:
-        """Return masks [count, width]: 0 with the probability of dropout, else 1 / (1 - dropout)."""
+        """Return masks [count, width]: 0 with probability `dropout`, else 1 / (1 - dropout)."""
         if not self.dropout:
             return None
         stays = generator.random((count, self.width), np.float32) >= self.dropout
@@ -182,7 +184,7 @@ class BertHead(Head):
 
 @dataclass(frozen=True, eq=False)
 class GptHead(Head):
-    """Last norm and scorer; epsilon: the norm's addend to the variance."""
+    """The last norm and scorer of a GPT-2. epsilon: the number that the norm adds to the variance."""
 
     epsilon: float = 1e-5
 
@@ -214,7 +216,7 @@ class GptHead(Head):
         return FactoredGradients([Factor(back * normed), Factor(back), Factor(errors, scaled)])
 
     def _normed(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return states less their mean, over their deviation, in float64, since some coordinates are thousands."""
+        """Return standardised states, computed in float64 because some coordinates are in the thousands."""
         exact = states.astype(np.float64)
         exact -= exact.mean(axis=-1, keepdims=True)
         exact /= np.sqrt(np.mean(exact * exact, axis=-1, keepdims=True) + self.epsilon)
@@ -230,10 +232,13 @@ class GptHead(Head):
 
 @dataclass(frozen=True)
 class LastLayers:
-    """The layers that a checkpoint has of a head, from which heads of any number of classes start.
+    """A head's layers in a checkpoint, from which heads with any number of classes start.
 
-    kind: one of KINDS; width: of a hidden state; deviation: of new weights (initializer_range). tensors: those that the
-    checkpoint has, named as in `Head.shapes`. settings: dropout, or epsilon.
+    kind:      one of KINDS.
+    width:     the number of dimensions of a hidden state.
+    deviation: the standard deviation of new weights (initializer_range).
+    settings:  dropout (BERT) or epsilon (GPT-2).
+    tensors:   the head's tensors that the checkpoint contains, named as in `Head.shapes`.
     """
 
     kind: str
@@ -243,10 +248,11 @@ class LastLayers:
     tensors: Mapping[str, NDArray[np.float32]] = field(repr=False)
 
     def head(self, classes: int, noise: Noise) -> Head:
-        """Return an initial head: the checkpoint's tensors where they fit, the rest initialised as transformers does.
+        """Return an initial head with the checkpoint's tensors whose shapes fit; others are initialised.
 
-        That is weights from N(0, deviation^2), drawn from the first of the noise's streams, and biases of 0. A scorer
-        or classifier for another number of classes is not used. Raises UserError for fewer than two classes.
+        Other weights are sampled from N(0, deviation^2) with the first stream of `noise`, and other biases are 0, as in
+        transformers. A scorer or classifier for another number of classes does not fit. Raises UserError for fewer than
+        two classes.
         """
         if classes < 2:
             raise UserError(
@@ -264,17 +270,16 @@ class LastLayers:
         return head
 
     def save(self, path: Path) -> None:
-        """Write the layers as safetensors, whole or not at all."""
+        """Write the layers as safetensors, atomically."""
         rest = {"kind": self.kind, "width": self.width, "deviation": self.deviation, "settings": dict(self.settings)}
         _write(self.tensors, rest, path)
 
 
 def last_layers(model: str | Path) -> LastLayers:
-    """Return the pooler and classifier of a BERT, or the last norm and scorer of a GPT-2, that the checkpoint has.
+    """Return a checkpoint's last layers: the pooler and classifier of a BERT, or the last norm and scorer of a GPT-2.
 
-    model: anything that `models.locate` knows. Raises UserError for another architecture, and for a GPT-2 without its
-    last
-    norm, by name.
+    model: anything that `models.locate` finds. Raises UserError for another architecture, and for a GPT-2 without its
+    last norm.
     """
     from safetensors import safe_open
 
@@ -296,7 +301,7 @@ def last_layers(model: str | Path) -> LastLayers:
         missing = [name for name in wanted if "ln_f" in name and name not in tensors]
         if missing:
             raise UserError(
-                f"model {str(model)!r} has no {missing[0]}, the last norm, which is trained; give a GPT-2", "EPS-T013"
+                f"model {str(model)!r} has no {missing[0]}, the last norm, which is needed; give a GPT-2", "EPS-T013"
             )
         settings = {"epsilon": float(config.get("layer_norm_epsilon", 1e-5))}
     else:
@@ -307,12 +312,12 @@ def last_layers(model: str | Path) -> LastLayers:
 
 
 def kind_of(folder: Path) -> str:
-    """Return the architecture of a model's folder, one of KINDS. Raises UserError for another one."""
+    """Return the architecture of the model in a folder, one of KINDS. Raises UserError for other architectures."""
     path = folder / "config.json"
     kind = json.loads(path.read_text(encoding="utf-8")).get("model_type") if path.is_file() else None
     if kind not in KINDS:
         raise UserError(
-            f"the model in {folder} is {kind or 'of no stated type'}, but heads are implemented for "
+            f"the model in {folder} has the type {kind or '(none)'}, but heads are implemented for "
             f"{' and '.join(KINDS)}; give a BERT or a GPT-2",
             "EPS-T014",
         )
@@ -320,7 +325,7 @@ def kind_of(folder: Path) -> str:
 
 
 def load(path: Path) -> Head:
-    """Return the head that `Head.save` wrote. Raises UserError for a file without a head."""
+    """Load a head that `Head.save` wrote. Raises UserError if the file contains no head."""
     about, tensors = _read(path)
     if "classes" not in about:
         raise UserError(f"{path} does not contain a trained head; give a file written by a training", "EPS-T015")
@@ -333,7 +338,7 @@ def load(path: Path) -> Head:
 
 
 def load_last_layers(path: Path) -> LastLayers:
-    """Return the layers that `LastLayers.save` wrote. Raises UserError for a file without layers."""
+    """Load the layers that `LastLayers.save` wrote. Raises UserError if the file contains no layers."""
     about, tensors = _read(path)
     if "deviation" not in about:
         raise UserError(
@@ -343,14 +348,14 @@ def load_last_layers(path: Path) -> LastLayers:
 
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return probabilities along the last axis, in float64."""
+    """Return the softmax along the last axis, in float64."""
     powers = np.exp((logits - logits.max(axis=-1, keepdims=True)).astype(np.float64))
     shares: NDArray[np.float64] = powers / powers.sum(axis=-1, keepdims=True)
     return shares
 
 
 def _empty(kind: str, width: int, classes: int, settings: Mapping[str, float], leading: tuple[int, ...] = ()) -> Head:
-    """Return a head of zeros."""
+    """Return a head whose parameters are 0. leading: the axes of stacked models."""
     build = BertHead if kind == BERT else GptHead
     size = (width + 1) * (width + classes) if kind == BERT else (2 + classes) * width
     return build(np.zeros((*leading, size), np.float32), width, classes, **settings)
@@ -362,14 +367,14 @@ def _affine(rows: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArra
 
 
 def _errors(logits: NDArray[np.float32], labels: NDArray[np.integer]) -> NDArray[np.float32]:
-    """Return the gradient of the loss by the logits, [..., L, classes]: softmax less 1 at the label."""
+    """Return the gradient of the loss by the logits, [..., L, classes]: the softmax, minus 1 at the label."""
     errors = softmax(logits)
     errors -= np.asarray(labels)[..., None] == np.arange(logits.shape[-1])
     return errors.astype(np.float32)
 
 
 def _named(stored: str) -> str:
-    """Return a checkpoint tensor's name in the model with a classifier; older ones have gamma, beta and no prefix."""
+    """Return the current name of a checkpoint's tensor. Old checkpoints have gamma, beta and no prefix."""
     name = stored.replace(".gamma", ".weight").replace(".beta", ".bias")
     for start, prefix in (("pooler.", "bert."), ("ln_f.", "transformer.")):
         if name.startswith(start):

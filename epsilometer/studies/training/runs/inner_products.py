@@ -1,18 +1,18 @@
-"""Inner products and lengths of the gradients of many texts, tensor by tensor, without forming any of them.
+"""Inner products and lengths of the gradients of many texts, tensor by tensor, without forming the gradients.
 
-A layer's gradient is a sum over tokens of products of its input and the gradient at its output. With inputs h_t and
-derivatives e_t of the loss with respect to the outputs, t running over the tokens of one text,
+A layer's gradient is a sum over tokens of products of its input and the gradient at its output. Let h_t be the inputs
+and e_t the derivatives of the loss with respect to the outputs, for the tokens t of one text. Then
 
     weight of a dense layer:  G = sum_t e_t h_t',   <G, Y> = sum_t e_t' Y h_t,   |G|^2 = sum_{s,t} (e_s'e_t)(h_s'h_t);
     bias:                     g = sum_t e_t;
     norm's weight:            g = sum_t e_t * n_t,   n_t the normalised input;
     table of embeddings:      row r is the sum of the e_t at tokens r: |G|^2 = sum_{s,t: r_s = r_t} e_s'e_t.
 
-Two gradients' inner product has the form of a squared length, with s among the tokens of one text and t among those of
-another. So one forward and one backward pass over many texts of one length replace as many gradients of millions of
-numbers (the norms alone are known as ghost clipping: Li, Tramer, Liang and Hashimoto, ICLR 2022). Everything consists
-of torch operations on activations and can be differentiated once more, with respect to the input word embeddings. The
-results equal autograd's gradients up to float32's rounding.
+The inner product of two gradients has the form of a squared length, with s over the tokens of one text and t over those
+of the other. So one forward and one backward pass over many texts of one length replace as many gradients of millions
+of numbers. For norms alone, this is known as ghost clipping (Li, Tramer, Liang and Hashimoto, ICLR 2022). All
+operations are torch operations on activations, so the results can be differentiated again, with respect to the input
+word embeddings. They equal those from autograd's gradients up to float32 rounding.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from epsilometer.studies.training.runs.shared_model import SharedModel
 
 @dataclass(frozen=True)
 class Products:
-    """The products for B texts and the m tensors of a model, in its order.
+    """Inner products and squared lengths for B texts and the m tensors of a model, in the model's order.
 
-    inner: [B, m], of each text's gradient by a tensor with that tensor of a given vector. squares: [B, m], the squared
-    lengths of the gradients. losses: [B].
+    inner:   [B, m], the inner product of each text's gradient with a given vector, tensor by tensor.
+    squares: [B, m], the squared lengths of the gradients.
+    losses:  [B], the losses of the texts.
     """
 
     inner: Tensor
@@ -45,7 +46,7 @@ class Products:
 
 @dataclass
 class _Call:
-    """One call of a layer: its name, itself, its input (token numbers for a table) and its output."""
+    """One call of a layer. into: its input (token ids for an embedding table); out: its output."""
 
     name: str
     layer: nn.Module
@@ -63,9 +64,10 @@ def products(
 ) -> Products:
     """Return inner products with a vector, and squared lengths, of the gradients of texts of one length.
 
-    texts: token ids [B, T], or word embeddings [B, T, width], special tokens included; vector: a tensor for each that
-    the model sends (`SharedModel.split`). create_graph: to differentiate the result by the embeddings. Raises UserError
-    for a language model's objective and for layers other than BERT's and GPT-2's.
+    texts: token ids [B, T] or word embeddings [B, T, width], with special tokens.
+    vector: one tensor for each tensor that the model sends (`SharedModel.split`).
+    create_graph: True to differentiate the result with respect to the embeddings.
+    Raises UserError for a language model's objective, and for layers other than those of BERT and GPT-2.
     """
     losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=create_graph)
     with torch.set_grad_enabled(create_graph):
@@ -75,14 +77,17 @@ def products(
 
 @dataclass(frozen=True)
 class Summed:
-    """The sum of the gradients of texts, which is not formed. products: [1, m], the sum's; their losses' mean."""
+    """The sum of the gradients of several texts, without forming it.
+
+    products: the products of the sum, [1, m], and the mean loss; layers: the calls from which it is computed.
+    """
 
     products: Products
     layers: list[tuple[_Call, Tensor | None]] = field(repr=False)
 
 
 def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], vector: Sequence[Tensor]) -> Summed:
-    """Return the sum of the gradients of texts of any lengths, for `products_beside`. Arguments as elsewhere."""
+    """Return the sum of the gradients of texts of any lengths, for `products_beside`; arguments as in `products`."""
     losses, layers = _read_all(model, texts, labels, create_graph=False)
     with torch.no_grad():
         inner, squares = _collected(model, layers, vector, 1)
@@ -92,7 +97,7 @@ def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], v
 def products_beside(
     model: SharedModel, texts: Tensor, labels: Sequence[int], vector: Sequence[Tensor], *, other: Summed
 ) -> Products:
-    """Return the products of each text's gradient plus the other sum, by one pass over the texts."""
+    """Return the products of each text's gradient plus the sum `other`, with one pass over the texts."""
     losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=False)
     with torch.no_grad():
         inner, squares = _collected(model, layers, vector, len(losses))
@@ -108,10 +113,10 @@ def mean_products(
     *,
     create_graph: bool = False,
 ) -> Products:
-    """Return the products [1, m] of the mean of the gradients of texts of any lengths.
+    """Return the products [1, m] of the mean gradient of texts of any lengths.
 
-    Texts of one length are read together; then all their tokens count as one text's. texts: each its token ids [T] or
-    word embeddings [T, width]; the rest as in `products`.
+    Texts of one length are processed together; then all tokens count as those of one text. texts: token ids [T] or word
+    embeddings [T, width] of each text; other arguments are as in `products`.
     """
     losses, layers = _read_all(model, texts, labels, create_graph=create_graph)
     with torch.set_grad_enabled(create_graph):
@@ -146,8 +151,8 @@ def _read(
     """Return the losses [B] of texts of one length, and the layers' calls with the gradients at their outputs."""
     if model.objective != "classification":
         raise UserError(
-            "inner products are implemented for classifiers, whose tensors belong to one layer each, got "
-            f"{model.objective}; set objective: classification",
+            f"inner products are implemented only for classifiers, got objective {model.objective}; set objective: "
+            "classification",
             "EPS-T018",
         )
     with _recorded(model) as calls:
@@ -158,7 +163,7 @@ def _read(
 
 
 def _joined(same: Sequence[tuple[_Call, Tensor | None]]) -> tuple[_Call, Tensor | None]:
-    """Return one layer's calls for several texts, read alone, as one call for all their tokens."""
+    """Join one layer's calls for several groups of texts into one call for all their tokens."""
     first = same[0][0]
     backs = [back.reshape(1, -1, back.shape[-1]) for _, back in same if back is not None]
     if not backs:
@@ -173,7 +178,7 @@ def _joined(same: Sequence[tuple[_Call, Tensor | None]]) -> tuple[_Call, Tensor 
 def _collected(
     model: SharedModel, layers: Sequence[tuple[_Call, Tensor | None]], vector: Sequence[Tensor], count: int
 ) -> tuple[Tensor, Tensor]:
-    """Return, by all tensors of the model in order, [count, m]: inner products with a vector, and squared lengths."""
+    """Return inner products with a vector [count, m] and squared lengths [count, m], for all tensors in order."""
     place = {name: i for i, name in enumerate(model.names)}
     empty = layers[0][0].out.new_zeros(count)
     inner, squares = [empty] * len(place), [empty] * len(place)
@@ -189,7 +194,7 @@ def _across(
     others: Sequence[tuple[_Call, Tensor | None]],
     count: int,
 ) -> Tensor:
-    """Return, by all tensors of the model [count, m]: inner products of the texts' gradients with that of another."""
+    """Return the inner products [count, m] of the texts' gradients with the summed gradient of others, by tensor."""
     of = {name: layers[0][0].out.new_zeros(count) for name in model.names}
     for (call, back), (other, other_back) in zip(layers, others, strict=True):
         if back is None or other_back is None:
@@ -212,18 +217,18 @@ def _across(
 
 
 def _by_tokens(rows: Tensor) -> Tensor:
-    """Return rows [B, T, numbers], also for a layer that sees one token per text."""
+    """Return rows as [B, T, numbers], also for a layer with one token per text."""
     return rows.reshape(len(rows), -1, rows.shape[-1])
 
 
 def _normed(call: _Call, like: Tensor) -> Tensor:
-    """Return the input of a norm's last step, normalised."""
+    """Return the normalised input of a norm, before its weight and bias are applied."""
     assert isinstance(call.layer, nn.LayerNorm)
     return nn.functional.layer_norm(call.into, call.layer.normalized_shape, eps=call.layer.eps).reshape(like.shape)
 
 
 def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
-    """Return the losses [B]. Places and token types are given for every text, so that each has rows of its own."""
+    """Return the losses [B]. Positions and token types are given for each text, so that each has its own rows."""
     count, length = texts.shape[:2]
     into: dict[str, Tensor] = {"position_ids": torch.arange(length, device=texts.device).expand(count, length)}
     if model.architecture == "bert":
@@ -234,7 +239,7 @@ def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
 
 @contextmanager
 def _recorded(model: SharedModel) -> Iterator[list[_Call]]:
-    """Record the calls of the layers whose tensors are sent, while the context lasts."""
+    """Record the calls of the layers whose tensors are sent, within the context."""
     calls: list[_Call] = []
     owners = {name.rpartition(".")[0] for name in model.names}
     hooks = []
@@ -258,15 +263,15 @@ def _recorded(model: SharedModel) -> Iterator[list[_Call]]:
 
 
 def _first_tokens(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Return the states that BERT's last layer processes after attention: the pooler reads only the first token."""
+    """Keep only the first token after the attention of BERT's last layer, because the pooler reads no other token."""
     return tuple(tensor[:, :1] for tensor in inputs)
 
 
 def _of_layer(
     call: _Call, back: Tensor | None, place: dict[str, int], vector: Sequence[Tensor]
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Yield name, inner products [B] with a vector and squared lengths [B] of each sent tensor of a layer."""
-    if back is None:  # the loss does not depend on it
+    """Yield, for each sent tensor of a layer, its name, inner products [B] with a vector and squared lengths [B]."""
+    if back is None:  # the loss does not depend on this call
         return
     back = _by_tokens(back)
     weight, bias = f"{call.name}.weight", f"{call.name}.bias"
@@ -302,14 +307,14 @@ def _of_weight(call: _Call, back: Tensor, target: Tensor) -> tuple[Tensor, Tenso
 
 
 class _Outer(torch.autograd.Function):
-    """The equation of a dense layer above, with its derivative in closed form.
+    """The products of a dense layer's weight (see above), with their derivatives in closed form.
 
-    It is one node for what would be twenty of autograd's, which take longer than the products for a text's few tokens.
+    This replaces about twenty nodes of autograd, which take longer than the products if a text has few tokens.
     """
 
     @staticmethod
     def forward(ctx: Any, back: Tensor, into: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Return [B] <G, Y> and |G|^2, of back [B, T, m], into [B, T, n] and the target Y [m, n]."""
+        """Return <G, Y> [B] and |G|^2 [B], from back [B, T, m], into [B, T, n] and the target Y [m, n]."""
         read = into @ target.T
         of_back, of_into = (factor @ factor.transpose(1, 2) for factor in (_wide(back), _wide(into)))
         square = (of_back * of_into).sum((1, 2)).to(back.dtype)
@@ -319,7 +324,7 @@ class _Outer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Return the derivatives by back and into of the sum of the results times their slopes [B]."""
+        """Return the derivatives, with respect to back and into, of the sum of the results times their slopes [B]."""
         back, into, of_back, of_into, target, read = ctx.saved_tensors
         inner, square = (slope[:, None, None] for slope in slopes)
         by_back = (2 * square * of_into) @ back + inner * read
@@ -328,10 +333,10 @@ class _Outer(torch.autograd.Function):
 
 
 def _wide(rows: Tensor) -> Tensor:
-    """Return rows in float64 where texts may be joined: where their gradients nearly cancel, squares lose digits."""
+    """Return rows in float64 if texts may be joined: if their gradients nearly cancel, float32 squares lose digits."""
     return rows.double() if len(rows) == 1 else rows
 
 
 def _of_vector(gradient: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the products for gradients that are formed, [B, numbers]."""
+    """Return the inner products [B] and squared lengths [B] for gradients [B, numbers] of a vector parameter."""
     return gradient @ target, (gradient**2).sum(1)

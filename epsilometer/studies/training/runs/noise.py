@@ -1,23 +1,25 @@
-"""The step from per-example gradients to an update: clipping or scaling, noise, a division.
+"""The computation of an update from per-example gradients: clipping or scaling, noise, and a division.
 
-The update is (noisy sum) / (q N): q N is the public expected batch size (`accounting.schedule`), never the actual one,
-which would reveal how many examples came in. An empty batch is a step like any other, of noise alone.
+The update is (noisy sum) / (q N). q N is the public expected batch size (`accounting.schedule`), not the actual batch
+size, which would reveal how many examples are in the batch. An empty batch is a step like any other, and its update is
+noise alone.
 
-| noise | each example | noise | most that adding or removing one example moves the sum |
+| class | each gradient | noise | sensitivity of the sum to adding or removing one example |
 |---|---|---|---|
-| `GaussianNoise` | shortened to C | sigma C on the sum | C |
-| `DirectionalNoise` | scaled to 1 | a von Mises-Fisher draw about each | unlimited: its neighbours are replacements |
-| `ScaledNoise` | over its length + gamma | sigma on the sum | 1 |
-| `NoNoise` | shortened to C, or as it is | none | C, or unlimited |
+| `GaussianNoise` | clipped to length C | sigma C on the sum | C |
+| `DirectionalNoise` | scaled to length 1 | a von Mises-Fisher draw about each | none: its neighbours are replacements |
+| `ScaledNoise` | divided by its length + gamma | sigma on the sum | 1 |
+| `NoNoise` | clipped to length C, or unchanged | none | C, or unlimited |
 
-(Abadi et al. 2016, "Deep learning with differential privacy", algorithm 1; the module `directional`; Bu et al. 2023,
-"Automatic clipping", where gamma 0 is scaling to 1.) Replacing an example moves the sum twice as far.
+Sources: Abadi et al. 2016, "Deep learning with differential privacy", algorithm 1; the module `directional`; Bu et al.
+2023, "Automatic clipping", with gamma 0 for scaling to length 1. The sensitivity to replacing an example is twice as
+large.
 
-Sensitivities are over all parameters together, whatever tensors they belong to. Noise is on the sum, of deviation sigma
-C: on the mean it would be sigma C / (q N). Each step draws its own from the given generator.
+Sensitivities are over all parameters together, not per tensor. The noise on the sum has deviation sigma C, so on the
+mean it has sigma C / (q N). Each step samples its own noise from the given generator.
 
-From a system's generator (`core.system`) the noise is drawn for a release: in float64, and the update is rounded to a
-public grid (`normals`). Seeded streams can be inverted, and serve audits.
+With a generator of the operating system (`core.system`), the noise is for a release: it is sampled in float64, and the
+update is rounded to a public grid (`normals`). Seeded generators can be inverted and are only for audits.
 """
 
 from __future__ import annotations
@@ -41,22 +43,25 @@ from epsilometer.studies.training.runs.normals import normals, on_grid
 
 
 class TrainingNoise(Protocol):
-    """The rule that makes a step's update from gradients, and its release about them."""
+    """A rule for computing the update of a step from gradients, and its release for an accountant."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Return the gradient [d] that an optimiser takes."""
+        """Return the update [d], the noisy gradient for an optimiser."""
         ...
 
     def release(self, parts: Sequence[int]) -> Release | None:
-        """Return the release of a step for an accountant; parts: the lengths of the tensors. None has no epsilon."""
+        """Return the release of a step for an accountant, or None if it has no epsilon.
+
+        parts: the lengths of the tensors.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Clipping of every example and Gaussian noise on the sum; sigma: relative to clip, the largest gradient length."""
+    """Clipping of every gradient to length `clip`, and Gaussian noise of deviation sigma * clip on the sum."""
 
     sigma: float
     clip: float = 1.0
@@ -68,20 +73,20 @@ class GaussianNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Return the sum of clipped gradients with noise, over the expected batch."""
+        """Return the noisy sum of clipped gradients, divided by the expected batch size."""
         weights = _clipped(gradients.norms(), self.clip)
         return _noised(gradients, weights, self.sigma * self.clip, expected_batch=expected_batch, generator=generator)
 
     def release(self, parts: Sequence[int]) -> Release:
-        """Return Gaussian noise of sigma on vectors of length 1, whatever C is."""
+        """Return Gaussian noise of deviation sigma on vectors of length 1, equivalent for every clipping length."""
         return Gaussian(self.sigma)
 
 
 @dataclass(frozen=True)
 class DirectionalNoise:
-    """A von Mises-Fisher draw of concentration kappa about each gradient, or about each of its tensors by itself.
+    """A von Mises-Fisher draw of concentration kappa about each gradient, or about each tensor of each gradient.
 
-    parts: whether by tensors; m of them cost m times as much, since each is a separate draw.
+    parts: True for a separate draw per tensor; m tensors have m times the epsilon.
     """
 
     kappa: float
@@ -93,14 +98,14 @@ class DirectionalNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Return the sum of the draws over the expected batch; without examples there are none, and it is 0."""
+        """Return the sum of the draws divided by the expected batch size; 0 for an empty batch."""
         if not self.parts:
             return self._mean(gradients, float(expected_batch), generator)
         every = [gradients.part(number) for number in range(len(gradients.parts))]
         return np.concatenate([self._mean(weights, float(expected_batch), generator) for weights in every])
 
     def release(self, parts: Sequence[int]) -> Release:
-        """Return one draw in all dimensions, or one per tensor."""
+        """Return the release of one draw in all dimensions, or of one draw per tensor."""
         return VonMisesFisher(self.kappa, tuple(parts) if self.parts else (sum(parts),))
 
     def _mean(self, gradients: ExampleGradients, over: float, generator: np.random.Generator) -> NDArray[np.float32]:
@@ -114,9 +119,9 @@ class DirectionalNoise:
 
 @dataclass(frozen=True)
 class ScaledNoise:
-    """Gradients over their lengths, and Gaussian noise of deviation sigma on the sum; sigma 0 is scaling alone.
+    """Gradients divided by their length + gamma, and Gaussian noise of deviation sigma on the sum.
 
-    gamma: an addend to each length, so that a step shrinks as an example is learned.
+    sigma: 0 for scaling without noise; gamma: makes the contribution of an example shrink with its gradient.
     """
 
     sigma: float
@@ -130,19 +135,19 @@ class ScaledNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Return the sum of scaled gradients with noise, over the expected batch."""
+        """Return the noisy sum of scaled gradients, divided by the expected batch size."""
         lengths = gradients.norms() + self.gamma
         weights = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         return _noised(gradients, weights, self.sigma, expected_batch=expected_batch, generator=generator)
 
     def release(self, parts: Sequence[int]) -> Release | None:
-        """Return Gaussian noise of sigma on vectors of length 1 at most; None for sigma 0."""
+        """Return Gaussian noise of deviation sigma on vectors of length at most 1; None for sigma 0."""
         return Gaussian(self.sigma) if self.sigma else None
 
 
 @dataclass(frozen=True)
 class NoNoise:
-    """No privacy: plain gradients, or clipped ones; a control."""
+    """No noise, as a control: gradients unchanged, or clipped to length `clip`."""
 
     clip: float | None = None
 
@@ -153,18 +158,18 @@ class NoNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Return the sum of the gradients over the expected batch."""
+        """Return the sum of the gradients divided by the expected batch size."""
         norms = gradients.norms()
         weights = np.ones_like(norms) if self.clip is None else _clipped(norms, self.clip)
         return gradients.weighted_sum(weights / float(expected_batch))
 
     def release(self, parts: Sequence[int]) -> None:
-        """Return None, since it has no epsilon."""
+        """Return None, because there is no epsilon."""
         return
 
 
 def _clipped(norms: NDArray[np.float64], clip: float) -> NDArray[np.float64]:
-    """Return the factor of each gradient that makes it at most as long as clip."""
+    """Return the factors [L] that clip gradients of these lengths to length `clip`."""
     return np.divide(clip, norms, out=np.ones_like(norms), where=norms > clip)
 
 
@@ -175,7 +180,7 @@ def _noised(
     expected_batch: Fraction | float,
     generator: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Return the weighted sum of gradients with noise of a deviation, over the expected batch."""
+    """Return the weighted sum of gradients plus noise of this deviation, divided by the expected batch size."""
     over = float(expected_batch)
     total = gradients.weighted_sum(weights / over)
     if not deviation:

@@ -1,7 +1,7 @@
-"""AdamW and plain stochastic gradient descent on one vector of parameters, in place, in blocks that a cache holds.
+"""AdamW and plain stochastic gradient descent on one vector of parameters, in place.
 
 AdamW has torch's defaults (Loshchilov and Hutter 2019, algorithm 2, without a schedule): betas .9 and .999, eps 1e-8,
-weight decay .01, which shrinks every parameter, biases too.
+and weight decay .01, which applies to every parameter, including biases.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 Name = Literal["adamw", "sgd"]
 
 BETAS, EPSILON, DECAY = (0.9, 0.999), 1e-8, 0.01
-_BLOCK = 1 << 15  # numbers at a time
+_BLOCK = 1 << 15  # numbers at a time, few enough to fit into a processor's cache
 
 
 @dataclass
 class AdamW:
     """The AdamW optimiser.
 
-    rate: the learning rate; state: running means of the gradient and of its square, zeros at first.
+    rate: the learning rate; state: the running means of the gradient and of its square, empty before the first step.
     """
 
     rate: float
     state: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
     def step(self, vector: NDArray[np.float32], gradient: NDArray[np.float32], number: int) -> None:
-        """Change the vector in place, by its gradient. number: of the step, from 1."""
+        """Update the vector in place with a gradient. number: the number of the step, from 1."""
         if not self.state:
             self.state |= {"mean": np.zeros_like(vector), "square": np.zeros_like(vector)}
         flat = vector.reshape(-1, copy=False), gradient.reshape(-1)
@@ -69,10 +69,10 @@ class Descent:
     state: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
     def step(self, vector: NDArray[np.float32], gradient: NDArray[np.float32], number: int) -> None:
-        """Change the vector in place, like `AdamW.step`."""
+        """Update the vector in place, like `AdamW.step`; `number` is not used."""
         vector -= np.float32(self.rate) * gradient
 
 
 def optimiser(name: Name, rate: float) -> AdamW | Descent:
-    """Return a new optimiser of this name."""
+    """Return a new optimiser by name, with a learning rate."""
     return AdamW(rate) if name == "adamw" else Descent(rate)

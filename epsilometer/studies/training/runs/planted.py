@@ -1,8 +1,7 @@
-"""A head trained with planted texts, scored by its losses: the audit of a whole training by a black-box adversary.
+"""An audit of a whole training by a black-box adversary: a head is trained with planted texts and scored by its losses.
 
-A canary's score is the negative loss of the trained head at its label; where each canary has two versions, the loss at
-the second label minus that at the first. The schedule covers all training texts, canaries included; it is
-the one for the accountant.
+A canary's score is minus the loss of the trained head at its label. If each canary has two versions, it is the loss at
+the second label minus the loss at the first. The accountant gets the schedule over all training texts, with canaries.
 """
 
 from __future__ import annotations
@@ -25,26 +24,26 @@ from epsilometer.studies.training.runs.private import Settings, train
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-TOKENS = 24  # most tokens of a canary of random tokens
+TOKENS = 24  # maximum number of tokens of a canary of random tokens
 
 
 @dataclass(frozen=True)
 class States:
-    """States [n, width] of texts, their labels [n] and, for canaries, the labels of the other version."""
+    """States [n, width] of texts and their labels [n]. others: [n], the labels of the canaries' other version."""
 
     states: NDArray[np.float32]
     labels: NDArray[np.int64]
     others: NDArray[np.int64]
 
     def rows(self, numbers: NDArray[np.int64]) -> States:
-        """Return some of the texts."""
+        """Return the texts with these row numbers."""
         return States(self.states[numbers], self.labels[numbers], self.others[numbers])
 
 
 def mislabelled(texts: States, classes: int, count: int, generator: np.random.Generator) -> tuple[States, States]:
-    """Return canaries made of `count` of the texts, with wrong labels, and the other texts.
+    """Return `count` random texts with wrong labels as canaries, and the other texts.
 
-    Raises UserError for more canaries than texts.
+    Raises UserError if there are fewer texts than canaries.
     """
     if count > len(texts.labels):
         raise UserError(
@@ -58,13 +57,16 @@ def mislabelled(texts: States, classes: int, count: int, generator: np.random.Ge
 
 
 def randomly_labelled(states: NDArray[np.float32], classes: int, generator: np.random.Generator) -> States:
-    """Return canaries of these states with random labels."""
+    """Return canaries with these states and random labels."""
     labels = random_labels(len(states), classes, generator)
     return States(states, labels.first, labels.second)
 
 
 def random_token_texts(tokenizer: Tokenizer, length: int, count: int, generator: np.random.Generator) -> list[str]:
-    """Return texts of random tokens, as many as `TOKENS` or as fit into a length; no special tokens."""
+    """Return `count` texts of random tokens, without special tokens.
+
+    Each has TOKENS tokens, or as many as fit into `length` with the special tokens around a text.
+    """
     special = {token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special}
     usable = np.setdiff1d(np.arange(tokenizer.get_vocab_size()), sorted(special))
     fitting = max(1, min(TOKENS, length - tokenizer.num_special_tokens_to_add(is_pair=False)))
@@ -75,9 +77,10 @@ def random_token_texts(tokenizer: Tokenizer, length: int, count: int, generator:
 def planted(
     head: Head, canaries: States, others: States, *, settings_for: Callable[[int], Settings], replaced: bool
 ) -> tuple[Run, Schedule]:
-    """Train a copy of a head on the other texts and the canaries that coins choose.
+    """Train a copy of a head on the other texts and the canaries that fair coins choose.
 
-    Returns the coins and scores, and the schedule of the training.
+    settings_for: makes the training's settings from the number of its texts; replaced: whether canaries have two
+    versions. Returns the coins and scores, and the schedule of the training.
     """
     settings = settings_for(len(others.labels) + len(canaries.labels))
     chosen = coins(len(canaries.labels), Noise.named(1, settings.seed or 0, "canaries", "coins").generator(0))

@@ -1,13 +1,14 @@
-"""The training loop: a step is a batch, its noisy gradient and an optimiser update; a resumed run has the same bytes.
+"""The training loop. A step samples a batch, computes its noisy gradient and makes an optimiser update.
 
-A step releases the noisy sum of the batch's gradients (`noise.update`), divided by the public q N; the optimiser and
-everything after it see nothing else of the private texts, so a claim for the noisy gradients (`accounting`) covers the
-trained head by post-processing. It covers neither the statistics of steps in `Trained` (norms, losses), which are
-computed from private texts without noise and never leave data/, nor the choice of the settings.
+A step releases the noisy sum of the batch's gradients (`noise.update`), divided by the public q N. The optimiser uses
+no other information about private texts, so a claim for the noisy gradients (`accounting`) covers the trained head by
+post-processing. The claim does not cover the choice of settings. Nor does it cover the statistics in `Trained` (norms,
+losses), which are computed from private texts without noise and stay in data/.
 
-Each step has streams of its own: a batch, masks of dropout, noise. They are named by the seed and the step, and noise
-by its settings too, so no step and no level repeats the noise of another. A seeded stream is for audits; a
-training whose head is published draws from the operating system (`seed=None`).
+Each step has its own random streams for the batch, dropout masks and noise. They depend on the seed and the step, and
+noise also on its settings, so no two steps or levels have the same noise. Seeded streams are for audits. A training
+whose head is published must use the operating system's randomness (`seed=None`). A resumed seeded run gives the same
+bytes as one that was not interrupted.
 """
 
 from __future__ import annotations
@@ -32,18 +33,20 @@ from epsilometer.studies.training.runs.noise import TrainingNoise
 from epsilometer.studies.training.runs.optimisers import AdamW, Descent, Name, optimiser
 from epsilometer.studies.training.runs.sampling import batches
 
-SECONDS = 5.0  # between two checkpoints
-_LOOKED_AT = 1024  # most texts whose mean loss is taken after each pass
+SECONDS = 5.0  # minimum time between two checkpoints
+_LOOKED_AT = 1024  # maximum number of texts whose mean loss is computed after each pass
 
 
 @dataclass(frozen=True)
 class Settings:
     """The settings of a head's training.
 
-    schedule:  of the batches, which the accountant reads as well. noise: on each step's gradients.
-    rate:      the learning rate. optimizer: "adamw" or "sgd".
-    dropout:   whether masks of the head's dropout are drawn.
-    seed:      of all streams; None draws from the operating system, so that no training can be repeated.
+    schedule:  the schedule of batches, which the accountant uses, too.
+    noise:     the noise on each step's gradients.
+    rate:      the learning rate.
+    optimizer: "adamw" or "sgd".
+    dropout:   whether the head's dropout is used.
+    seed:      the seed of all random streams. None uses the operating system's randomness, which cannot be repeated.
     """
 
     schedule: Schedule
@@ -54,7 +57,7 @@ class Settings:
     seed: int | None = 0
 
     def streams(self, *name: str) -> Noise:
-        """Return a stream for each step."""
+        """Return a random stream for each step, for the purpose `name`."""
         steps = self.schedule.steps
         if self.seed is None:
             return Noise.operating_system(steps)
@@ -65,8 +68,9 @@ class Settings:
 class Trained:
     """A trained head, and the private history of its training.
 
-    batches: [steps] sizes; norms: [steps] mean length of the gradients of a batch, NaN for an empty one; losses:
-    [passes] mean loss of up to 1,024 training texts after each pass, without dropout.
+    batches: [steps], the size of each batch.
+    norms:   [steps], the mean length of a batch's gradients; NaN for an empty batch.
+    losses:  [passes], the mean loss of up to 1,024 training texts after each pass, without dropout.
     """
 
     head: Head
@@ -84,10 +88,13 @@ def train(
 ) -> Trained:
     """Train a copy of a head.
 
-    states: [N, width]; labels: [N] numbers of classes; checkpoint: a file that is written now and then, and deleted at
-    the end; if it already exists, the training resumes from it, to the same bytes as one that was never stopped.
-    Raises UserError before the first step for texts and labels that do not fit the schedule or the head, for fewer than
-    two classes, and for a checkpoint of other settings, texts or head.
+    states: [N, width].
+    labels: [N], indices of classes.
+    checkpoint: a file that is written from time to time and deleted at the end. If it exists, the training resumes from
+        it, and gives the same bytes as one that was not interrupted.
+
+    Raises UserError, before the first step, if texts and labels do not fit the schedule or the head, if there are fewer
+    than two classes, or if the checkpoint belongs to other settings, texts or another head.
     """
     _check(head, states, labels, settings, checkpoint=checkpoint)
     run = _Run(replace(head, vector=head.vector.copy()), optimiser(settings.optimizer, settings.rate), settings)
@@ -121,7 +128,7 @@ class _Run:
         self._noise = settings.streams("noise", repr(settings.noise))
 
     def move(self, states: NDArray[np.float32], labels: NDArray[np.integer]) -> None:
-        """Take one step with a batch, which may be empty."""
+        """Make one step with a batch, which may be empty."""
         masks = self.head.masks(len(labels), self._masks.generator(self.step)) if self.settings.dropout else None
         gradients = self.head.gradients(states, labels, masks)
         generator = self._noise.generator(self.step)
@@ -137,7 +144,7 @@ class _Run:
         self.losses[self.step // self.settings.schedule.batches - 1] = self.head.losses(states, labels).mean()
 
     def save(self, path: Path, name: str) -> None:
-        """Write a checkpoint, whole or not at all."""
+        """Write a checkpoint atomically. name: the fingerprint of the training's inputs."""
         from safetensors.numpy import save
 
         tensors = {"vector": self.head.vector, **self._counts(), **self.optimiser.state}
@@ -145,7 +152,7 @@ class _Run:
             file.write(save(tensors, {"about": json.dumps([name, self.step])}))
 
     def restore(self, path: Path, name: str) -> None:
-        """Resume from a checkpoint. Raises UserError for one of another training, and for a damaged one."""
+        """Resume from a checkpoint. Raises UserError if it is damaged or belongs to another training."""
         from safetensors import SafetensorError, safe_open
 
         try:
@@ -159,7 +166,7 @@ class _Run:
         if of != name:
             raise UserError(
                 f"{path} is the checkpoint of a training with other settings, texts, labels or initial head; delete "
-                "it, or restore those",
+                "it, or restore these inputs",
                 "EPS-T024",
             )
         self.head.vector[...] = tensors.pop("vector")
@@ -172,7 +179,7 @@ class _Run:
 
 
 def _fingerprint(head: Head, states: NDArray[np.float32], labels: NDArray[np.integer], settings: Settings) -> str:
-    """Return a name for all inputs of the trained head, this code apart."""
+    """Return a hash of all inputs of the training except its code."""
     digest = hashlib.blake2b(repr((settings, type(head).__name__, head.about())).encode(), digest_size=16)
     for array in (head.vector, np.asarray(labels, np.int64), states):
         for start in range(0, len(array), 4096):
@@ -191,7 +198,7 @@ def _check(
     if not len(states) == len(labels) == schedule.texts:
         raise UserError(
             f"the schedule is for {schedule.texts} texts, got {len(states)} states and {len(labels)} labels, so the "
-            "accountant would describe a different training; give a schedule for these texts",
+            "accountant would assume a different training; give a schedule for these texts",
             "EPS-T025",
         )
     if states.shape[1:] != (head.width,):

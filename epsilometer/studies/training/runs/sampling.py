@@ -1,11 +1,11 @@
-"""The batches of indices of the examples in each step, drawn according to a schedule of `accounting.schedule`.
+"""The sampling of batches, by a schedule of `accounting.schedule`. A batch is the indices of the examples in a step.
 
-The accountant takes the same schedule, so the claim is about the batches that were drawn.
+The accountant uses the same schedule, so the claim is about the batches that are sampled.
 
-- `Poisson`: for every step and every example a separate coin, which includes it with probability q = 1 / ceil(N / B)
-  exactly (a whole number below ceil(N / B) is 0). A batch may have any size, 0 included, and an empty batch is also a
-  step: skipping it would reveal that no example was in it.
-- `Shuffled`: one random order of all examples, divided into ceil(N / B) batches whose sizes are public, the same ones
+- `Poisson`: for every step and every example, an independent coin includes the example with probability exactly q = 1 /
+  ceil(N / B): if a random integer below ceil(N / B) is 0. A batch may have any size. An empty batch is also a step,
+  because skipping it would reveal that no example was in it.
+- `Shuffled`: one random order of all examples is divided into ceil(N / B) batches of public sizes, which are the same
   in every pass.
 
 A batch depends only on the stream and the number of its step, so an interrupted training can resume at any step.
@@ -24,9 +24,9 @@ from epsilometer.core.randomness import Noise
 
 
 def batches(schedule: Schedule, noise: Noise, first: int = 0) -> Iterator[NDArray[np.int64]]:
-    """Yield the indices [any], in ascending order, of the examples of step first, first + 1, ... of the schedule.
+    """Yield the batches of the steps from `first` on: the indices of the examples, ascending.
 
-    noise: a stream for each step; a shuffled schedule uses the first one alone, for the order.
+    noise: a random stream for each step; a shuffled schedule uses only the first, for the order.
     """
     if isinstance(schedule, Poisson):
         for step in range(first, schedule.steps):

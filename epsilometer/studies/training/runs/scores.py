@@ -9,10 +9,10 @@ from epsilometer.studies.training.runs.heads import Head
 
 
 def scores(head: Head, states: NDArray[np.float32], labels: NDArray[np.integer]) -> dict[str, float]:
-    """Return accuracy, f1, mcc and loss (mean, in nats) of a head on texts, which may be its training texts.
+    """Return accuracy, f1, mcc and loss (the mean, in nats) of a head on texts.
 
-    f1 is that of the last class where there are two, else the mean of all classes; a class that is never guessed has
-    an F1 of 0. mcc is 0 where one class is always guessed.
+    f1 is the F1 of the last class if there are two classes, else the mean over classes. A class that is never guessed
+    has an F1 of 0. mcc is 0 if all guesses are equal.
     """
     from sklearn.metrics import f1_score, matthews_corrcoef
 

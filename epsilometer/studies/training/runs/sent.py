@@ -1,13 +1,12 @@
-"""The message of a client: the gradient of one batch of its texts, noised.
+"""The message of a client: the noisy gradient of one batch of its texts.
 
 There are two kinds of noise:
 
-- **as in training** (`training.noise`): each text's gradient is clipped or scaled to length 1, noise is added to their
-    sum or drawn for each, and the result divided by the batch, whose size is public. The accountants cover these.
-  - **as published with the attacks** (`OnMean`): the mean of gradients that are neither clipped nor scaled, plus
-  Laplace
-    noise (breaching's default) or Gaussian noise (LAMP's defence) of one scale for every coordinate. Without a bound on
-    a text's gradient it gives no privacy, and claims nothing.
+- **as in training** (`runs.noise`): each text's gradient is clipped or scaled, noise is added to the sum or to each
+  direction, and the result is divided by the public batch size. The accountants cover this noise.
+- **as published with the attacks** (`OnMean`): Laplace noise (the default of breaching) or Gaussian noise (LAMP's
+  defence) of the same scale on every coordinate is added to the mean of the unclipped gradients. A text's gradient is
+  not bounded, so this noise gives no privacy and claims nothing.
 
 The receiver knows the labels, the number of texts and their lengths in tokens, as the attacks assume.
 """
@@ -26,13 +25,16 @@ from epsilometer.core.errors import UserError
 from epsilometer.studies.training.runs.gradients import DenseGradients, ExampleGradients
 from epsilometer.studies.training.runs.noise import TrainingNoise
 
-if TYPE_CHECKING:  # loads torch, which showing and checking results do not need
+if TYPE_CHECKING:  # the module loads torch, which code that only shows or checks results does not need
     from epsilometer.studies.training.runs.shared_model import SharedModel, Target
 
 
 @dataclass(frozen=True)
 class OnMean:
-    """Noise of standard deviation (Gaussian) or scale (Laplace) `scale` on each number of the unclipped mean."""
+    """Noise on each number of the mean of unclipped gradients.
+
+    scale: the standard deviation of Gaussian noise, or the scale of Laplace noise; law: the kind of noise.
+    """
 
     scale: float
     law: Literal["gaussian", "laplace"] = "gaussian"
@@ -46,7 +48,7 @@ class OnMean:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Return the mean [d] of the gradients, noised."""
+        """Return the noisy mean [d] of the gradients."""
         mean = gradients.weighted_sum(np.full(gradients.count, 1 / float(expected_batch)))
         if not self.scale:
             return mean
@@ -55,17 +57,19 @@ class OnMean:
         return (mean + np.float32(self.scale) * draw.astype(np.float32)).astype(np.float32)
 
     def release(self, parts: Sequence[int]) -> None:
-        """Return None: nothing bounds a text's contribution, so no epsilon exists."""
+        """Return None, because a text's contribution is not bounded and there is no epsilon."""
         return
 
 
 @dataclass(frozen=True)
 class Sent:
-    """The server's view of one client's step, and nothing else.
+    """All that the server sees of one client's step.
 
-    update: float32 [d], the noised mean over the model's tensors (`SharedModel.names`, in order). model: with the
-    parameters that the server had sent out. noise: the law of the noise, whose parameters are public. labels: [L],
-    given; empty where the objective has none. lengths: [L], the number of tokens of each text, special ones included.
+    update:  float32 [d], the noisy mean gradient over the model's tensors, in the order of `SharedModel.names`.
+    model:   the model with the parameters that the server sent out.
+    noise:   the law of the noise, whose parameters are public.
+    labels:  [L], the labels of the texts; empty if the objective has no labels.
+    lengths: [L], the number of tokens of each text, including special tokens.
     """
 
     update: NDArray[np.float32] = field(repr=False)
@@ -87,13 +91,14 @@ def send(
     noise: TrainingNoise,
     generator: np.random.Generator,
 ) -> Sent:
-    """Return a client's message for one batch of texts; sequences: their token ids (`SharedModel.encode`).
+    """Return a client's message for one batch of texts.
 
-    targets: labels, or other targets of the objective (`shared_model.Target`). Raises UserError for an empty batch and
-    for missing labels.
+    sequences: the token ids of the texts (`SharedModel.encode`).
+    targets: the labels, or other targets of the objective (`shared_model.Target`).
+    Raises UserError for an empty batch and for missing labels.
     """
     if not sequences:
-        raise UserError("a batch must hold at least one text, got none", "EPS-T033")
+        raise UserError("a batch must contain at least one text, got none", "EPS-T033")
     if len(targets) != len(sequences):
         raise UserError(f"every text needs a label, got {len(targets)} labels for {len(sequences)} texts", "EPS-T034")
     if model.objective == "classification" and not all(isinstance(target, int) for target in targets):

@@ -1,9 +1,9 @@
-"""Many heads of one recipe trained at once, each on its own texts: the references of membership attacks.
+"""Training of many heads at once with the same settings, each on its own texts: the references of membership attacks.
 
-The features are shared, and the parameters of m models are one array [m, d]: a step gathers a batch for each model,
-pads these to one length, and computes the forward and backward passes as batched matrix products. Noise is applied to
-each model separately, from its own rows alone. So a shadow, private or not, equals up to rounding what `private.train`
-returns for the same texts, initial head and settings.
+The features are shared, and the parameters of m models are one array [m, d]. A step gathers a batch for each model,
+pads the batches to one length, and computes the forward and backward passes as batched matrix products. Clipping and
+noise are applied to each model separately. So a reference, private or not, equals up to rounding the result of
+`private.train` for the same texts, initial head and settings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from epsilometer.studies.training.runs.optimisers import optimiser
 from epsilometer.studies.training.runs.private import Settings
 from epsilometer.studies.training.runs.sampling import batches
 
-_ROWS = 1 << 11  # texts that a model scores at a time
+_ROWS = 1 << 11  # number of texts that a model processes at a time
 
 
 def train_together(
@@ -33,11 +33,14 @@ def train_together(
     chosen: NDArray[np.integer],
     settings: Sequence[Settings],
 ) -> Head:
-    """Train a copy of m heads of one shape, side by side.
+    """Train copies of m heads of one shape at once.
 
-    head: its vector is [m, d]; states: [n, width]; labels: [n] numbers of classes; chosen: [m, N] rows, the training
-    texts of each model in order; settings: of each, equal except for the seed. Raises UserError where one model's texts
-    do not fit the schedule, or have a single class.
+    head:     a stacked head with a vector [m, d].
+    states:   [n, width], the features of all texts.
+    labels:   [n], indices of classes.
+    chosen:   [m, N], the row numbers of each model's training texts.
+    settings: the settings of each model, equal except for the seed.
+    Raises UserError if a model's texts do not fit the schedule or have a single class.
     """
     _check(head, labels, chosen, settings)
     head = replace(head, vector=head.vector.copy())
@@ -61,7 +64,7 @@ def train_together(
 
 
 def answers(head: Head, states: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the log-probabilities [m, n, classes] that heads, their vector [m, d], give states [n, width]."""
+    """Return the log probabilities [m, n, classes] of states [n, width] by a stacked head with a vector [m, d]."""
     out = np.empty((len(head.vector), len(states), head.classes))
     for model, vector in enumerate(head.vector):
         trained = replace(head, vector=vector)
@@ -72,7 +75,7 @@ def answers(head: Head, states: NDArray[np.float32]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch per model. rows: int [m, L], those of each batch, and row 0 beyond its size; sizes: of the batches."""
+    """A batch per model. rows: int [m, L], the row numbers of each batch, padded with 0; sizes: the batch sizes."""
 
     rows: NDArray[np.int64]
     sizes: list[int]
@@ -87,7 +90,7 @@ def _padded(step_rows: Sequence[NDArray[np.integer]]) -> _Batch:
 
 
 def _masks(head: Head, batch: _Batch, streams: Sequence[Noise], step: int) -> NDArray[np.float32] | None:
-    """Return masks of dropout [m, L, width], each model's from its own stream; None where the head has no dropout."""
+    """Return dropout masks [m, L, width], each model's from its own stream; None if the head has no dropout."""
     padded = np.ones((*batch.rows.shape, head.width), np.float32)
     for row, size, stream in zip(padded, batch.sizes, streams, strict=True):
         masks = head.masks(size, stream.generator(step))

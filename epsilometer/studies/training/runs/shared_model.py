@@ -1,18 +1,17 @@
-"""The model shared by a server and its clients, and the gradient of a text by its parameters.
+"""The model that a server and its clients share, and the gradients of texts with respect to its parameters.
 
-A BERT or a GPT-2 by folder, pin or id, run by torch on the chosen device in float32 and in evaluation mode, with
-attention written out (`eager`), since attacks differentiate gradients once more and the fused kernels have no second
-derivative. Each text is read alone and never padded: a batch's gradient is the mean of those of its texts, whatever
-their lengths.
+It is a BERT or a GPT-2 by folder, pin or id, run by torch in float32 and in evaluation mode. Attention is not fused
+(`eager`), because attacks differentiate gradients, and fused kernels have no second derivative. Each text is processed
+alone, without padding; a batch's gradient is the mean over its texts.
 
 **Objectives.** `classification`: the cross-entropy of a label (BERT: pooler and classifier; GPT-2: scorer of the last
-token, the padding token being the end token). `masked`: the cross-entropy at masked places, whose original tokens are
-the targets. `causal`: the mean cross-entropy of every token after the first. The paper does not state which one its
-Decepticons ran on.
+token, with the end token as padding). `masked`: the cross-entropy at masked positions, whose original tokens are the
+targets. `causal`: the mean cross-entropy of every token after the first. The paper does not state which objective its
+Decepticons used.
 
-**Tensors.** A client sends the gradient by `all` parameters, by all but the table of word embeddings, whose rows would
-reveal the words (`without_embeddings`), or by the `head` alone (BERT: pooler and classifier; GPT-2: scorer and last
-norm). Tied weights are one tensor.
+**Tensors.** A client sends the gradient with respect to `all` parameters, to all except the table of word embeddings,
+whose rows would reveal the words (`without_embeddings`), or to the `head` alone (BERT: pooler and classifier; GPT-2:
+scorer and last norm). Tied weights are one tensor.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from epsilometer.models.locate import locate, quiet_loading
 Objective = Literal["classification", "masked", "causal"]
 Tensors = Literal["all", "without_embeddings", "head"]
 Target = int | Sequence[int] | None
-"""A label; or, for `masked`, the token at each masked place and -100 elsewhere; or, for `causal`, None."""
+"""A label; for `masked`, the token at each masked position and -100 elsewhere; for `causal`, None."""
 
 _CLASSES: Mapping[str, str] = {
     "classification": "AutoModelForSequenceClassification",
@@ -48,10 +47,15 @@ _PLACED = ("bos", "eos", "cls", "sep", "pad", "mask")  # tokens that represent n
 class SharedModel:
     """A network, its tokeniser, and the tensors whose gradients are sent.
 
-    architecture: "bert" or "gpt2". network: transformers' own, in evaluation mode. tokenizer: transformers' fast one.
-    names: of the sent tensors, in order; shapes: theirs; parts: how many numbers each has; size: d, their sum.
-    special: ids of tokens that represent no part of a text ([CLS], padding, ...), which no reconstruction contains.
-    device: of the network, of its inputs and of gradients as tensors.
+    architecture: "bert" or "gpt2".
+    network:      the model of transformers, in evaluation mode.
+    tokenizer:    the fast tokeniser of transformers.
+    names:        the names of the sent tensors, in order.
+    shapes:       the shapes of the sent tensors.
+    parts:        the number of entries of each sent tensor.
+    size:         d, the sum of `parts`.
+    special:      ids of tokens that represent no part of a text ([CLS], padding, ...).
+    device:       the device of the network, its inputs and gradients.
     """
 
     def __init__(
@@ -64,10 +68,13 @@ class SharedModel:
         longest: int = 128,
         seed: int = 0,
     ) -> None:
-        """model: anything that `models.locate` knows. longest: most tokens read from a text, special ones included.
+        """Load a model by anything that `models.locate` finds.
 
-        seed: of the head's first weights, where the folder has none for this number of classes. Raises UserError for
-        another architecture, an unknown objective or choice of tensors, and a model without the chosen tensors.
+        classes: the number of classes, for classification.
+        longest: the maximum number of tokens read from a text, including special tokens.
+        seed: the seed of the head's initial weights, if the folder has none for this number of classes.
+        Raises UserError for another architecture, an unknown objective or choice of tensors, and a model without the
+        chosen tensors.
         """
         for what, chosen, options in (("objective", objective, Objective), ("tensors", tensors, Tensors)):
             if chosen not in get_args(options):
@@ -104,9 +111,9 @@ class SharedModel:
         return table
 
     def with_parameters(self, changed: Mapping[str, Tensor]) -> SharedModel:
-        """Return a model with other values of some parameters, as a malicious server sends it; this one is unchanged.
+        """Return a copy of the model with other values of some parameters, for a malicious server.
 
-        changed: by the names that torch gives parameters. Raises UserError for a name that the model lacks.
+        changed: the values by the parameters' names in torch. Raises UserError for an unknown name.
         """
         other = copy.copy(self)
         other.network = copy.deepcopy(self.network)
@@ -119,7 +126,10 @@ class SharedModel:
         return other
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return token ids of texts, with special ones, truncated to the longest. UserError for a text of no tokens."""
+        """Return the token ids of texts, with special tokens, truncated to `longest`.
+
+        Raises UserError if a text has no tokens.
+        """
         ids: list[list[int]] = []
         for number, text in enumerate(texts):
             row = self.tokenizer(text, truncation=True, max_length=self.longest, verbose=False)["input_ids"]
@@ -138,11 +148,11 @@ class SharedModel:
         return text.strip()
 
     def framed(self, ids: Sequence[int]) -> list[int]:
-        """Return plain token ids with the special tokens around them."""
+        """Return token ids with the special tokens before and after them. ids: without special tokens."""
         return [*self._frame[0], *ids, *self._frame[1]]
 
     def loss(self, ids: Sequence[int] | Tensor, target: Target) -> Tensor:
-        """Return the loss of one text by its ids [T], or by its word embeddings [T, width]."""
+        """Return the loss of one text. ids: its token ids [T], or its word embeddings [T, width]."""
         inputs = torch.as_tensor(ids, device=self.device)
         into = {"inputs_embeds" if inputs.is_floating_point() else "input_ids": inputs[None]}
         if self.objective == "classification":
@@ -161,7 +171,7 @@ class SharedModel:
         return torch.nn.functional.cross_entropy(logits[0], wanted[0])
 
     def gradient(self, ids: Sequence[int] | Tensor, target: Target, *, create_graph: bool = False) -> list[Tensor]:
-        """Return the gradient of one text's loss by each sent tensor; zeros where the loss does not depend on it."""
+        """Return the gradient of one text's loss with respect to each sent tensor; 0 for tensors that are not used."""
         of = self.parameters
         grads = torch.autograd.grad(self.loss(ids, target), of, create_graph=create_graph, allow_unused=True)
         return [
@@ -169,7 +179,7 @@ class SharedModel:
         ]
 
     def gradients(self, sequences: Sequence[Sequence[int]], targets: Sequence[Target]) -> NDArray[np.float32]:
-        """Return the gradients of texts, each a row of all d numbers: [L, d]."""
+        """Return the gradients of texts as rows, [L, d]."""
         matrix = np.empty((len(sequences), self.size), np.float32)
         for row, ids, target in zip(matrix, sequences, targets, strict=True):
             row[:] = torch.cat([part.flatten() for part in self.gradient(ids, target)]).cpu().numpy()
@@ -188,7 +198,7 @@ class SharedModel:
 
 
 def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tuple[Any, Any]:
-    """Return network and tokeniser of a folder; torch's own generator is unchanged."""
+    """Load the network and the tokeniser of a folder, without a change to torch's global generator."""
     import transformers
 
     with quiet_loading(folder), torch.random.fork_rng():
@@ -217,13 +227,13 @@ def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tupl
                 "folder of a BERT or a GPT-2 with its tokeniser",
                 "EPS-T041",
             ) from error
-    if network.config.pad_token_id is None:  # GPT-2 has none, and its classifier requires it
+    if network.config.pad_token_id is None:  # GPT-2 has no padding token, but its classifier requires one
         network.config.pad_token_id = network.config.eos_token_id
     return network.eval(), tokenizer
 
 
 def _special(tokenizer: Any) -> frozenset[int]:
-    """Return the ids of tokens outside any text; the id of unknown words only if it is one of these."""
+    """Return the ids of special tokens. The unknown token counts only if it is also one of them."""
     ids = (getattr(tokenizer, f"{name}_token_id", None) for name in _PLACED)
     return frozenset(token for token in ids if token is not None)
 

@@ -1,16 +1,15 @@
-"""The texts of a membership game: those whose membership is in question, and the training texts of each model.
+"""The texts of a membership game: the asked texts, whose membership is in question, and the references' training texts.
 
-A target was trained on N texts; H others have the same labels. Equally many of both are scored, also within each
-class; otherwise an attack could exploit different class shares (if the training texts were balanced, say) instead of
-what the model has learnt. Any other difference between the splits of a file still shows; splits that are drawn at
-random (`resplit`) have none.
+A target was trained on N texts; H other texts have the same labels. The asked texts are equally many of both, also
+within each class. Otherwise an attack could exploit different class shares, for example if the training texts were
+balanced. Other differences between the splits of a data set remain; random splits (`resplit`) have none.
 
-- `overlapping` (Carlini et al. 2022): each reference trains on half of the scored texts, and on all training texts that
-  are not scored, N as the target does. References come in pairs that share a split in halves, so every scored
-  text is in exactly half of the references. The adversary thus knows every training text but those in question, as
-  differential privacy assumes.
-- `disjoint` (paper, table 6: 11 models on parts of 259 texts): references train on texts that no other model sees, and
-  that are not scored. It needs N texts for each of them, so the target's must be a small part of the data.
+- `overlapping` (Carlini et al. 2022): each reference trains on half of the asked texts and on all training texts that
+  are not asked about, N texts like the target. References come in pairs with complementary halves, so every asked text
+  is in the training sets of exactly half of the references. The adversary thus knows every training text except the
+  asked ones, as differential privacy assumes.
+- `disjoint` (paper, table 6: 11 models on parts of 259 texts): each reference trains on N texts that are not asked
+  about and that no other model uses. So the target's training texts must be a small part of the data.
 """
 
 from __future__ import annotations
@@ -22,16 +21,17 @@ from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 
-LEAST = 4  # fewest scored members: two to set thresholds on, two to measure them
+LEAST = 4  # minimum number of asked members: two for setting thresholds, two for measuring rates
 
 
 @dataclass(frozen=True)
 class Split:
-    """The parts of texts; numbers are those of the N training texts first, and of the H others after them.
+    """The roles of texts in a membership game. Texts are numbered: the N training texts first, then the H others.
 
-    examples: int [n], the texts that models score, ascending. questioned: int [q], in random order, those of
-    them whose membership is in question; inside: bool [q], whether the target trained on them. chosen: int [m, N], the
-    training texts of each reference, ascending.
+    examples:   int [n], the texts on which models are evaluated, ascending.
+    questioned: int [q], the asked texts as indices in `examples`, in random order.
+    inside:     bool [q], whether the target was trained on each asked text.
+    chosen:     int [m, N], the training texts of each reference, ascending.
     """
 
     examples: NDArray[np.int64]
@@ -41,17 +41,17 @@ class Split:
 
     @property
     def members(self) -> NDArray[np.bool_]:
-        """Bool [m, n]: which reference trained on which example."""
+        """Bool [m, n]: whether each reference was trained on each example."""
         return np.stack([np.isin(self.examples, rows) for rows in self.chosen])
 
 
 def overlapping(
     labels: NDArray[np.integer], training: int, count: int, rng: np.random.Generator, place: str = "references"
 ) -> Split:
-    """Return a split in which references share the scored texts among them.
+    """Return a split in which each reference is trained on a random half of the asked texts.
 
-    labels: [N + H] numbers of classes; training: N; count: of references, which are drawn in pairs, then truncated.
-    Raises UserError where too few others have the labels of the training texts.
+    labels: [N + H], indices of classes; training: N; count: the number of references; place: for the error message.
+    Raises UserError if too few other texts have the labels of the training texts.
     """
     members, others = _alike(labels, training, rng, place)
     questioned = rng.permutation(np.concatenate([members, others]))
@@ -66,9 +66,10 @@ def overlapping(
 def disjoint(
     labels: NDArray[np.integer], training: int, count: int, rng: np.random.Generator, place: str = "references"
 ) -> Split:
-    """Return a split in which no two models train on one text, and each on as many of each class as the target.
+    """Return a split in which no two models share a training text, and all have equal class counts.
 
-    Arguments as in `overlapping`; all training texts are scored, and as many others.
+    All training texts and as many others are asked about. Arguments are as in `overlapping`. Raises UserError if there
+    are too few other texts.
     """
     classes, sizes = np.unique(labels[:training], return_counts=True)
     parts: list[list[NDArray[np.int64]]] = [[] for _ in range(count + 1)]
@@ -91,7 +92,7 @@ def disjoint(
 def _alike(
     labels: NDArray[np.integer], training: int, rng: np.random.Generator, place: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return equally many training texts and others: the same share of each class, as large as the others allow."""
+    """Return equally many training texts and other texts, with the same share of each class, as many as possible."""
     classes, sizes = np.unique(labels[:training], return_counts=True)
     there = np.array([(labels[training:] == c).sum() for c in classes])
     share = min(1.0, float((there / sizes).min()))
@@ -112,5 +113,5 @@ def _alike(
 def _split(
     examples: NDArray[np.int64], questioned: NDArray[np.int64], training: int, chosen: NDArray[np.int64]
 ) -> Split:
-    """Return the split. questioned: numbers of texts."""
+    """Return the split. questioned: the asked texts, as numbers of texts."""
     return Split(examples, np.searchsorted(examples, questioned), questioned < training, chosen)

@@ -1,4 +1,4 @@
-"""Texts as token ids of a BERT or GPT-2, truncated at a length, and padded where a network needs rectangles."""
+"""Tokenisation of texts for a BERT or GPT-2, with truncation, padding and attention masks."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _TEXTS = 512  # texts whose encodings are in memory at a time
-NONE = -1  # in the place of a token after a text's end
+NONE = -1  # marks positions after a text's end
 
 
 class Tokens:
     """A model's tokeniser.
 
-    model: anything that `models.locate` knows. length: most tokens read from a text, special ones included; a special
-    token written in a text is characters.
-    kind: one of `heads.KINDS`.
+    model:  anything that `models.locate` finds.
+    length: the maximum number of tokens read from a text, including special tokens.
+    kind:   one of `heads.KINDS`.
 
-    Raises UserError for another architecture, and for a length that the model cannot read.
+    A special token that is written in a text counts as plain characters. Raises UserError for another architecture, and
+    for a length that exceeds the model's window or leaves no room for text.
     """
 
     def __init__(self, model: str | Path, length: int) -> None:
@@ -44,13 +45,13 @@ class Tokens:
         self.tokenizer.enable_truncation(length)
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return token ids of each text, truncated at `length`. Raises UserError for a text of special tokens alone."""
+        """Return the token ids of each text, truncated at `length`. Raises UserError if a text has no tokens."""
         return [encoding.ids for encoding in self._encodings(texts)]
 
     def lengths(self, texts: Sequence[str], place: str = "") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the number of tokens read from each text [n], and whether it was truncated [n].
 
-        Raises UserError as `ids`; place: of the texts, such as " of train", for its message.
+        Raises UserError as `ids` does. place: the origin of the texts for the message, such as " of train".
         """
         lengths, cut = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
         for start in range(0, len(texts), _TEXTS):
@@ -59,7 +60,7 @@ class Tokens:
         return lengths, cut
 
     def padded(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the ids [n, length], NONE after a text's end. Raises UserError as `ids`."""
+        """Return the token ids [n, length], with NONE after a text's end. Raises UserError as `ids` does."""
         padded = np.full((len(texts), self.length), NONE, np.int64)
         for row, ids in zip(padded, self.ids(texts), strict=True):
             row[: len(ids)] = ids
@@ -76,14 +77,17 @@ class Tokens:
 
 
 def window(folder: Path) -> int:
-    """Return the longest sequence in tokens that a model's folder states."""
+    """Return the maximum number of tokens in a sequence, from the configuration in a model's folder."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     stated = [config[name] for name in ("max_position_embeddings", "n_positions", "n_ctx") if name in config]
     return int(min(stated)) if stated else (512 if kind_of(folder) == BERT else 1024)
 
 
 def padding(folder: Path) -> int:
-    """Return the id of the padding token: the configuration's, or its end token. Raises UserError without either."""
+    """Return the id of the padding token in the configuration, or else of its end token.
+
+    Raises UserError if there is neither.
+    """
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     for name in ("pad_token_id", "eos_token_id"):
         stated = config.get(name)
@@ -91,20 +95,20 @@ def padding(folder: Path) -> int:
         if stated is not None:
             return int(stated)
     raise UserError(
-        f"the model in {folder} has neither a padding nor an end token; name one in its config.json", "EPS-T046"
+        f"the model in {folder} has neither a padding nor an end token; set one in its config.json", "EPS-T046"
     )
 
 
 def last_place(ids: Sequence[int], pad: int) -> int:
-    """Return the place of the last token before padding, as transformers' classifiers read it; 0 if all are padding."""
+    """Return the index of the last token before padding, as transformers' classifiers do; 0 if all are padding."""
     return max((place for place, token in enumerate(ids) if token != pad), default=0)
 
 
 def attention(there: NDArray[np.bool_], causal: bool) -> NDArray[np.float32]:
-    """Return the bias on attention's scores [n, 1, t, t]: 0 where a token is seen, the least float32 where not.
+    """Return the bias on attention scores, [n, 1, t, t]: 0 for visible tokens, the smallest float32 for others.
 
-    there: [n, t], which tokens are text; causal: whether tokens see only those before them. A mask of this shape is
-    used as it is; with a flat one transformers reads the values, and may choose another kernel by them.
+    there: [n, t], whether each position is text; causal: whether a token sees only earlier tokens. transformers uses a
+    mask of four axes unchanged. From a mask of two axes, it might choose another kernel depending on the values.
     """
     count, length = there.shape
     seen = np.broadcast_to(there[:, None, None, :], (count, 1, length, length))

@@ -1,6 +1,6 @@
-"""Stage candidates@name: guess which of k texts a client's gradient came from.
+"""Stage candidates@name: guess from which of k texts a client's gradient was computed.
 
-The guess needs only inner products, so no model is loaded.
+The guess needs only inner products of gradients, so no model is loaded.
 """
 
 from __future__ import annotations

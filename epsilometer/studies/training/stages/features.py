@@ -1,4 +1,4 @@
-"""Stage features@name: the features of a data set's texts, for trainings: states of a frozen model, or token ids."""
+"""Stage features@name: features of a data set's texts for trainings, either states of a frozen model or token ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from epsilometer.studies.training.trainings import FEATURED
 
 
 def main(name: str) -> None:
-    """Write data/features/<name>: a file per split, the heads' first weights, and texts.parquet, the texts' labels."""
+    """Write data/features/<name>: a file per split, the heads' initial weights, and labels (texts.parquet)."""
     params = read_params()
     entry = params.features[name]
     table = prepared(entry.dataset)

@@ -1,6 +1,6 @@
 """Stage membership@name: the results of membership attacks on every model of a cell.
 
-Attacks see all models at once, because they share work between them.
+Each attack runs on all models at once, so that it can share work between them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from epsilometer.studies.training.results.membership import rows as loss_rows
 
 
 def main(name: str) -> None:
-    """Write data/membership/<name>.parquet, and beside it <name>.rates, .roc and .areas."""
+    """Write <name>.parquet, <name>.rates.parquet, <name>.roc.parquet and <name>.areas.parquet to data/membership."""
     params = read_params()
     entry = params.membership[name]
     built = attacks(entry, f"membership.{name}")
@@ -43,7 +43,7 @@ def main(name: str) -> None:
 
 
 def _scores(attack: MembershipAttack, evidence: Evidence, begun: Parts, number: str) -> NDArray[np.float64]:
-    """Return the attack's scores, read from an interrupted run if it wrote them."""
+    """Return the attack's scores, from `begun` if an interrupted run finished the attack. number: its number there."""
     if number not in begun:
         with begun.part(number) as folder:
             tables.write_array(attack.score(evidence), folder / "scores.npy")
@@ -59,7 +59,7 @@ def _targets(
     *,
     thresholds: dict[str, NDArray[np.float64]],
 ) -> list[Target]:
-    """Return the models under attack, one by one."""
+    """Return each model under attack with the attacks' scores and thresholds, by attack."""
     cell, questioned = params.membership[name].training, played.evidence.asked
     guessed = played.evidence.targets[:, questioned].argmax(axis=-1)
     targets = []

@@ -1,4 +1,4 @@
-"""Stage one_run@name: the losses of a training that canaries prove at each level; the heads are not kept."""
+"""Stage one_run@name: the losses of a training that canaries prove at each level. The heads are not saved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.tables import one_run_path
 from epsilometer.studies.training.trainings import noise
 
-TESTS = {"gradient": 3, "mislabelled": 1, "random": 1}  # scores per level, of batches sampled by coins
+TESTS = {"gradient": 3, "mislabelled": 1, "random": 1}  # number of scores per level, with Poisson sampling
 
 
 def main(name: str) -> None:

@@ -1,8 +1,8 @@
 """Stage private_training@training: train heads, or more of a network, at one noise level, a folder per seed.
 
-A folder's records of single steps are computed from private texts without noise, so they stay in data/. If there are
-several times as many trainings as processes may run (`runtime.workers`), processes share them; a training has the same
-result in any process.
+The records of single steps in a folder are computed from private texts without noise, so they stay in data/. Trainings
+are divided among up to `runtime.workers` processes if each gets at least SHARE of them. The result of a training does
+not depend on the process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from epsilometer.studies.training.trainings import (
 )
 
 SCORES = "scores.json"
-SHARE = 4  # fewest trainings of a process: starting it takes as long as two trainings of a small head
+SHARE = 4  # minimum number of trainings per process; starting a process takes as long as two trainings of a small head
 STEPS: tables.Schema = {"step": pl.Int64, "batch": pl.Int64, "norm": pl.Float64}
 
 
@@ -42,11 +42,11 @@ def main(name: str) -> None:
     training = params.trainings[name]
     cell, level = training.cell, training.level
     seeds = range(params.private_training[cell].seeds)
-    _texts(params, cell)  # refused before any work
+    _texts(params, cell)  # raises before any work
     rows = []
     with parts() as begun:
         missing = [seed for seed in seeds if str(seed) not in begun]
-        # Checkpoints are files of this machine, whatever else runs on a cluster.
+        # Checkpoints are local files, so trainings do not run on other machines of a cluster.
         workers = min(params.runtime.workers, max(1, len(missing) // SHARE)) if params.runtime.ray is None else 1
         for _ in run(partial(_training, name, begun), missing, Engine(workers), name):
             pass
@@ -62,7 +62,7 @@ def main(name: str) -> None:
 
 
 def _training(name: str, begun: Parts) -> Callable[[int], None]:
-    """Return a function that trains this head by a seed, from its checkpoint if the run was interrupted."""
+    """Return a function that trains a model by its seed. It resumes from a checkpoint if the run was interrupted."""
     params = read_params()
     cell, level = params.trainings[name].cell, params.trainings[name].level
     texts = _texts(params, cell)

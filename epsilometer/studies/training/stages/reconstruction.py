@@ -14,7 +14,7 @@ from epsilometer.studies.training.tables import RECONSTRUCTED, RECONSTRUCTION, r
 
 
 def main(name: str) -> None:
-    """Write data/reconstruction/<name>.parquet, the averages, and <name>.texts.parquet, a row per text."""
+    """Write data/reconstruction/<name>.parquet with averages, and <name>.texts.parquet with a row per text."""
     params = read_params()
     sent = params.sent[params.reconstruction[name].sent]
     game = ReconstructionGame(params, name)

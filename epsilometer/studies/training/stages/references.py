@@ -1,6 +1,7 @@
-"""Stage references@name: models by the recipe of a training, on texts of their own, for membership attacks.
+"""Stage references@name: reference models for membership attacks, trained like those of a cell on other texts.
 
-Writes their answers on the examples; the models are not kept, and their training sets follow from the settings.
+The stage writes the models' answers on the examples. The models are not saved, and their training sets follow from the
+settings.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.runs.shadows import answers, train_together
 from epsilometer.studies.training.tables import references_path
 
-BLOCK = 8  # models trained side by side: a constant, since sums of another shape differ in their last bits
+BLOCK = 8  # models trained at once; another number would change the last bits of sums
 
 
 def main(name: str) -> None:
-    """Write data/references/<name>/answers.npy: log-probabilities [models, examples, classes]."""
+    """Write data/references/<name>/answers.npy: log probabilities [models, examples, classes]."""
     params = read_params()
     entry = params.references[name]
-    split(params, name, game_texts(params, entry.training))  # refused before any work
+    split(params, name, game_texts(params, entry.training))  # raises before any work
     for place, compared in params.membership.items():  # the attacks that will use these references
         if compared.references == name:
             check_models(compared, attacks(compared, f"membership.{place}"), f"membership.{place}")
@@ -52,7 +53,7 @@ def main(name: str) -> None:
 
 
 def _training(name: str) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
-    """A function that trains a block of references, by their numbers, and returns their answers on the examples."""
+    """Return a function that trains a block of references, by their numbers, and returns their answers on examples."""
     params = read_params()
     texts = game_texts(params, params.references[name].training)
     cut = split(params, name, texts)

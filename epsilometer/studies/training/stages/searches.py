@@ -12,7 +12,7 @@ from epsilometer.studies.training.searching import ReconstructionGame, Recovered
 from epsilometer.studies.training.sending import searching
 from epsilometer.studies.training.tables import searched_path
 
-RECOVERED = "recovered.json"  # of a batch
+RECOVERED = "recovered.json"  # the file of a batch
 
 
 def main(name: str) -> None:
@@ -20,7 +20,7 @@ def main(name: str) -> None:
     params = read_params()
     search = params.searches[name]
     game = ReconstructionGame(params, search.entry)
-    # Each attack loads its models, and refuses them, before any searches.
+    # All attacks load and check their models before the first search.
     attacks = searching(params, search.entry)
     every = {attack: game.prepared(attack, built, search.level) for attack, built in attacks.items()}
     batches = range(params.sent[search.sent].texts // search.size)

@@ -1,7 +1,7 @@
 """Stage sent@name: the texts whose gradients clients send, the server's texts, and the gradients' inner products.
 
-The gradients themselves, millions of numbers each, are computed at the attack: a malicious server changes the model
-first. So this stage depends on neither levels nor sizes of batches.
+The gradients themselves have millions of numbers and are computed when an attack runs, because a malicious server
+changes the model first. So this stage depends neither on noise levels nor on batch sizes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(name: str) -> None:
     table, classes = chosen(params, name)
     folder = sent_path(name)
     shared = model(params, name, len(classes))
-    shared.encode(table["text"].to_list())  # refuses texts without tokens before any work
+    shared.encode(table["text"].to_list())  # raises for texts without tokens before any work
     tables.write(_with_identifiers(params, name, table), folder / "texts.parquet", TEXTS)
     tables.write_array(_gram(params, name, shared, table.filter(use=POOL)), folder / "gram.npy")
     facts = {"classes": classes, "size": shared.size, "parts": shared.parts, "tensors": shared.names}
@@ -35,7 +35,7 @@ def main(name: str) -> None:
 
 
 def _gram(params: TrainingParams, name: str, shared: SharedModel, pool: pl.DataFrame) -> NDArray[np.float64]:
-    """Inner products of the pool's gradients [1, n, n]; per part [m, n, n] if noise is drawn by parts."""
+    """Return the inner products of the pool's gradients, [1, n, n]; [m, n, n] per part if noise is drawn by parts."""
     ids, labels = shared.encode(pool["text"].to_list()), pool["label"].to_list()
     if not ids:
         return np.empty((1, 0, 0))

@@ -1,4 +1,4 @@
-"""Stage training_curves: the claims of trainings, attacks against noise, and comparison at equally loud noise."""
+"""Stage training_curves: claims of trainings, attacks as curves over noise, and heads at equal amounts of noise."""
 
 from __future__ import annotations
 

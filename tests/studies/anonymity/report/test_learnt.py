@@ -51,8 +51,8 @@ def test_tasks_and_numbers_stand_beside_each_other_with_the_mean_drop() -> None:
     assert (private["mean drop"], private["tasks"]) == ("25.00", 2)  # of 10 and 40
     assert private["mean drop, taught"] == "40.00"  # of cola the commonest class is right more often
     assert (rewritten["cola"], rewritten["stsb"], rewritten["mean drop"]) == ("60.00", "0.00", "52.50")
-    assert "1 of 7 classifiers guess one class alone (or regressions one number)" in beside.caption
-    assert "not defined there and counts as 0" in beside.caption
+    assert "1 of 7 classifiers or regressions give the same answer for all texts" in beside.caption
+    assert "is not defined and counts as 0" in beside.caption
     defined = table.filter(pl.col("guessed") > 1)
     assert "not defined" not in next(beside_each_other(defined)).caption
     of_stsb = next(of for of in of_datasets(table) if of.heading.endswith("stsb"))

@@ -132,7 +132,7 @@ def test_the_best_method_at_half_the_loss_of_clean_texts_is_named_or_none_is() -
     points = anonymity.against(hidden(), measured(), losses())
     assert points.filter("front")["mechanism"].to_list() == ["idt"]  # textfooler keeps less at a larger loss
     (sentence,) = anonymity.best_sentence(points)
-    assert sentence.startswith("On reviews idt keeps most of the methods that are shown to halve the loss of gender")
+    assert sentence.startswith("On reviews idt retains the most utility of the methods shown to halve")
     assert "the macro F1 of the task is 0.70 (0.50 to 0.95), not within 0.03 of the 0.90" in sentence
     (none,) = anonymity.best_sentence(points.filter(pl.col("mechanism") != "idt"))
     assert "no method is shown to halve the loss of gender" in none
@@ -194,7 +194,7 @@ def test_settings_are_chosen_on_texts_of_which_nothing_else_is_said() -> None:
     assert "k 5, q 1" in after
     assert "0.321" in after
     assert "0.321" not in before
-    assert "of 500 test texts linear 180" in before
+    assert "of 500 test texts, linear 180" in before
     assert "1 text5 textsDetector" in before.replace("\n", "")
     assert "70.0 %90.0 %66.0 %50.0 %62.5 %".replace(" ", "\N{NO-BREAK SPACE}") in before
     alone = text_of(
@@ -212,8 +212,8 @@ def test_both_tables_stand_in_the_results_of_a_profile() -> None:
     assert success.heading == "reviews: gender hidden, rating kept"
     assert inferred.heading == "reviews: who infers gender"
     assert success.rows[0]["RS_all"] == "0.350 (0.100 to 0.400)"
-    assert "of 500 test texts linear 180. F1" in success.caption
-    assert "on clean ones 0.90 (linear)" in success.caption
+    assert "of 500 test texts, linear 180. F1" in success.caption
+    assert "on clean texts it is 0.90 (linear)" in success.caption
     assert [row["adaptive"] for row in inferred.rows if row["mechanism"] == "idt"] == ["0.78"]
     assert "chance is 0.50" in inferred.caption
 

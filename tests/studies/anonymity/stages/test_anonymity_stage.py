@@ -310,7 +310,7 @@ def test_the_epsilon_of_an_attribute_loss_is_found(project: Path) -> None:
     assert 0.1 < interval["low"] < 0.5 < interval["high"] < 2
     assert 0 < interval["trials"] <= 4_000
     (few,) = calibrate(".", "answers", target=1.0, search=Search(measure="attribute", budget=800)).to_dicts()
-    assert "raise `budget` (--budget), 800" in few["reason"]
+    assert "more than `budget` (--budget), 800" in few["reason"]
     with refused("EPS-S063"):
         calibrate(["a text"], "tem", target=1.0, search=search)
 

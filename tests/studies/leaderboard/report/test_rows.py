@@ -28,7 +28,7 @@ def frame(schema: Any, row: dict[str, Any]) -> pl.DataFrame:
 def test_less_than_one_sentence_is_kept_where_the_splits_show_it(cosines: list[float], said: bool) -> None:
     """The mean of AROUND is below the sentence's, by chance as well as not."""
     (row,) = standing(board(cosines), EQUAL)
-    assert ("keeps less than one sentence for all" in row["remark"]) == said
+    assert ("its cosine is below that of one sentence for all" in row["remark"]) == said
 
 
 @pytest.mark.parametrize(

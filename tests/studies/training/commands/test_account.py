@@ -70,9 +70,9 @@ def test_without_an_amount_the_target_finds_one(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize( ("options", "message"), [
         (("--sigma", 0), "sigma must be a finite number > 0"),
         ((), "gaussian noise needs --sigma"),
-        (("--kappa", 3), "gaussian noise takes --sigma"),
+        (("--kappa", 3), "gaussian noise takes only --sigma"),
         (("--noise", "laplace"), "unknown --noise 'laplace'"),
-        (("--noise", "vmf", "--kappa", 3), "--dimensions belongs to --noise vmf"),
+        (("--noise", "vmf", "--kappa", 3), "--noise vmf needs --dimensions"),
         (("--noise", "vmf", "--kappa", -3, "--dimensions", "10"), "kappa must be a finite number > 0"),
         (("--noise", "vmf", "--kappa", "1e300", "--dimensions", "5"), "no bracket of epsilon is known"),
         (("--noise", "vmf", "--kappa", 3, "--dimensions", "1.5"), "whole numbers separated by commas"),

@@ -56,7 +56,7 @@ def test_the_files_are_private_and_never_overwritten(capsys: pytest.CaptureFixtu
     assert code == 2
     assert "texts.planted.csv exists; name another file (--out)" in err
     code, _, err = call(capsys, *arguments, "--out", "other.csv")
-    assert "texts.key.csv exists, and a key that is lost cannot be drawn again; name another file (--key)" in err
+    assert "texts.key.csv exists, and an overwritten key cannot be recovered; name another file (--key)" in err
     assert Path("texts.key.csv").read_bytes() == before
     assert not Path("other.csv").exists()
 
@@ -73,7 +73,7 @@ def test_a_seed_repeats_the_coins(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         (("--label", "lable"), "unknown column 'lable'; to see the file's names"),
-        (("--label", "label", "--kind", "gradient"), "spoil a model"),
+        (("--label", "label", "--kind", "gradient"), "ruin a model"),
         (("--label", "label", "--count", "1"), "count must be >= 2"),
         (("--label", "label", "--count", "9", "--key", "no/key.csv"), "folder no does not exist"),
         (("--label", "label", "--key", "a.csv", "--out", "./a.csv"), "--out and --key must be two files"),
@@ -90,9 +90,9 @@ def test_bad_canaries(arguments: tuple[str, ...], message: str, capsys: pytest.C
     ("scores", "more", "message"),
     [
         ("canary,score\n0,1\n", (), "lacks a numeric score for 9 of the 10 canaries"),
-        ("canary,score\n0,1\n0,2\n", (), "several scores of a canary"),
+        ("canary,score\n0,1\n0,2\n", (), "several scores for a canary"),
         ("canary,loss\n0,1\n", (), "unknown column 'score'"),
-        ("canary,score\n" + "".join(f"{i},1\n" for i in range(12)), (), "2 canaries that texts.key.csv does not name"),
+        ("canary,score\n" + "".join(f"{i},1\n" for i in range(12)), (), "2 canaries that are not in texts.key.csv"),
         ("canary,score\n" + "".join(f"{i},1\n" for i in range(10)), ("--claim", "8"), "--claim must be"),
     ],
 )

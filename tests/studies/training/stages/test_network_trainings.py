@@ -139,11 +139,11 @@ def test_parts_that_the_model_lacks_are_refused_before_any_training(trains: Any,
 @pytest.mark.parametrize(
     ("trains", "message"),
     [
-        ([], "no parameter is trainable; name parameters"),
+        ([], "no parameter is trainable; list parameters"),
         ("classifier", "trains.*'head'"),
         ({"lora": {"rank": 0, "targets": ["query"]}}, "rank.*greater than 0"),
         ({"lora": {"rank": 2, "targets": []}}, "targets.*at least 1 item"),
-        ("head", "a head is trained on features of states, but 'songs' has tokens; name features with what: states"),
+        ("head", "a head is trained on features of states, but 'songs' has tokens; give features with what: states"),
     ],
 )
 def test_settings_that_are_none_are_refused(trains: Any, message: str, project: Path) -> None:

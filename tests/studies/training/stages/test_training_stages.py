@@ -190,7 +190,7 @@ def test_a_check_of_the_project_says_so_too(changes: dict[str, Any], message: st
 def test_labels_of_one_class_or_none_are_refused(project: Path) -> None:
     cells(project)
     table = tables.read(featured_path("songs"), FEATURED)
-    for mood, message in ((pl.lit("glad"), "must have at least 2 classes of 'mood', got class 'glad'; name another"),
+    for mood, message in ((pl.lit("glad"), "must have at least 2 classes of 'mood', got class 'glad'; give another"),
                           (pl.lit(None, pl.String), "got no classes")):  # fmt: skip
         tables.write(table.with_columns(mood=mood), featured_path("songs"), FEATURED)
         with pytest.raises(UserError, match=message):

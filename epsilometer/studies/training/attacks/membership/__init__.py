@@ -1,1 +1,1 @@
-"""One file per attack: models' answers on examples in, scores of each example's membership out."""
+"""Membership attacks, a file each. They turn models' answers on examples into a membership score per example."""

@@ -7,10 +7,10 @@ and variance are estimated from the shadow models that were trained on it, and f
     online:  score = ln N(phi; m_in, v_in) - ln N(phi; m_out, v_out)
     offline: score = (phi - m_out) / sqrt(v_out), monotone in the probability that a model without x has a smaller phi.
 
-With 64 shadows or more, each example has variances of its own. With fewer shadows these are too rough, and all examples
-share one variance inside and one outside: the sum of squared deviations from each example's own mean, over the degrees
-of freedom. The authors' code takes the deviation of all values together, which includes differences between the
-examples' means.
+With 64 shadow models or more, variances are estimated for each example. With fewer, such estimates are too rough, and
+all examples share two variances: v_in for models trained on an example, and v_out for the others. A shared variance is
+the sum of squared deviations from each example's mean, divided by the degrees of freedom. The authors' code takes the
+deviation of all values together, which includes differences between the examples' means.
 """
 
 from __future__ import annotations
@@ -23,18 +23,24 @@ from epsilometer.core.errors import UserError
 from epsilometer.studies.training.attacks.membership.shared.references import check_outside, references
 from epsilometer.studies.training.membership import Evidence, log_odds
 
-OWN_VARIANCES = 64  # with this many shadows or more, each example has variances of its own
-_LEAST = 1e-30  # lower limit of a variance
+OWN_VARIANCES = 64  # number of shadow models from which on variances are estimated for each example
+_LEAST = 1e-30  # minimum variance
 
 
 @component
 class LiRA:
-    """The LiRA attack. online: whether shadows were trained on the asked examples, as with overlapping halves."""
+    """The LiRA attack.
+
+    online: True if each example is in the training sets of some shadow models, so that m_in and v_in can be estimated.
+    """
 
     online: bool = True
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raise UserError for fewer than 2 shadows not trained on an example, or, if `online`, trained on it."""
+        """Raise UserError if an example has fewer than 2 shadow models not trained on it.
+
+        If `online`, also raise it for fewer than 2 shadow models trained on it. members: [m, n].
+        """
         check_outside(members, 2, "lira")
         if self.online and int(members.sum(axis=0).min()) < 2:
             raise UserError(
@@ -44,7 +50,7 @@ class LiRA:
             )
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores (`MembershipAttack.score`). Raises UserError for too few shadows on either side."""
+        """Return the scores as `MembershipAttack.score` does. Raises UserError for too few shadow models."""
         answers, trained = references(evidence, "lira")
         questioned = evidence.asked
         inside = trained[:, questioned]
@@ -61,8 +67,9 @@ class LiRA:
 def moments(
     phi: NDArray[np.float64], which: NDArray[np.bool_], single: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the means and variances [q] of phi [m, q] over the models in `which` [m, q], at least 2 for each example.
+    """Return the means and variances [q] of phi over models.
 
+    phi: [m, q], a value per model and example; which: [m, q], the models that count, at least 2 for each example;
     single: whether all examples share one variance.
     """
     counts = which.sum(axis=0)
@@ -76,5 +83,5 @@ def moments(
 def _log_density(
     values: NDArray[np.float64], mean: NDArray[np.float64], variance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log-densities of normal laws at the values, without the constant."""
+    """Return the log densities of normal distributions at the values, without the constant term."""
     return -((values - mean) ** 2) / (2 * variance) - np.log(variance) / 2

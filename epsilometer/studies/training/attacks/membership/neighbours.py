@@ -5,17 +5,17 @@ Mireshghallah, Jin, Schoelkopf, Sachan and Berg-Kirkpatrick, Findings of ACL 202
     spans: the same, divided by the standard deviation of the neighbours' losses (Mireshghallah et al., EMNLP 2022,
            arXiv:2203.03929)
 
-The loss is that of x's label, on its neighbours too; no other model is needed, and no text except x.
+All losses are for x's label, also those of its neighbours. The attack needs no reference model and no other text.
 
-- `words`: neighbours differ in one word. Each word is masked, and the 6 likeliest other words that the masked language
-  model proposes there get the weight p(new) / (1 - p(old)); the 50 with the largest weights in the whole text are used.
-  The authors drop out 70 % of the word's input embedding instead of masking it, so their model still sees something of
-  the word; and the loop that they released also proposes words in the place of the closing [SEP].
-- `spans`: 25 neighbours, each with the words of random spans redrawn from the model's law, one after another, given
-  the current state of all other words. Spans have 2 words and are at least 1 word apart. A text of n words has .3 n / 4
-  spans: nominally 30 % of the words, and half of that share is the distance between spans.
+- `words`: neighbours differ from x in one word. Each word is masked, and the masked language model's 6 likeliest other
+  words there get the weight p(new) / (1 - p(old)). The 50 proposals with the largest weights in the whole text are
+  used. There are two differences from the authors' code. It drops out 70 % of the word's input embedding instead of
+  masking it, so the model still sees part of the word. Its loop also proposes words in the place of the final [SEP].
+- `spans`: there are 25 neighbours. In each, the words of random spans are resampled from the masked language model, one
+  after another, given the current state of all other words. Spans have 2 words and are at least 1 word apart. A text of
+  n words has .3 n / 4 spans, so that spans and the gaps between them cover about 30 % of the words.
 
-Every neighbour takes a pass of the frozen network, so only the first `texts` of the asked examples are scored.
+Every neighbour takes a forward pass of the frozen network, so only the first `texts` of the asked examples get a score.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from epsilometer.models.fill_mask import FillMask, Place
 from epsilometer.models.locate import would_download
 from epsilometer.studies.training.membership import Evidence, losses
 
-EACH, OF_WORDS, OF_SPANS = 6, 50, 25  # proposals per word; neighbours of either kind
-SPAN, APART, SHARE = 2, 1, 0.3
-_SPARE = 2  # extra proposals, since some are the word itself, perhaps in another case
+EACH, OF_WORDS, OF_SPANS = 6, 50, 25  # proposals per word; neighbours of kind `words`; of kind `spans`
+SPAN, APART, SHARE = 2, 1, 0.3  # words in a span; words between spans; share of words in spans and gaps
+_SPARE = 2  # extra proposals, because some are the word itself, perhaps in another case
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -47,8 +47,9 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 class NeighbouringTexts:
     """The attack by neighbouring texts.
 
-    kind: the kind of neighbours; masked_lm: by id or folder, None for the embedded one; texts: the most asked examples
-    to score.
+    kind:      the kind of neighbours.
+    masked_lm: the masked language model, by id or folder; None for the embedded one.
+    texts:     the maximum number of examples to score.
     """
 
     kind: Literal["words", "spans"] = "words"
@@ -56,9 +57,9 @@ class NeighbouringTexts:
     texts: PositiveInt = 200
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores (`MembershipAttack.score`), NaN for a text without a neighbour.
+        """Return the scores as `MembershipAttack.score` does, NaN for a text without a neighbour or beyond `texts`.
 
-        Raises UserError without a masked language model.
+        Raises UserError if there is no masked language model.
         """
         questioned = evidence.asked[: self.texts]
         texts = [evidence.texts[i] for i in questioned]
@@ -79,12 +80,12 @@ class NeighbouringTexts:
         return scores
 
     def check_model(self) -> None:
-        """Raise UserError for an unsuitable masked language model, which is loaded if that needs no download."""
+        """Raise UserError if the masked language model is unsuitable. A model that needs a download is not checked."""
         if self.masked_lm is None or would_download(self.masked_lm):
             return
         if not self._model.whole.any():
             raise UserError(
-                "the model's vocabulary has no token that starts a word; give a masked language model of words",
+                "the model's vocabulary has no token that starts a word; give a masked language model with such tokens",
                 "EPS-A013",
             )
 
@@ -110,11 +111,11 @@ def one_word(model: FillMask, texts: Sequence[str]) -> list[list[str]]:
 
 
 def respanned(model: FillMask, texts: Sequence[str], noise: Noise) -> list[list[str]]:
-    """Return 25 neighbours of each text, with the words of random spans redrawn; none for a text without a word.
+    """Return 25 neighbours of each text, with the words of random spans resampled; none for a text without a word.
 
-    noise: a stream for each text.
+    noise: one random stream per text.
     """
-    plans: list[tuple[int, list[int], NDArray[np.float64]]] = []  # text, numbers of words, a uniform for each word
+    plans: list[tuple[int, list[int], NDArray[np.float64]]] = []  # text, words to resample, a uniform for each
     for row, text in enumerate(texts):
         rng, words = noise.generator(row), len(_WORD.findall(text))
         for _ in range(OF_SPANS if words else 0):
@@ -136,7 +137,7 @@ def respanned(model: FillMask, texts: Sequence[str], noise: Noise) -> list[list[
 
 
 def spans(words: int, rng: np.random.Generator) -> list[int]:
-    """Return the numbers of the words in random spans, in order; there is at least one."""
+    """Return the indices of the words in random spans, ascending, for a text of `words` words; at least one."""
     free = list(range(max(words - SPAN + 1, 1)))  # the words at which a span may begin
     begins: list[int] = []
     for _ in range(max(1, int(SHARE * words / (SPAN + 2 * APART)))):
@@ -147,5 +148,5 @@ def spans(words: int, rng: np.random.Generator) -> list[int]:
 
 
 def _span(text: str, number: int) -> tuple[int, int]:
-    """Return start and end of the word with this number."""
+    """Return the start and the end, in characters, of the word with this index."""
     return [match.span() for match in _WORD.finditer(text)][number]

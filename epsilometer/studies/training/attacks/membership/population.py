@@ -1,11 +1,11 @@
-"""Threshold on the target's loss: members are fitted better (Yeom, Giacomelli, Fredrikson and Jha, CSF 2018).
+"""A threshold on the target's loss, which is smaller for members (Yeom, Giacomelli, Fredrikson and Jha, CSF 2018).
 
-score(x) = - loss of x under the target. All examples share one threshold, so an easy text looks like a member.
-ML Privacy Meter's population attack sweeps the same threshold over quantiles of the losses of non-members; the curve of
-true against false positives is the same. Yeom et al. call an example a member if its loss is at most the mean training
-loss, which is often published with a model; `thresholds` is that rule.
+score(x) = - loss of x under the target. The attack needs no other model. All examples share one threshold, so the
+attack cannot distinguish a hard member from an easy non-member.
 
-The attack needs no other model, and cannot tell a hard member from an easy non-member.
+The population attack of ML Privacy Meter sweeps the same threshold over quantiles of the losses of non-members; its ROC
+curve is the same. Yeom et al. call an example a member if its loss is at most the mean training loss, which is often
+published with a model; `thresholds` implements this rule.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from epsilometer.studies.training.membership import Evidence, losses
 
 @component
 class Population:
-    """The attack by the target's loss. It has no settings."""
+    """The membership attack by the target's loss. It has no settings."""
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores (`MembershipAttack.score`)."""
+        """Return the scores as `MembershipAttack.score` does."""
         return -losses(evidence.targets, evidence.labels)[:, evidence.asked]
 
     def thresholds(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the thresholds [t] of Yeom et al.: a member's loss is below the target's mean training loss."""
+        """Return the scores [t] above which Yeom et al. call an example a member: minus the mean training losses."""
         return -evidence.training_losses

@@ -1,16 +1,15 @@
 """MIA-R: the rank of the target's loss among those of models that never saw the example (Ye, Maddi, Murakonda,
 Bindschaedler and Shokri, CCS 2022; ML Privacy Meter 1.0.1, "reference").
 
-An example's losses under reference models that were not trained on it are a sample of the losses of models that do not
-know it. For a false positive rate alpha, the example's threshold is the alpha-quantile of that sample, by linear
-interpolation between the ends m - 1e-4 and M + 1e-4, where m and M are the smallest and the largest loss of any
-example. The example is called a member at alpha if its loss under the target is below the threshold, so
+An example's losses under reference models that were not trained on it are a sample of its loss as a non-member. For a
+false positive rate alpha, the example's threshold is the alpha-quantile of this sample. Quantiles are interpolated
+linearly between the ends m - 1e-4 and M + 1e-4, where m and M are the smallest and the largest loss of any example. The
+example is called a member at alpha if its loss under the target is below the threshold, so
 
-    score(x) = - the least alpha at which x is called a member.
+    score(x) = - the smallest alpha at which x is called a member.
 
 The library sweeps 100 values of alpha from 1e-5 to 1; the score covers all of them. With r references, the thresholds
-for alpha < 1 / (r + 1) lie between m and the example's smallest reference loss, so small false positive rates are
-extrapolated.
+for alpha < 1 / (r + 1) lie between m and the example's smallest reference loss, so they are extrapolated.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from epsilometer.core.component import component
 from epsilometer.studies.training.attacks.membership.shared.references import check_outside, references
 from epsilometer.studies.training.membership import Evidence, losses
 
-_MARGIN = 1e-4
+_MARGIN = 1e-4  # nats beyond the smallest and the largest loss, at which quantiles 0 and 1 lie
 
 
 @component
 class Reference:
-    """The reference attack. models: the number of references not trained on the example; by default the paper's."""
+    """The reference attack. models: the number of references not trained on an example; the default is the paper's."""
 
     models: PositiveInt = 10
 
@@ -37,7 +36,7 @@ class Reference:
         check_outside(members, self.models, "reference")
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores (`MembershipAttack.score`). Raises UserError for too few references."""
+        """Return the scores as `MembershipAttack.score` does. Raises UserError for too few references."""
         answers, trained = references(evidence, "reference")
         questioned = evidence.asked
         self.check_references(trained[:, questioned])
@@ -55,7 +54,11 @@ class Reference:
 
 
 def _ranks(own: NDArray[np.float64], sample: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-    """Return minus the alphas whose quantiles are the examples' losses [q]; sample: [q, models], ascending."""
+    """Return the scores [q]: minus the alphas whose quantiles equal the examples' losses.
+
+    own: [q], the losses under the target; sample: [q, models], the losses under references, ascending; low, high: the
+    smallest and the largest loss of any example.
+    """
     alphas = np.linspace(0, 1, sample.shape[1] + 2)
     ends = [low - _MARGIN], [high + _MARGIN]
     quantiles = (np.concatenate([ends[0], row, ends[1]]) for row in sample)

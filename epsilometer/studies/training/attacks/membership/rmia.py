@@ -1,19 +1,20 @@
-"""RMIA, the offline form: the target's confidence in x compared with that in other examples, relative to models that
-never saw them (Zarifzadeh, Liu and Shokri, ICML 2024, arXiv:2312.03262).
+"""RMIA in its offline form (Zarifzadeh, Liu and Shokri, ICML 2024, arXiv:2312.03262).
 
-With p(x) the target's probability of the label of x, and z any other example,
+The attack compares the target's confidence in x with its confidence in other examples, each relative to models that
+were not trained on it. With p(x) the target's probability of the label of x, and z any other example,
 
     ratio(x) = p(x) / [(1 + a) / 2 mean(x) + (1 - a) / 2],
     score(x) = share of the z with ratio(x) / ratio(z) >= gamma,
 
-where mean(x) is the mean probability under the references that were not trained on x. The rest of the denominator
-estimates the probability under those that were: a = 1 if training on x changes nothing, and a is smaller if it raises
-the probability. a is chosen on the references alone, from 0, .1, ..., 1: each reference plays the target in turn, since
-its members are known, and the a with the largest mean area under their curves is used. The z are the other asked
-examples; the adversary does not know which of them are members.
+where mean(x) is the mean probability under the references that were not trained on x. The denominator estimates the
+mean probability under all models, trained on x or not: a = 1 if training on x changes nothing, and a is smaller if it
+raises the probability. The z are the other asked examples; the adversary does not know which of them are members.
 
-Everything is computed with logarithms. In contrast, ml_privacy_meter averages the non-zero products of probability and
-"was outside", so there a reference whose probability underflows counts as one that was trained on the example.
+a is chosen from 0, .1, ..., 1 on the references alone. Each reference, whose members are known, serves as the target
+once, and the a with the largest mean area under the ROC curves is used.
+
+All computations use logarithms. ml_privacy_meter instead averages the non-zero products of probability and the
+indicator "was not trained on x". There, a reference whose probability underflows to 0 counts as trained on the example.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ CHOICES = tuple(i / 10 for i in range(11))
 
 @component
 class RMIA:
-    """The RMIA attack. gamma: the factor by which x must exceed z; a: as above, None to choose it on the references."""
+    """The RMIA attack. gamma: the minimum of ratio(x) / ratio(z); a: as above, or None to choose it on references."""
 
     gamma: Annotated[float, Field(gt=0)] = 1.0
     a: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raise UserError if every reference was trained on some example."""
+        """Raise UserError if all references were trained on some example. members: [m, n]."""
         check_outside(members, 1, "rmia")
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores (`MembershipAttack.score`). Raises UserError for too few references or examples."""
+        """Return the scores as `MembershipAttack.score` does. Raises UserError for too few references or examples."""
         answers, trained = references(evidence, "rmia")
         questioned = evidence.asked
         if len(questioned) < 2:
@@ -64,17 +65,17 @@ class RMIA:
 
 
 def shares(ratios: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
-    """Return for each example the share of the others whose log-ratio its own [q] exceeds by ln gamma or more."""
+    """Return, for each example, the share [q] of the other examples with a log ratio lower by ln gamma or more.
+
+    ratios: [q], the log ratios of the examples.
+    """
     bar = ratios - math.log(gamma)
     below = np.searchsorted(np.sort(ratios), bar, side="right")
     return (below - (ratios <= bar)) / (len(ratios) - 1)
 
 
 def expected(outside: NDArray[np.float64], a: float) -> NDArray[np.float64]:
-    """Return the expected log-probabilities under a model that may have been trained on x or not.
-
-    outside: ln mean(x); a: as above.
-    """
+    """Return the logarithm [n] of the denominator of ratio(x). outside: [n], ln mean(x); a: as above."""
     share = np.array([(1 + a) / 2, (1 - a) / 2])
     with np.errstate(divide="ignore"):
         of_outside, of_rest = np.log(share)
@@ -82,17 +83,20 @@ def expected(outside: NDArray[np.float64], a: float) -> NDArray[np.float64]:
 
 
 def log_mean(log_p: NDArray[np.float64], which: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the logarithm [n] of the mean probability, exp(log_p) [m, n], over the models in `which` [m, n]."""
+    """Return the logarithm [n] of the mean probability over models.
+
+    log_p: [m, n], log probabilities; which: [m, n], the models that count.
+    """
     total: NDArray[np.float64] = np.logaddexp.reduce(np.where(which, log_p, -np.inf), axis=0)
     return total - np.log(which.sum(axis=0))
 
 
 def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
-    """Return the a for which the references [m, n] separate each other's members best; among equally good ones the
-    largest.
+    """Return the a that separates members best when each reference serves as the target; the largest of several such a.
 
-    Raises UserError for a single reference, and if no reference has both members and others among the examples that
-    some other reference was not trained on.
+    log_p: [m, n], the references' log probabilities; trained: [m, n], whether each was trained on each example.
+    Raises UserError if no reference can serve as the target. A reference can if it has members and non-members among
+    the examples that some other reference was not trained on.
     """
     areas = []
     for model in range(len(log_p)):
@@ -114,7 +118,7 @@ def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
 
 
 def _area(scores: NDArray[np.float64], inside: NDArray[np.bool_]) -> float:
-    """Return how often a member scores more than a non-member, with ties counting half."""
+    """Return the area under the ROC curve: how often a member scores above a non-member, with ties counting half."""
     count = int(inside.sum())
     ranks = rankdata(scores)[inside].sum() - count * (count + 1) / 2
     return float(ranks / (count * (len(scores) - count)))

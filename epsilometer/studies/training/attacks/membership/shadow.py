@@ -1,15 +1,16 @@
-"""Shadow models teach a classifier how a model answers on its own training texts (Shokri, Stronati, Song and Shmatikov,
+"""The shadow attack: a classifier of models' answers, trained on shadow models (Shokri, Stronati, Song and Shmatikov,
 S&P 2017).
 
-Each shadow model is trained by the same recipe on texts whose membership the adversary knows, and so provides examples
-of "in" and "out": its probabilities of all k classes for a text of class c. For each class c, a network with one hidden
-layer of 64 units, as in the paper, learns to separate the two, and then classifies the target's answers:
+Each shadow model is trained like the target, on texts whose membership the adversary knows. Its probabilities of all k
+classes for a text are an example of "in" if it was trained on the text, and of "out" otherwise. For each class c, a
+network with one hidden layer of 64 units, as in the paper, learns to separate "in" from "out" on texts of class c. Then
+it classifies the target's answers:
 
-    score(x) = its log-odds of "in".
+    score(x) = the network's log odds of "in".
 
-The network sees ln(p / (1 - p)) of each class instead of p. A target is confident in nearly all of its training texts,
-and probabilities between .999 and 1 would all look alike to the network. It learns from equally many answers of both
-kinds, at most `answers` for each class.
+The network gets ln(p / (1 - p)) of each class instead of p. A target is confident in nearly all of its training texts,
+and the network could not distinguish probabilities between .999 and 1. The network of a class learns from equally many
+answers "in" and "out", at most `answers` together.
 """
 
 from __future__ import annotations
@@ -24,20 +25,23 @@ from epsilometer.studies.training.attacks.membership.shared.references import re
 from epsilometer.studies.training.membership import Evidence, log_odds
 
 HIDDEN = 64
-_FARTHEST = 50.0  # log-odds beyond this are not distinguished
+_FARTHEST = 50.0  # log odds are clipped at this absolute value
 
 
 @component
 class Shadow:
-    """The shadow attack. answers: the most answers of shadow models that a class's network learns from."""
+    """The shadow attack. answers: the maximum number of shadow models' answers that a class's network learns from."""
 
     answers: PositiveInt = 10_000
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Accepts any references, since the attack also learns from examples that are not asked about."""
+        """Accept any references: the attack also learns from examples that are not asked about."""
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores (`MembershipAttack.score`). Raises UserError if a class lacks answers of either kind."""
+        """Return the scores as `MembershipAttack.score` does.
+
+        Raises UserError if the references have no answer "in" or no answer "out" for a class.
+        """
         answers, trained = references(evidence, "shadow")
         scores = np.full((len(evidence.targets), len(evidence.asked)), np.nan)
         rng = evidence.noise.generator(0)
@@ -52,7 +56,7 @@ class Shadow:
         return scores
 
     def _balanced(self, inside: NDArray[np.bool_], c: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the places of some answers of class c, as many inside as outside."""
+        """Return the indices of sampled answers of class c, as many "in" as "out". inside: which answers are "in"."""
         kinds = [np.flatnonzero(inside), np.flatnonzero(~inside)]
         count = min(self.answers // 2, *(len(kind) for kind in kinds))
         if not count:
@@ -66,7 +70,7 @@ class Shadow:
 
 
 def features(log_probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log-odds [..., k] of each class."""
+    """Return the log odds [..., k] of each class from log probabilities [..., k], clipped at _FARTHEST."""
     classes = range(log_probabilities.shape[-1])
     each = [log_odds(log_probabilities, np.full(log_probabilities.shape[-2], c)) for c in classes]
     return np.clip(np.stack(each, axis=-1), -_FARTHEST, _FARTHEST)
@@ -75,7 +79,10 @@ def features(log_probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
 def _classified(
     shown: NDArray[np.float64], inside: NDArray[np.bool_], target: NDArray[np.float64], seed: int
 ) -> NDArray[np.float64]:
-    """Return the log-odds [t, q] of "in" for the asked answers [t, q, k], by a network trained on shadow answers."""
+    """Return the log odds [t, q] of "in" for the targets' answers, by a network trained on shadow models' answers.
+
+    shown: [a, k], features of shadow models' answers; inside: [a], whether each is "in"; target: [t, q, k], features.
+    """
     from sklearn.neural_network import MLPClassifier  # loads slowly
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

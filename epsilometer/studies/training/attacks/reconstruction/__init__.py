@@ -1,1 +1,1 @@
-"""One file per attack: a sent gradient in, texts out."""
+"""Reconstruction attacks, a file each. They turn a sent gradient into texts."""

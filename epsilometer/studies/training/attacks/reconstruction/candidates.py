@@ -1,23 +1,23 @@
-"""Identification of the source among k texts: the optimal adversary against one text's noisy gradient, by likelihood.
+"""Identification of the source among k texts by the optimal adversary, from the noisy gradient of one text.
 
-A client sends the noisy gradient y of one text (in a batch of several, the adversary knows the others and subtracts
-them). The adversary knows k candidates, including the source, computes the gradient of each by the shared model, and
-names the one under which y is likeliest. If the source is uniform, no adversary is right more often (Neyman and
-Pearson). Labels are given, so all candidates have the same one.
+A client sends the noisy gradient y of one text. (In a batch of several texts, the adversary knows the other texts and
+subtracts their gradients.) The adversary knows k candidates, which include the source. It computes the gradient of each
+with the shared model and chooses the candidate of largest likelihood given y. If the source is uniform, no adversary is
+right more often (Neyman and Pearson). The adversary knows the label, so all candidates have the same label.
 
 With v_x the clipped or scaled gradient of candidate x, t the source and n standard normal in R^d,
 
     Gaussian:         y = v_t + s n,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
     von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
 
-q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Either score depends on the noise only through its products with the
-candidates, p_x = <n, u_x>, which are jointly normal with the candidates' cosines as covariances, and |n|^2, whose part
-outside the candidates' span is chi-squared. So trials are drawn from the Gram matrix alone, k numbers for each, with
-exactly the same law as if all d numbers of the gradients had been noised. For draws by parts, the parts' scores are
-added.
+q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Both scores depend on the noise only through two quantities. The products
+p_x = <n, u_x> with the candidates are jointly normal, with the candidates' cosines as covariances. The part of |n|^2
+outside the candidates' span is chi-squared. So a trial can be sampled from the Gram matrix alone, with k random
+numbers, and has exactly the same law as if noise were added to all d numbers of a gradient. For draws by parts, the
+scores of the parts are added.
 
-A score is the log-likelihood up to a term that is the same for all candidates. (A gradient of zero has a uniform draw,
-so its score is ln M(kappa); the other densities are divided by M(kappa).)
+A score is the log likelihood up to a term that is the same for all candidates. A candidate whose gradient is zero has a
+uniform draw; its score is ln M(kappa), because the other densities are divided by M(kappa).
 
 The true success rate is known for k = 2: `auditing.claims.reconstruction_bounds.pair_success`.
 """
@@ -41,18 +41,20 @@ from epsilometer.studies.training.runs.noise import DirectionalNoise, GaussianNo
 from epsilometer.studies.training.runs.sent import OnMean
 
 Array = NDArray[np.float64]
-BLOCK = 2048  # trials drawn at a time: a constant, since the numbers drawn depend on it
+BLOCK = 2048  # trials sampled at a time; a change of this number changes the random numbers of each trial
 
-_FEW = 32  # up to this many candidates, each trial has a Cholesky factor of its own
-_RIDGE = 1e-10  # added to squared unit lengths, so that a factor exists even for equal candidates
-_SAME = 1e-9  # relative squared distance below which gradients are the same in float32, even without noise
+_FEW = 32  # maximum number of candidates for which each trial has its own Cholesky factor
+_RIDGE = 1e-10  # added to squared unit lengths, so that a Cholesky factor exists even for equal candidates
+_SAME = 1e-9  # relative squared distance below which two gradients count as equal, a rounding error of float32
 
 
 @dataclass(frozen=True)
 class GradientPool:
     """Lengths and angles of n gradients.
 
-    lengths: [n]; cosines: [n, n]; basis: [n, r], the coordinates of the unit gradients in their span.
+    lengths: [n].
+    cosines: [n, n].
+    basis:   [n, r], the coordinates of the unit gradients in their span.
     size:    d, the dimension of the gradients.
     """
 
@@ -63,8 +65,9 @@ class GradientPool:
 
     @classmethod
     def of(cls, gram: Array, size: int) -> GradientPool:
-        """Return the pool for inner products [n, n], which rounding may have left indefinite; size: the dimension d.
+        """Return the pool of gradients with these inner products.
 
+        gram: [n, n], the inner products, which rounding may have made slightly indefinite; size: the dimension d.
         Raises UserError if an inner product is not finite.
         """
         if not np.isfinite(gram).all():
@@ -82,8 +85,9 @@ class GradientPool:
 class Candidates:
     """The optimal adversary among k texts.
 
-    sizes: the sizes k of candidate sets; trials: the number of trials of each size; pool: the number of texts, all of
-    one label, to draw from.
+    sizes:  the sizes k of candidate sets.
+    trials: the number of trials of each size.
+    pool:   the number of texts, all of one label, from which candidates are sampled.
     """
 
     sizes: Annotated[tuple[Annotated[int, Field(ge=2, le=32767)], ...], Field(min_length=1)] = (2, 16, 1024)
@@ -98,12 +102,15 @@ class Candidates:
         noises: Sequence[TrainingNoise],
         generator: np.random.Generator,
     ) -> Iterator[Array]:
-        """Yields for each noise the [n, k] log-likelihoods of what was sent under each candidate, up to a common term.
+        """Yield, for each noise, the log likelihoods [n, k] of the sent gradients under each candidate.
 
-        pools: one for the whole gradients, or one for each part if draws are by parts. candidates: [n, k], numbers of
-        texts in the pool; target: [n], the slot of the source. All noises share the same normal numbers, which take
-        most of the time; all other draws of a noise are independent of the other noises. Raises UserError for noise
-        whose likelihood is not a function of inner products.
+        A common term of all candidates is left out. All noises use the same normal numbers, because sampling them takes
+        most of the time.
+
+        pools:      one pool for the whole gradients, or one for each part if draws are by parts.
+        candidates: [n, k], indices of texts in the pool.
+        target:     [n], the slot of the source.
+        Raises UserError for a noise whose likelihood is not a function of inner products.
         """
         projections = [_projections(pool, candidates, generator) for pool in pools]
         for noise in noises:
@@ -157,14 +164,14 @@ def _scores(
 
 
 def _every_text(pool: GradientPool, candidates: NDArray[np.integer]) -> bool:
-    """Return whether all trials share one row of candidates (a stride of 0): all texts of the pool, in order."""
+    """Return True if the candidates of every trial are all texts of the pool, in order, stored as one shared row."""
     return candidates.strides[0] == 0 and np.array_equal(candidates[0], np.arange(len(pool.lengths)))
 
 
 def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
-    """Return the lengths [n] of gradients as noise is added to them, and the noise's deviation on every number.
+    """Return the lengths [n] of gradients after clipping or scaling, and the noise's standard deviation on each number.
 
-    Raises UserError for noise that is not Gaussian.
+    Raises UserError if the noise is not Gaussian.
     """
     if isinstance(noise, GaussianNoise):
         return np.minimum(lengths, noise.clip), noise.sigma * noise.clip
@@ -185,9 +192,10 @@ def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
 def _projections(
     pool: GradientPool, candidates: NDArray[np.integer], generator: np.random.Generator
 ) -> tuple[Array, Array, int]:
-    """Returns, for one standard normal vector per trial, its products [n, k] with the candidates' unit gradients.
+    """Sample a standard normal vector per trial, as far as candidates' scores depend on it.
 
-    Also returns the squared length [n] of its part in a subspace that contains these, and that subspace's dimension.
+    Returns its products [n, k] with the candidates' unit gradients, the squared length [n] of its part in a subspace
+    that contains these gradients, and the dimension of the subspace.
     """
     count, k = candidates.shape
     if k > min(_FEW, pool.size):

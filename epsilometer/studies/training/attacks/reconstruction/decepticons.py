@@ -3,13 +3,13 @@
 There are two variants.
 
 `published` is the attack with its authors' settings for these models; `shared.bins` describes the tags, the bins and
-how they are read. It does not know about clipping and noise. Under noise it keeps the rows with the smallest bias
-gradients, which are the emptiest ones, and its bins hold a vanishing part of the gradient's length. So its failure
-under any noise says little about noise.
+their decoding. It does not take clipping and noise into account. With noise, it selects the rows with the smallest bias
+gradients, which contain the least information, and its bins have a vanishing share of the gradient's length. So its
+failure at any noise says little about the protection by noise.
 
-`aware` is the same threat with a server that knows the clipping length and the noise, as it does in private federated
-learning: `shared.gates` uses the whole clipped gradient for the part that is read, and `shared.superposition` reads it.
-It starts to fail only when the information in the release runs out.
+`aware` assumes a server that knows the clipping length and the noise, as it does in private federated learning.
+`shared.gates` concentrates the whole clipped gradient in the rows that are decoded, and `shared.superposition` decodes
+them. It starts to fail only when the release contains too little information.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _UNUSED = re.compile(r"\[unused\d+\]")
 class Decepticons:
     """The Decepticons attack.
 
-    variant: `published` or `aware`. batch: the most texts per client that the model of `aware` is built for; the fewer,
-    the better it separates them. Raises UserError for a batch below 1.
+    variant: `published` or `aware`.
+    batch:   the maximum number of texts per client for which `aware` builds its model; a smaller number separates the
+             texts better. Raises UserError if it is below 1.
     """
 
     variant: Literal["published", "aware"] = "aware"
@@ -50,7 +51,7 @@ class Decepticons:
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
         """Return the attack with its malicious model.
 
-        Raises UserError for a model without the layers that the attack needs, or if their gradients are not sent.
+        Raises UserError if the model lacks layers that the attack needs, or if clients do not send their gradients.
         """
         if self.variant == "published":
             return bins.build(model, knowledge)
@@ -59,7 +60,7 @@ class Decepticons:
 
 @dataclass(frozen=True)
 class Aware:
-    """The prepared variant `aware`. prior: [vocabulary], ln of each word's share in public texts."""
+    """The prepared variant `aware`. prior: [vocabulary], the logarithm of each word's share in public texts."""
 
     gates: gates.Gates
     prior: NDArray[np.float64] = field(repr=False)
@@ -70,7 +71,7 @@ class Aware:
         return self.gates.model
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """Return the likeliest texts, in the order of the labels and lengths. Nothing is random."""
+        """Return the likeliest texts, in the order of the sent labels and lengths. `generator` is not used."""
         frame = self.model.framed([-1])
         first, special = frame.index(-1), len(frame) - 1
         lengths = tuple(length - special for length in sent.lengths)
@@ -84,7 +85,7 @@ class Aware:
 
 
 def _prior(model: SharedModel, knowledge: Knowledge) -> NDArray[np.float64]:
-    """Return [vocabulary] ln of each word's share in public texts, smoothed; -inf for special and unused entries."""
+    """Return the logarithm [vocabulary] of each word's smoothed share in public texts; -inf for special tokens."""
     counts = np.full(len(model.words), SMOOTHING)
     for ids in model.encode(knowledge.public):
         np.add.at(counts, ids, 1.0)

@@ -1,22 +1,24 @@
-"""LAMP (Balunovic et al. 2022): descent on word embeddings, and moves of tokens that a language model prefers.
+"""LAMP (Balunovic et al. 2022): gradient descent on word embeddings, with moves of tokens guided by a language model.
 
-This is an honest server's attack on a classifier; labels and lengths are given. Adam searches for embeddings that match
-the sent gradient, with a penalty that pulls their mean length towards that of the model's words. After a tenth of the
-steps, moves begin: at regular intervals each text is replaced by the best of 200 rearrangements of its tokens, judged
-by the matching loss plus a weight times a language model's loss on the nearest words. The answer is the words nearest
-to the best embeddings, by cosine. Constants are those of the released settings for BERT (`cos`; for `tag` in brackets):
-rate .01, times .89 every 50 steps, 2,000 steps, moves every 75, 500 starts and 500 rearrangements of the best one,
+The server is honest, the model is a classifier, and labels and lengths are known. Adam searches for embeddings whose
+gradient matches the sent gradient, with a penalty that pulls their mean length towards the mean length of the model's
+word embeddings. After a tenth of the steps, moves begin: at regular intervals each text is replaced by the best of 200
+rearrangements of its tokens. The criterion is the matching loss plus a weight times a language model's loss on the
+nearest words. The result consists of the words nearest to the best embeddings, by cosine.
+
+The constants are those of the released settings for BERT with loss `cos`; values for `tag` are in brackets. Learning
+rate .01, times .89 every 50 steps; 2,000 steps, moves every 75; 500 starts and 500 rearrangements of the best start;
 weight of the lengths 1 (25), of the language model .2 (60).
 
-Departures from the released code:
+Differences from the released code:
 
-- Lengths are pulled towards the mean of the model's own words (1.4 in bert-base-uncased, the released constant).
-- A move changes only a text's tokens between its special tokens, and the language model reads the current words; in the
-  released code padding moves too, and the words of earlier texts in a batch are stale.
-- Starts are drawn for each text given the others, not for the whole batch at once.
+- Lengths are pulled towards the mean of the model's words. The released code uses 1.4, the mean of bert-base-uncased.
+- A move rearranges only the tokens between a text's special tokens, and the language model reads the current words. In
+  the released code, padding moves too, and the words of earlier texts in a batch are outdated.
+- Random starts are compared for each text given the others, not for the whole batch at once.
 - The best embeddings are those whose loss was measured; in the released code, those after the next step.
-- Meaningless vocabulary entries and special tokens are never an answer, since the texts to be scored have none.
-- The language model has a vocabulary of its own; the released one is a GPT-2 trained on BERT's vocabulary.
+- Unused vocabulary entries and special tokens are never part of a result, because the true texts do not contain them.
+- The language model may have any vocabulary; the released code uses a GPT-2 trained on BERT's vocabulary.
 """
 
 from __future__ import annotations
@@ -56,8 +58,13 @@ Count = Annotated[int, Field(ge=0)]
 class Lamp:
     """The LAMP attack.
 
-    loss: `cos` or `tag`. steps, starts, rearranged, moves, every: the length of the search; defaults as released.
-    language: the folder of a causal language model, `embedded` for the project's own, null for none.
+    loss:       the matching loss, `cos` or `tag`.
+    steps:      the number of steps of Adam.
+    starts:     the number of random starts.
+    rearranged: the number of rearrangements of the best start.
+    moves:      the number of rearrangements that a move compares.
+    every:      the number of steps between moves.
+    language:   the folder of a causal language model, `embedded` for the embedded one, null for none.
     """
 
     loss: Loss = "cos"
@@ -71,7 +78,7 @@ class Lamp:
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
         """Return the attack, ready for clients.
 
-        Raises UserError for a model that is not a classifier, and for `language` that is not a causal language model.
+        Raises UserError if the model is not a classifier, or if `language` is not a causal language model.
         """
         if model.objective != "classification":
             raise UserError(
@@ -86,7 +93,7 @@ class Lamp:
 
 @dataclass(frozen=True)
 class Descent:
-    """The prepared attack: the honest model, a language model or None, and the settings."""
+    """The prepared attack. model: the unchanged model; language: a language model or None."""
 
     model: SharedModel
     language: LanguageModel | None
@@ -103,7 +110,10 @@ class Descent:
         return Reconstruction(tuple(map(tuple, ids)), {"loss": least})
 
     def nearest(self, texts: Sequence[Tensor]) -> list[list[int]]:
-        """Return the plain words nearest to embeddings by cosine; the places of special tokens are left out."""
+        """Return the vocabulary entries nearest to each text's embeddings by cosine, without special tokens.
+
+        texts: embeddings [T, width], which include special tokens.
+        """
         first, last = self._ends
         allowed, directions = self._directions
         return [
@@ -119,7 +129,7 @@ class Descent:
 
     @cached_property
     def _directions(self) -> tuple[Tensor, Tensor]:
-        """The vocabulary entries that may be part of an answer, and their unit vectors."""
+        """The vocabulary entries [v] that may be part of a result, and their unit vectors [v, width]."""
         vocabulary = self.model.tokenizer.get_vocab()
         unused = {number for word, number in vocabulary.items() if _UNUSED.fullmatch(word)}
         left_out = self.model.special | unused
@@ -129,11 +139,11 @@ class Descent:
 
     @cached_property
     def _length(self) -> float:
-        """The mean length of word vectors."""
+        """The mean length of word embeddings."""
         return float(self.model.words.detach()[self._directions[0]].norm(dim=1).mean())
 
     def _random_texts(self, count: int, length: int, generator: np.random.Generator) -> Tensor:
-        """Return random texts [count, length, width]: normal vectors as long as words, between special tokens."""
+        """Return random texts [count, length, width]: random vectors as long as word embeddings, and special tokens."""
         first, last = self._ends
         words = self.model.words.detach()
         normal = generator.standard_normal((count, length - first - last, words.shape[1]), np.float32)
@@ -160,7 +170,7 @@ class Descent:
     def _search(
         self, matching: Matching, texts: list[Tensor], generator: np.random.Generator
     ) -> tuple[list[Tensor], float]:
-        """Return the texts with the least loss, after all steps and moves, and that loss."""
+        """Return the texts with the smallest loss over all steps and moves, and this loss."""
         first, last = self._ends
         inner = [embeddings[first : len(embeddings) - last].clone().requires_grad_() for embeddings in texts]
         before, after = texts[0][:first], texts[0][len(texts[0]) - last :]
@@ -181,12 +191,12 @@ class Descent:
         return best, float(least)
 
     def _lengths_off(self, inner: Sequence[Tensor]) -> Tensor:
-        """Return the weighted squared difference between the mean length of embeddings and that of words."""
+        """Return the weighted squared difference between the mean lengths of `inner` and of word embeddings."""
         mean = torch.cat([embeddings.norm(dim=1) for embeddings in inner]).mean()
         return LENGTH_WEIGHT[self.settings.loss] * (mean - self._length) ** 2
 
     def _move(self, matching: Matching, inner: list[Tensor], generator: np.random.Generator) -> None:
-        """Rearrange each text in place, by the best of several rearrangements."""
+        """Replace each text, in place, by the best of several rearrangements of its tokens."""
         first, _ = self._ends
         frame = self.model.words.detach()[torch.tensor(self.model.framed([]), dtype=torch.int64)]
         for number, embeddings in enumerate(inner):
@@ -205,10 +215,10 @@ class Descent:
 
 
 def moves(length: int, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Return [at most count, length] different rearrangements of places; the first one changes nothing.
+    """Return at most `count` different rearrangements of positions, [at most count, length]. The first is the identity.
 
-    Each of the others is of one of four kinds with equal probability: two places exchanged, one moved, a span moved, a
-    prefix moved to the end. About a third of those drawn change nothing or equal another, and are left out.
+    Each other rearrangement has one of four kinds with equal probability: it exchanges two positions, moves one, moves
+    a span, or moves a prefix to the end. About a third of the samples are the identity or a repeat and are left out.
     """
     orders = [np.arange(length)]
     while len(orders) < count:

@@ -1,15 +1,16 @@
-"""Ascent over tokens on an exact objective: the likelihood of the noisy gradient, times a language model's prior.
+"""Local search over tokens for the text of largest posterior: the likelihood of the noisy gradient times a prior.
 
-The server computes, for any text, the log-likelihood of the received gradient (`shared.law`), and adds the text's
-log-probability by a masked language model (`shared.prior`). From each start the text climbs. The derivative with
-respect to the word embeddings gives, to first order, the gain of every token at every place (Ebrahimi, Rao, Lowd and
-Dou, "HotFlip", ACL 2018); the best few changes are scored exactly in one batch (`training.inner_products`), and the
-best of them is made if it is a gain. If none is, exchanges of two tokens are tried. The texts of a batch climb in turn,
-given the others. Starts are a text of masks, a public text of that length, and another attack's result (`improve`).
+The server computes, for any text, the log likelihood of the received gradient (`shared.law`) and adds the text's log
+probability by a masked language model (`shared.prior`). Each step of the search changes one token. The derivative with
+respect to the word embeddings gives, to first order, the gain of every token at every position (Ebrahimi, Rao, Lowd and
+Dou, "HotFlip", ACL 2018). The best few changes are scored exactly in one batch (`training.inner_products`), and the
+best of them is accepted if it is a gain. If none is, exchanges of two tokens are tried. The texts of a batch are
+improved in turn, given the others. Starts are a text of masks, a public text of the same length, and another attack's
+result (`improve`).
 
-The attack reports the likelihood of its text and, through `explain`, that of the true text. If the true one is less
-likely, it is not the best explanation of the sent gradient, and any attack without other knowledge can do better only
-by luck. If it is likelier, the search has failed, and a better one might succeed.
+The attack reports the likelihood of its text and, through `explain`, that of the true text. If the true text is less
+likely, it is not the best explanation of the sent gradient, and an attack without other knowledge would recover it only
+by luck. If the true text is likelier, the search has failed, and a better search might succeed.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _LEAST = 1e-6  # nats: a smaller gain does not count
 
 @component
 class LikelihoodAscent:
-    """The ascent over tokens.
+    """The local search over tokens.
 
     prior:  the folder of a masked language model with the vocabulary of the model under attack, `embedded` for the
-            project's own, or null for none.
-    starts: the kinds of starting texts, besides other attacks' results.
-    steps:  the most changes of one text, from each start.
+            embedded one, or null for none.
+    starts: the kinds of starting texts, in addition to other attacks' results.
+    steps:  the maximum number of changes of one text from each start.
     width:  the number of changes that are scored exactly in each step.
     """
 
@@ -59,7 +60,7 @@ class LikelihoodAscent:
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Climber:
         """Return the attack, ready for clients.
 
-        Raises UserError for a model that is not a classifier, and for a prior with another vocabulary.
+        Raises UserError if the model is not a classifier, or if the prior has another vocabulary.
         """
         if model.objective != "classification":
             raise UserError(
@@ -77,7 +78,7 @@ class LikelihoodAscent:
 
 @dataclass(frozen=True)
 class Climber:
-    """The attack, ready for clients. model: unchanged, since the server is honest; public: public texts' token ids."""
+    """The prepared attack. model: the unchanged model; public: token ids of public texts, without special tokens."""
 
     model: SharedModel
     prior: Prior | None
@@ -85,12 +86,15 @@ class Climber:
     settings: LikelihoodAscent
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """Return the likeliest texts that any start leads to."""
+        """Return the texts of largest posterior that the search reaches from any start."""
         begun = [[self._start(kind, length, generator) for length in self._lengths(sent)] for kind in self._kinds]
         return self._best(sent, begun)
 
     def improve(self, sent: Sent, begun: Reconstruction, generator: np.random.Generator) -> Reconstruction:
-        """Return the likeliest texts that another attack's result leads to, at the known lengths."""
+        """Return the texts of largest posterior that the search reaches from another attack's result.
+
+        Its texts are truncated, or filled with masks, to the known lengths.
+        """
         mask = self.model.tokenizer.mask_token_id or 0
         ordered = sorted(begun.ids, key=len)
         lengths = self._lengths(sent)
@@ -100,7 +104,10 @@ class Climber:
         return self._best(sent, [texts])
 
     def explain(self, sent: Sent, ids: Sequence[Sequence[int]]) -> Mapping[str, float]:
-        """Return the joint log-likelihood of a batch of texts, up to a term common to all, and their log-prior."""
+        """Return `log_likelihood` and `log_prior` of a batch of texts, in nats.
+
+        The log likelihood omits a term that does not depend on the texts. ids: each text without special tokens.
+        """
         law = law_of(sent)
         likelihood, before = 0.0, law.target(sent)
         for text, label in zip(ids, sent.labels, strict=True):
@@ -115,13 +122,13 @@ class Climber:
         return tuple(kinds) or ("masks",)
 
     def _lengths(self, sent: Sent) -> list[int]:
-        """Return the number of plain tokens of each text."""
+        """Return the number of tokens of each text, without special tokens."""
         return [length - len(self.model.framed([])) for length in sent.lengths]
 
     def _start(self, kind: str, length: int, generator: np.random.Generator) -> Ids:
         """Return a text of `length` tokens: masks, or the beginning of a public text.
 
-        The public text is the shortest that is long enough; if there is none, the longest one, filled up with masks.
+        The public text is the shortest that is long enough. If there is none, it is the longest one, filled with masks.
         """
         filler = self.model.tokenizer.mask_token_id
         masks = (self.model.tokenizer.unk_token_id or 0 if filler is None else filler,) * length
@@ -143,9 +150,9 @@ class Climber:
         )
 
     def _climb_all(self, law: ConditionalLaw, sent: Sent, texts: list[Ids]) -> list[Ids]:
-        """Return the texts after each has climbed in turn, given the others, until none changes; at most three rounds.
+        """Return the texts after the search has improved each in turn, given the others.
 
-        A text alone in its batch climbs once.
+        Rounds end when no text changes, after at most three. A text that is alone in its batch is improved once.
         """
         for _ in range(1 if sent.texts == 1 else 3):
             before = list(texts)
@@ -184,7 +191,7 @@ class Climber:
         return best
 
     def _changes(self, ids: Ids, derivative: Tensor, laws: np.ndarray) -> list[Ids]:
-        """Return texts that differ in one token, those with the largest gains to first order."""
+        """Return the `width` texts that differ in one token and have the largest gains to first order."""
         words = self.model.words.detach()
         first_order = derivative @ words.T - (derivative * words[list(ids)]).sum(1, keepdim=True)
         gain = first_order.cpu().numpy().astype(np.float64)
@@ -198,7 +205,7 @@ class Climber:
 
     @cached_property
     def _allowed(self) -> np.ndarray:
-        """Return whether each token [vocabulary] may be part of a text."""
+        """A mask [vocabulary] of the tokens that may be part of a text."""
         allowed = np.zeros(len(self.model.words), bool)
         if self.prior is not None:
             allowed[self.prior.output_ids] = True
@@ -208,7 +215,10 @@ class Climber:
         return allowed
 
     def _slope(self, law: ConditionalLaw, target: list[Tensor], ids: Ids, label: int) -> tuple[float, Tensor]:
-        """Return a text's log-likelihood, and its derivative [T, width] by the embeddings of the plain tokens."""
+        """Return a text's log likelihood, and its derivative [T, width] by the embeddings of its tokens.
+
+        Special tokens are left out.
+        """
         framed = self.model.framed(ids)
         at = self.model.words[framed].detach()[None].requires_grad_()
         value = law.log_likelihood(products(self.model, at, [label], target, create_graph=True))[0]
@@ -221,7 +231,7 @@ class Climber:
         return self.model.framed([-1]).index(-1)
 
     def _values(self, law: ConditionalLaw, target: list[Tensor], texts: Sequence[Ids], label: int) -> np.ndarray:
-        """Return the log-likelihoods [n] of texts of one length."""
+        """Return the log likelihoods [n] of texts, which must have the same length."""
         if not texts:
             return np.empty(0)
         ids = torch.tensor([self.model.framed(text) for text in texts], device=self.model.device)
@@ -231,14 +241,17 @@ class Climber:
         return float(self._values(law, target, [tuple(ids)], label)[0])
 
     def _less(self, law: ConditionalLaw, target: list[Tensor], ids: Sequence[int], label: int) -> list[Tensor]:
-        """Return the sum without one text's gradient, clipped or scaled as it was before noise."""
+        """Return the summed gradient `target` minus one text's gradient, clipped or scaled as before noise."""
         gradient = self.model.gradient(self.model.framed(ids), label)
         length = torch.sqrt(sum((grad.double() ** 2).sum() for grad in gradient)).float()  # type: ignore[arg-type]
         weight = law.weight(length)
         return [sent - weight * grad for sent, grad in zip(target, gradient, strict=True)]
 
     def _laws(self, ids: Ids) -> np.ndarray:
-        """Return [T, vocabulary] ln p of every token at each place given the other places; zeros without a prior."""
+        """Return the log probability [T, vocabulary] of every token at each position given the others.
+
+        All values are 0 without a prior.
+        """
         if self.prior is None:
             return np.zeros((len(ids), len(self.model.words)))
         return self.prior.laws(ids, len(self.model.words))
@@ -248,7 +261,7 @@ class Climber:
 
 
 def _exchanges(ids: Ids) -> list[Ids]:
-    """Return the texts in which two different tokens have exchanged places, neighbouring places first."""
+    """Return the texts in which two different tokens are exchanged, in the order of the distance between them."""
     texts = []
     for i, j in sorted(combinations(range(len(ids)), 2), key=lambda pair: pair[1] - pair[0]):
         if ids[i] != ids[j]:

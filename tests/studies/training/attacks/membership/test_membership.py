@@ -186,7 +186,7 @@ def test_shadow_learns_what_each_class_looks_like() -> None:
 @pytest.mark.parametrize("name", COMPARING)
 def test_without_references_there_is_nothing_to_compare_with(name: str) -> None:
     of = replace(toy(20, 4, 1.0, 0.0).evidence, references=None, members=None)
-    with pytest.raises(UserError, match=f"{name} compares with reference models, but has none"):
+    with pytest.raises(UserError, match=f"{name} needs reference models, but has none"):
         attack(name).score(of)
 
 

@@ -1,4 +1,4 @@
-"""The reference models that attacks compare a target with."""
+"""Access to the reference models that attacks compare a target with, and checks of their number."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Answers = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
 def references(evidence: Evidence, attack: str) -> Answers:
-    """Return the references' log-probabilities [m, n, k], and whether each was trained on each example [m, n].
+    """Return the references' log probabilities [m, n, k], and whether each was trained on each example [m, n].
 
-    Raises UserError without references.
+    attack: the attack's name, for the error message. Raises UserError if there are no references.
     """
     if evidence.references is None or evidence.members is None:
-        raise UserError(f"{attack} compares with reference models, but has none; name `references` for it", "EPS-A017")
+        raise UserError(f"{attack} needs reference models, but has none; set `references` for it", "EPS-A017")
     return evidence.references, evidence.members
 
 

@@ -1,14 +1,14 @@
-"""The interface of a reconstruction attack: a client's gradient in, token ids out, without statistics.
+"""The interface of a reconstruction attack, which turns a client's gradient into token ids. It computes no statistics.
 
 An attack has two phases, because a malicious server acts before its client does:
 
-1. `prepare`: everything that needs no gradient (probes, codebooks, language models), and the model that the server
-   sends out. An honest server sends the model unchanged; a malicious one sets parameters of its own
-   (`SharedModel.with_parameters`). A stage calls this once for each model and noise, so what is the same for every
-   noise may be cached.
-2. `reconstruct`: one client's batch. The client computed its gradient by the model of phase 1.
+1. `prepare` does all work that needs no gradient (probes, codebooks, language models), and returns the model that the
+   server sends out. An honest server sends the model unchanged; a malicious server changes parameters
+   (`SharedModel.with_parameters`). A stage calls `prepare` once for each model and noise, so an attack may cache
+   anything that does not depend on the noise.
+2. `reconstruct` attacks one client's batch. The client computed its gradient with the model of phase 1.
 
-Like mechanisms, attacks are found by name or path: a file with one class that has the method `prepare`.
+Like a mechanism, an attack is given by name or path: a file with one class that has the method `prepare`.
 
     attack = build(find("attacks/reconstruction", "lamp", "prepare"), settings, "reconstruction.lamp")
     ready = attack.prepare(model, Knowledge(public=texts, noise=noise, generator=stream))
@@ -26,7 +26,7 @@ import numpy as np
 from epsilometer.studies.training.runs.noise import TrainingNoise
 from epsilometer.studies.training.runs.sent import Sent
 
-if TYPE_CHECKING:  # it loads torch, which showing and checking results need not
+if TYPE_CHECKING:  # the module loads torch, which code that only shows or checks results does not need
     from epsilometer.studies.training.runs.shared_model import SharedModel
 
 
@@ -34,8 +34,9 @@ if TYPE_CHECKING:  # it loads torch, which showing and checking results need not
 class Knowledge:
     """The server's knowledge before a client answers.
 
-    public: texts similar to the client's, but none of the client's own. noise: the law of the noise, with its
-    parameters, including the clipping length. generator: the attack's own stream for phase 1.
+    public:    texts similar to the client's texts, but none of them.
+    noise:     the law of the noise, with its parameters, including the clipping length.
+    generator: the random stream of phase 1.
     """
 
     public: Sequence[str]
@@ -45,9 +46,10 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """The texts that an attack found, as token ids without special tokens: one for each text sent, in any order.
+    """The result of an attack.
 
-    notes: numbers about the search, by name, for the tables.
+    ids:   token ids without special tokens, one tuple for each text sent, in any order.
+    notes: numbers about the search by name, for tables.
     """
 
     ids: tuple[tuple[int, ...], ...]
@@ -55,11 +57,11 @@ class Reconstruction:
 
 
 class Prepared(Protocol):
-    """An attack that is ready for clients. model: the model that the server sends out."""
+    """An attack that is ready for clients."""
 
     @property
     def model(self) -> SharedModel:
-        """The model by which clients compute their gradients."""
+        """The model that the server sends out, with which clients compute their gradients."""
         ...
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
@@ -68,22 +70,22 @@ class Prepared(Protocol):
 
 
 class ReconstructionAttack(Protocol):
-    """A component (`core.component`) whose settings are the attack's."""
+    """A reconstruction attack: a component (`core.component`) with the attack's settings."""
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
         """Return the attack, ready for clients.
 
-        Raises UserError, naming what is missing, for a model without the layers that the attack needs.
+        Raises UserError if the model lacks layers that the attack needs; the message names them.
         """
         ...
 
 
 @runtime_checkable
 class Explains(Protocol):
-    """A prepared attack that scores how well any given texts, such as the true ones, explain the sent gradient."""
+    """A prepared attack that can score how well given texts, such as the true ones, explain the sent gradient."""
 
     def explain(self, sent: Sent, ids: Sequence[Sequence[int]]) -> Mapping[str, float]:
-        """Return numbers by name (`log_likelihood`, `log_prior`), in nats; ids: the plain ids of a batch of texts."""
+        """Return `log_likelihood` and `log_prior` in nats. ids: the texts of a batch, without special tokens."""
         ...
 
 

@@ -1,24 +1,30 @@
-"""The bins of Decepticons as published (Fowl et al. 2023), and how they are read.
+"""The bins of Decepticons as published (Fowl et al. 2023), and their decoding.
 
-**The model.** Norms are neutral and attention passes nothing on, with one exception: the first dimensions of word and
-position vectors are emptied, and the first attention fills them, as every sentence's tag, with the next dimensions of
-the token that is most like position 0. In all first feed-forward layers every row is the same random probe, and the
-biases are minus the quantiles of the probe's values, so row r passes on a gradient only for tokens above quantile r.
-All second layers write next to nothing into the last dimension, through which the gradient comes back from the loss.
+**The model.** Norms are neutral, and attention passes nothing on, with one exception. The first dimensions of word and
+position vectors are set to 0, and the first attention fills them with the next dimensions of the token that is most
+similar to position 0; this is the sentence's tag. In each first feed-forward layer, every row is the same random
+vector, the probe, and the biases are minus the quantiles of the probe's values. So row r has a gradient only from
+tokens above quantile r. The second feed-forward layers write very little into the last dimension, through which the
+gradient flows back from the loss.
 
-**Reading.** The difference of two consecutive rows' gradients holds the tokens of one bin, and the difference of their
-bias gradients holds these tokens' weight. The quotient is the state of a token that is alone in its bin. Tags group the
-states into sentences of the given sizes (`grouping`). Within a sentence, states are assigned to positions by their
-correlation with the position vectors, which are then projected out. The rest is compared with the words that the
-embedding table's gradient shows (if it is sent), one for each state, unless some other word of the vocabulary fits far
-better.
+**Decoding.** A bin is the interval between two consecutive quantiles. The difference of two consecutive rows' gradients
+contains the tokens of one bin, and the difference of their bias gradients contains the weight of these tokens. The
+quotient is the state of a token, if it is alone in its bin. Tags group the states into sentences of the known sizes
+(`grouping`). Within a sentence, states are assigned to positions by their correlation with the position vectors, which
+are then projected out. The remainders are matched with the words that the gradient of the embedding table reveals, if
+it is sent. A state gets another word of the vocabulary only if this word fits far better.
 
-Settings are those of the authors' notebooks. BERT: probes times 1e8, so that GELU is a step; GPT-2: times 1e6. Known
-faults of the attack, not fixed here: bins begin at -10, which at such scales is a bin like others; if [CLS] is most
-like position 0, all texts have the same tag; neighbouring rows of two blocks differ although no token lies between
-them; if more rows differ than there are tokens, those with the smallest bias gradients are kept. Departures, without
-which nothing would be read: the last attention of a classifier spreads over all tokens (as the authors' does for masked
-language models), and bins lie in the blocks before it; a tag is limited to the size of one attention head.
+The settings are those of the authors' notebooks. Probes are multiplied by 1e8 for BERT and by 1e6 for GPT-2, so that
+GELU is a step. The published attack has these known faults, which are not corrected here:
+
+- Bins begin at -10, which has no special meaning at such scales.
+- If [CLS] is the token most similar to position 0, all texts have the same tag.
+- The last row of a block and the first row of the next block differ, although no token lies between them.
+- If more rows differ than there are tokens, the rows with the smallest bias gradients are used.
+
+Two changes were needed to recover anything. The last attention of a classifier spreads over all tokens, as the authors'
+code does for masked language models, and bins lie in the blocks before it. A tag has at most the size of one attention
+head.
 """
 
 from __future__ import annotations
@@ -41,12 +47,12 @@ from epsilometer.studies.training.runs.sent import Sent
 from epsilometer.studies.training.runs.shared_model import SharedModel
 
 SCALE = {"bert": 1e8, "gpt2": 1e6}  # scale of the probes, so that GELU is a step
-LET_THROUGH = {"bert": 1e-8, "gpt2": 1e-16}  # total weight that all units of a block write together
-FIRST_BIN = -10.0
+LET_THROUGH = {"bert": 1e-8, "gpt2": 1e-16}  # total weight with which the units of a block write their output
+FIRST_BIN = -10.0  # lower bound of the first bin
 TAG = 32  # dimensions of a tag
-SKEW = 1e8  # skew of the first attention, towards position 0
-SPREAD = 10.0  # weight with which the last attention spreads
-STARTS = 40  # starts of k-means
+SKEW = 1e8  # factor by which the first attention prefers tokens similar to position 0
+SPREAD = 10.0  # output weight of the last attention, which spreads over all tokens
+STARTS = 40  # random starts of k-means
 CUTOFF = 1.5  # a word counts as used if its embedding's log gradient norm is this many deviations above the mean
 VOCABULARY_WEIGHT = 0.25  # weight of a correlation with any word, relative to one with a word that counts as used
 DIFFERENT = 1e-6  # share of the largest bias gradient below which two rows differ only by rounding
@@ -55,10 +61,12 @@ PUBLIC = 64  # public texts on which the probe's values are measured
 
 @dataclass(frozen=True)
 class Bins:
-    """A malicious model and the reading of its gradient.
+    """A malicious model and the decoding of its gradient.
 
-    blocks: the number of blocks with bins; tag: the dimensions of a tag.
-    words:  [vocabulary, width], the word vectors that were sent out; places: [positions, width], the position vectors.
+    blocks: the number of blocks with bins.
+    tag:    the number of dimensions of a tag.
+    words:  [vocabulary, width], the word vectors that the server sends out.
+    places: [positions, width], the position vectors that the server sends out.
     """
 
     model: SharedModel
@@ -84,9 +92,9 @@ class Bins:
         )
 
     def states(self, sent: Sent) -> NDArray[np.float64]:
-        """Return the [n, width] states in all bins that hold any, as the mean if they hold several.
+        """Return the states [n, width] of all bins that contain tokens; the mean state if a bin contains several.
 
-        There are at most as many states as tokens.
+        n is at most the number of tokens sent.
         """
         weights = ModelWeights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
@@ -100,7 +108,10 @@ class Bins:
         return np.asarray(rows[smallest] / biases[smallest, None])
 
     def _in_place(self, states: NDArray[np.float64], length: int, rest: slice) -> dict[int, NDArray[np.float64]]:
-        """Return the states of one sentence by position, with the position's own vector projected out."""
+        """Return the states of one sentence by position, with the position vector projected out.
+
+        length: the number of positions of the sentence; rest: the dimensions that are neither tag nor output.
+        """
         if not len(states):
             return {}
         places = _normal(self.places[:length, rest].astype(np.float64))
@@ -145,10 +156,10 @@ class Bins:
 
 
 def build(model: SharedModel, knowledge: Knowledge) -> Bins:
-    """Return the attack with the model to send out.
+    """Return the attack with the model that the server sends out.
 
-    Raises UserError for a model without a block for bins, if the gradients to read are not sent, or without public
-    texts.
+    Raises UserError if the model has no block for bins, if clients do not send the gradients that the attack needs, or
+    if there are no public texts.
     """
     weights = ModelWeights(model)
     spreads = model.objective != "causal"
@@ -170,7 +181,7 @@ def build(model: SharedModel, knowledge: Knowledge) -> Bins:
 
 
 def _emptied(weights: ModelWeights, tag: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the word and position vectors to send out, with room for the tag."""
+    """Set the tag's dimensions of word and position vectors to 0, and return copies of both."""
     for role in ("word.weight", "position.weight"):
         weights.get(role)[:, :tag] = 0.0
     if weights.has("type.weight"):
@@ -179,7 +190,10 @@ def _emptied(weights: ModelWeights, tag: int) -> tuple[NDArray[np.float32], NDAr
 
 
 def _pass_on(weights: ModelWeights, tag: int, *, spreads: bool) -> None:
-    """Set neutral norms; the first attention writes tags, the others nothing, except the last one if it spreads."""
+    """Set all norms to neutral and all attentions. The first attention writes tags, the others write nothing.
+
+    spreads: whether the last attention spreads over all tokens instead.
+    """
     weights.neutral_norms()
     identity = torch.eye(weights.width)
     for block in range(weights.blocks):
@@ -199,7 +213,7 @@ def _pass_on(weights: ModelWeights, tag: int, *, spreads: bool) -> None:
 
 
 def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
-    """Return a random direction [width] of mean 0 that does not see tags or the last dimension."""
+    """Return a random unit vector [width] of mean 0, which is 0 on the tag's dimensions and the last dimension."""
     probe = np.zeros(width)
     inner = generator.standard_normal(width - tag - 1)
     inner -= inner.mean()
@@ -210,11 +224,14 @@ def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
 def _quantiles(
     model: SharedModel, weights: ModelWeights, knowledge: Knowledge, *, probe: Tensor, count: int
 ) -> NDArray[np.float64]:
-    """Return the bins' lower ends [count]: quantiles of a normal law with the probe's mean and deviation."""
+    """Return the lower bounds [count] of the bins: quantiles of a normal law with the probe's mean and deviation.
+
+    Both are measured on public texts. Raises UserError if there are none.
+    """
     texts = model.encode(list(knowledge.public[:PUBLIC]))
     if not texts:
         raise UserError(
-            "bins are measured on public texts, but none were given; give texts like the client's", "EPS-A026"
+            "the bins need public texts, but there are none; give texts similar to the client's", "EPS-A026"
         )
     for block in range(weights.blocks):  # blocks write nothing while the probe's values are measured
         weights.set("down.weight", 0.0, block)
@@ -235,7 +252,7 @@ def _quantiles(
 
 
 def _imprint(weights: ModelWeights, model: SharedModel, ends: NDArray[np.float64], probe: Tensor) -> None:
-    """Set the feed-forward layers of all blocks with bins: the probe times SCALE, minus the ends times SCALE."""
+    """Set the feed-forward layers: weights to SCALE times the probe, biases to minus SCALE times the lower bounds."""
     scale, through = SCALE[model.architecture], LET_THROUGH[model.architecture]
     for block in range(weights.blocks):
         first = block * weights.units
@@ -249,6 +266,6 @@ def _imprint(weights: ModelWeights, model: SharedModel, ends: NDArray[np.float64
 
 
 def _normal(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rows minus their means, at length 1, so that products are correlations."""
+    """Return the rows minus their means, scaled to length 1, so that inner products are correlations."""
     centred = rows - rows.mean(1, keepdims=True)
     return np.asarray(centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-300))

@@ -1,36 +1,37 @@
-"""A model whose clipped gradient is the text: the malicious parameters of Decepticons' variant `aware`.
+"""A model whose clipped gradient reveals the text: the malicious parameters of Decepticons' variant `aware`.
 
-Decepticons (Fowl et al. 2023) imprints bins: feed-forward rows that open one after another as a projection of the
-token grows, so that a token is a difference of rows. Under noise this wastes nearly all of the gradient: a token is
-spread over half of the rows but read from two, and after clipping the bins hold a billionth of the length. A server
-that knows the clipping length C and the noise can set the same layers so that the whole length is used for the part
-that it reads:
+Decepticons (Fowl et al. 2023) sets bins: feed-forward rows that open one after another as a projection of the token
+grows, so that a token is a difference of rows. With noise, this wastes nearly all of the gradient. A token is spread
+over half of the rows but decoded from two, and after clipping the bins have a billionth of the gradient's length. A
+server that knows the clipping length C and the noise can set the same layers so that the rows it decodes get the whole
+length:
 
-- **Words are codewords**: row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
+- **Words are codewords.** Row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
   such vectors in 340 dimensions are nearly orthogonal.
-- **Positions are encoded, and have gates.** A position is a point on a circle, and unit (p, i) of the feed-forward
-  layers is open only at position p: its input is K (cos(angle between the token's position and p) - 1), which is 0
-  there and below -50 elsewhere. The gradient of its weight row is the token's state itself, so there is nothing to
-  subtract and no order to recover.
-- **Tags by the sentence's mean** control the gates, too. Uniform attention projects the mean of the codewords (in
-  GPT-2, which does not see later tokens, of the first EARLY ones) on k random directions, and unit (p, i) is open only
-  if projection i is above its upper quantile on public texts. So the k rows of a position hold different sums of the
-  sentences' words, by the same choice at all positions (GPT-2: from EARLY - 1 on). `superposition` separates them.
-- **The length is steered.** A norm before the gates multiplies by GAIN, and the gates' weights divide by it. This
-  changes no activation but makes the gradients of all other tensors negligible: all but a thousandth of the clipped
-  gradient's squared length lies in the rows that are read.
-- **A classifier's last attention spreads** uniformly to all tokens; otherwise only the first token (GPT-2: the last)
-  would have a gradient.
+- **Positions are points on a circle and have gates.** Unit (p, i) of the feed-forward layers is open only at position
+  p. Its input is K (cos(angle between the token's position and p) - 1), which is 0 at p and below -50 elsewhere. The
+  gradient of its weight row is the token's state, so no difference of rows and no order has to be recovered.
+- **Tags control the gates, too.** Uniform attention projects the mean codeword of the sentence on k random directions;
+  GPT-2, which does not see later tokens, uses the first EARLY tokens. Unit (p, i) is open only if projection i is above
+  its upper quantile on public texts. So the k rows of a position contain different sums of the sentences' words. A
+  sentence opens the same gates at all positions (GPT-2: from EARLY - 1 on). `superposition` separates the sentences.
+- **The length is concentrated.** A norm before the gates multiplies by GAIN, and the gates' weights are divided by it.
+  This changes no activation but makes the gradients of all other tensors negligible: the decoded rows have all but a
+  thousandth of the clipped gradient's squared length.
+- **A classifier's last attention is uniform** over all tokens. Otherwise only the first token (GPT-2: the last) would
+  have a gradient.
 
-Thresholds are weights on a constant dimension, not biases, so that the norms' scale, which differs by text, cancels.
+Thresholds are weights on a constant dimension instead of biases, so that the scale of the norms, which differs between
+texts, cancels.
 
-The capacity: a text of n tokens sends each token with length C/sqrt(n), as one of V nearly orthogonal signals in noise
-sigma C. Orthogonal signals are distinguished reliably once 1/(2 n sigma^2) > ln V, that is n ln V < 1/(2 sigma^2),
-which is the most that any attack could learn from this release. Only knowledge of language does better.
+Capacity: a text of n tokens sends each token with length C/sqrt(n), as one of V nearly orthogonal signals in noise of
+deviation sigma C. Orthogonal signals are distinguished reliably once 1/(2 n sigma^2) > ln V, that is, n ln V < 1/(2
+sigma^2). This is the most that any attack without knowledge of language could learn from the release.
 
-Special tokens keep their gates closed. `masked` and `causal` give half of the predicted probability to a set of rare
-vocabulary entries, so that every token has a gradient of the same sign. Under `causal` a token before a rare one has
-the other sign and is lost, and the last token has no gradient, since nothing is predicted after it.
+The gates are always closed for special tokens. For the objectives `masked` and `causal`, the model gives half of the
+predicted probability to a set of rare vocabulary entries, so that all tokens have gradients of the same sign. Two kinds
+of tokens are lost for `causal`: a token before a rare entry has the other sign, and the last token has no gradient,
+because nothing is predicted after it.
 """
 
 from __future__ import annotations
@@ -49,24 +50,24 @@ from epsilometer.studies.training.runs.sent import Sent
 from epsilometer.studies.training.runs.shared_model import SharedModel
 
 GAIN = 1e7  # gain of the norm before the gates
-LIFT = 1e-3  # from a gate to the dimension that the loss reads, in units of the state to which it is added
-SHUT = 50.0  # the input of a shut gate is at least this far below 0
-STEEP = 8.0  # a gate's input for a tag of one standard deviation
-TAG = 0.3  # that standard deviation, relative to codewords of +-1
+LIFT = 1e-3  # output weight of a gate, in units of the state to which its output is added
+SHUT = 50.0  # the input of a closed gate is at least this far below 0
+STEEP = 8.0  # a gate's input per standard deviation of its tag
+TAG = 0.3  # standard deviation of tags, relative to codewords of +-1
 OPEN = 0.3  # share of public texts for which a tag opens its gate
-EARLY = 3  # tokens whose mean gives the tags in GPT-2
-RARE = 64  # rare vocabulary entries that get probability under the objectives of language models
-PUBLIC = 256  # public texts that set the thresholds
+EARLY = 3  # number of first tokens whose mean gives the tags in GPT-2
+RARE = 64  # number of rare vocabulary entries that get probability under the objectives of language models
+PUBLIC = 256  # number of public texts on which thresholds are measured
 
-WRITTEN, READ = 0, 1  # dimensions that gates write, and that the loss reads
+WRITTEN, READ = 0, 1  # the dimension that gates write, and the dimension that the loss depends on
 CONSTANT, POSITION, FLAG, TAGS = slice(2, 4), slice(4, 8), slice(8, 10), 10
 
 
 @dataclass(frozen=True)
 class Gates:
-    """A malicious model and the reading of its gradient.
+    """A malicious model and the decoding of its gradient.
 
-    codes: float32 [vocabulary, D], +-1. tags: k, the number of gates of each position.
+    codes: float32 [vocabulary, D], the codewords of +-1; tags: k, the number of gates of each position.
     """
 
     model: SharedModel
@@ -74,7 +75,7 @@ class Gates:
     tags: int
 
     def rows(self, sent: Sent) -> NDArray[np.float32]:
-        """Return [positions, k, D]: the rows of each position's gates in the sum of the texts' gradients."""
+        """Return the weight rows of each position's gates in the sum of the texts' gradients, [positions, k, D]."""
         weights = ModelWeights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
         rows = np.concatenate([weights.read(tensors, "up.weight", b).numpy() for b in range(weights.blocks - 1)])
@@ -84,10 +85,10 @@ class Gates:
         return np.ascontiguousarray(read) * np.float32(sent.texts)
 
     def noise(self, sent: Sent) -> float:
-        """Return the noise's standard deviation in one number of that sum, measured on numbers without any signal.
+        """Return the noise's standard deviation in one number of the sum of the texts' gradients.
 
-        No gradient reaches the last block's queries, since its keys are zero. So the kind of noise need not be known;
-        from 10,000 numbers the result is right to within 3 %.
+        It is measured on the gradient of the last block's queries, which is only noise because the block's keys are
+        zero. So the kind of noise need not be known. From 10,000 numbers the result is accurate to within 3 %.
         """
         weights = ModelWeights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
@@ -98,8 +99,8 @@ class Gates:
 def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     """Return the model to send to clients with at most `batch` texts.
 
-    Raises UserError, naming what is missing, for a model of one block or with too few units or dimensions, if the
-    gradients to read are not sent, and without public texts.
+    Raises UserError if the model has one block, or too few units or dimensions; if clients do not send the gradients
+    that the attack needs; or if there are no public texts. The message says what is missing.
     """
     weights = ModelWeights(model)
     tags = _tags(model, weights, batch)
@@ -121,18 +122,18 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     projection, thresholds = _tagging(model, knowledge, codes, tags)
     if tags > 1:
         _tag(weights, projection, causal=model.architecture == "gpt2")
-    # BERT adds the gates' output to the state after its multiplication by GAIN, GPT-2 to the state before the norm.
+    # BERT adds the gates' output to the state after the norm multiplied it by GAIN, GPT-2 to the state before that.
     _open(weights, model.longest, thresholds, lift=LIFT * (GAIN if model.architecture == "bert" else 1.0))
     _aim(weights, model)
     return Gates(model.with_parameters(weights.changed), codes, tags)
 
 
 def _tags(model: SharedModel, weights: ModelWeights, batch: int) -> int:
-    """Return the number of gates of a position: three for each text of a batch if there is room; one for one text."""
+    """Return the number of gates per position: one for a batch of one text, else up to three per text of the batch."""
     if weights.blocks < 2:
         raise UserError(
-            "the attack needs a block after the feed-forward layers that it reads, but the model has one block; use a "
-            "model with at least 2 blocks",
+            "the attack needs a block after its feed-forward layers, but the model has one block; use a model with at "
+            "least 2 blocks",
             "EPS-A029",
         )
     rows = (weights.blocks - 1) * weights.units
@@ -152,7 +153,7 @@ def _codes(count: int, dimensions: int, generator: np.random.Generator) -> NDArr
 
 
 def _embed(weights: ModelWeights, model: SharedModel, codes: NDArray[np.float32], tags: int) -> None:
-    """Set the word table to codewords, and the position table to a constant, the point on the circle, and a flag.
+    """Set the word table to codewords. Set the position table to a constant, a point on the circle, and a flag.
 
     The flag marks the first EARLY positions.
     """
@@ -172,16 +173,20 @@ def _embed(weights: ModelWeights, model: SharedModel, codes: NDArray[np.float32]
 
 
 def _circle(angle: torch.Tensor) -> torch.Tensor:
-    """Return points [n, 4] of equal length and mean 0 whose inner products are twice the cosine of their angle."""
+    """Return points [n, 4] for angles [n], of equal length and mean 0.
+
+    Their inner product is twice the cosine of the difference of their angles.
+    """
     return torch.stack([angle.cos(), angle.sin(), -angle.cos(), -angle.sin()], 1).float()
 
 
 def _tagging(
     model: SharedModel, knowledge: Knowledge, codes: NDArray[np.float32], tags: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the projection [k, D] from a mean of codewords to tags, and the thresholds [k] of their gates.
+    """Return the projection [k, D] from a mean codeword to the tags, and the thresholds [k] of their gates.
 
-    Special tokens do not contribute, tags sum to 0, and on public texts they have standard deviation TAG.
+    Special tokens do not contribute to tags. A sentence's tags sum to 0, and their standard deviation on public texts
+    is TAG.
     """
     if tags == 1:
         return np.zeros((1, codes.shape[1]), np.float32), np.zeros(1, np.float32)
@@ -192,7 +197,7 @@ def _tagging(
     early = EARLY if model.architecture == "gpt2" else None
     texts = list(knowledge.public[:PUBLIC])
     if not texts:
-        raise UserError("tags are set by public texts, but none were given; give texts like the client's", "EPS-A031")
+        raise UserError("tags need public texts, but there are none; give texts like the client's", "EPS-A031")
     means = np.stack([codes[ids[:early]].mean(0) for ids in model.encode(texts)])
     values = means @ projection.T
     scale = TAG / values.std()
@@ -200,7 +205,10 @@ def _tagging(
 
 
 def _tag(weights: ModelWeights, projection: NDArray[np.float32], *, causal: bool) -> None:
-    """Make the first attention write the mean codeword's projections to every token; causal: of the first tokens'."""
+    """Make the first attention write the projections of the mean codeword to every token.
+
+    causal: True for the mean over the first EARLY tokens.
+    """
     tags, dimensions = projection.shape
     value, mixed = torch.zeros(weights.width, weights.width), torch.zeros(weights.width, weights.width)
     value[:tags, TAGS + tags : TAGS + tags + dimensions] = torch.from_numpy(projection)
@@ -217,7 +225,7 @@ def _tag(weights: ModelWeights, projection: NDArray[np.float32], *, causal: bool
 
 
 def _open(weights: ModelWeights, positions: int, thresholds: NDArray[np.float32], *, lift: float) -> None:
-    """Set the gates: unit (p, i) is row p k + i of the feed-forward layers, counted through all blocks."""
+    """Set the gates. Unit (p, i) is row p k + i of the feed-forward layers, counted across all blocks."""
     tags = len(thresholds)
     angle = 2 * math.pi * torch.arange(positions, dtype=torch.float64) / positions
     narrow = SHUT / max(1 - math.cos(2 * math.pi / max(positions, 2)), 1e-9) + 4 * STEEP
@@ -239,7 +247,7 @@ def _open(weights: ModelWeights, positions: int, thresholds: NDArray[np.float32]
 
 
 def _aim(weights: ModelWeights, model: SharedModel) -> None:
-    """Make the loss depend, to first order, only on the output of the gates."""
+    """Set the model's last layers so that the loss depends, to first order, only on the output of the gates."""
     last = weights.blocks - 1
     written = WRITTEN
     if model.objective != "causal":
@@ -255,7 +263,7 @@ def _aim(weights: ModelWeights, model: SharedModel) -> None:
 
 
 def _aim_classifier(weights: ModelWeights, written: int) -> None:
-    """Set the first class's logit to the gates' output, the others to 0: only that class has a negative gradient."""
+    """Set the first class's logit to the gates' output and the others to 0, so a gradient's sign reveals the label."""
     if weights.has("classifier.weight"):
         weights.get("bert.pooler.dense.weight")[0, written] = 1.0
         weights.get("classifier.weight")[0, 0] = 1.0
@@ -264,7 +272,7 @@ def _aim_classifier(weights: ModelWeights, written: int) -> None:
 
 
 def _aim_vocabulary(weights: ModelWeights, written: int, *, masked: bool) -> None:
-    """Give half of the predicted probability to the last entries of the vocabulary, depending on the gates' output."""
+    """Give half of the predicted probability, depending on the gates' output, to the last vocabulary entries."""
     words = weights.get("word.weight")
     rare = min(RARE, len(words) // 4)
     odds = math.log((len(words) - rare) / rare)

@@ -1,7 +1,7 @@
-"""Grouping vectors into groups of known sizes: k-means with an assignment step that respects the sizes.
+"""Grouping of vectors into groups of known sizes: k-means with an assignment step that respects the sizes.
 
-Assigning points to groups at the least total cost is a transport problem. Each group is repeated once for each of its
-places, and scipy's `linear_sum_assignment` solves the problem exactly.
+The assignment of points to groups at the smallest total cost is a transport problem. A group of size s is repeated s
+times, and scipy's `linear_sum_assignment` solves the problem exactly.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-ROUNDS = 50  # the most rounds of assignment and means; far more than convergence takes
+ROUNDS = 50  # maximum number of rounds of assignment and means; convergence takes far fewer
 
 
 def assigned(costs: NDArray[np.floating], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return [n], the group of each point, -1 for points without a place; costs: [n, groups].
+    """Return the group [n] of each point at the smallest total cost; -1 for points for which no group has room.
 
-    The total cost is the least of all assignments that fill as many places as there are points.
+    costs: [n, groups], the cost of each point in each group; sizes: the maximum number of points of each group.
     """
     group_of_place = np.repeat(np.arange(len(sizes)), sizes)
     rows, places = linear_sum_assignment(costs[:, group_of_place])
@@ -30,9 +30,9 @@ def assigned(costs: NDArray[np.floating], sizes: Sequence[int]) -> NDArray[np.in
 def grouped(
     points: NDArray[np.floating], sizes: Sequence[int], starts: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return [n], the group of each point [n, dimensions], -1 for none; the best result of `starts` random starts.
+    """Return the group [n] of each point, -1 for none: the best result of k-means over `starts` random starts.
 
-    sizes: the most points that each group takes.
+    points: [n, dimensions]; sizes: the maximum number of points of each group.
     """
     best, least = np.full(len(points), -1), np.inf
     if not len(points):
@@ -48,7 +48,7 @@ def grouped(
 def _settled(
     points: NDArray[np.floating], centres: NDArray[np.floating], sizes: Sequence[int]
 ) -> tuple[NDArray[np.int64], float]:
-    """Return the groups at which assignment and means converge, and the sum of squared distances."""
+    """Run k-means from these centres. Returns the groups and the sum of squared distances to the groups' means."""
     groups, cost = np.full(len(points), -1), np.inf
     for _ in range(ROUNDS):
         distances = ((points[:, None] - centres) ** 2).sum(2)

@@ -13,14 +13,14 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 
-AT_ONCE = 16  # texts in one batch, so that their logits stay in the processor's cache
+AT_ONCE = 16  # texts per batch, few enough that their logits fit into the processor's cache
 
 
 class LanguageModel:
     """A causal language model with any vocabulary, which scores whole texts."""
 
     def __init__(self, model: str | Path) -> None:
-        """Load the model. model: anything that `models.locate` finds. Raises UserError for another kind of model."""
+        """Load a model that `models.locate` finds. Raises UserError if it is not a causal language model."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         folder = locate(model)
@@ -41,7 +41,7 @@ class LanguageModel:
         self._open = next(i for i in (config.bos_token_id, config.eos_token_id, 0) if i is not None)
 
     def losses(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return [n], the mean cross-entropy of each text's tokens in nats; 0 for a text without tokens."""
+        """Return the mean cross-entropy [n] of each text's first 256 tokens in nats; 0 for a text without tokens."""
         rows = [
             self._tokenizer(text, add_special_tokens=False, truncation=True, max_length=256, verbose=False)["input_ids"]
             for text in texts
@@ -60,7 +60,7 @@ class LanguageModel:
             target[: len(row)] = torch.tensor(row, dtype=torch.int64)
         opened = torch.cat([torch.full((len(rows), 1), self._open), wanted[:, :-1].clamp(min=0)], 1)
         opened, wanted = opened.to(self._network.device), wanted.to(self._network.device)
-        # A text's tokens cannot see what comes after its end, so nothing needs a mask.
+        # No mask is needed: in a causal model, padding after a text's end does not affect its tokens.
         logits = self._network(input_ids=opened, attention_mask=torch.ones_like(opened)).logits
         each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), wanted, reduction="none")
         counts = (wanted >= 0).sum(1).clamp(min=1)

@@ -1,15 +1,15 @@
-"""The law of the sent gradient, as a differentiable function of the texts' gradients, by inner products and lengths.
+"""The likelihood of the sent gradient, a differentiable function of inner products and lengths of texts' gradients.
 
-Let Y be the noised sum (the update times the batch) and v_i the gradient of text i, clipped or scaled as the noise does
-it. Leaving out all terms that do not depend on a text,
+Let Y be the noised sum (the update times the batch size) and v_i the gradient of text i after clipping or scaling. Up
+to terms that do not depend on a text,
 
     Gaussian:          ln p = (<sum_i v_i, Y> - |sum_i v_i|^2 / 2) / s^2,   s the deviation of the noise on the sum;
     von Mises-Fisher:  ln p = kappa <v, Y>   for one text; for draws by parts, the sum over the parts.
 
 For several texts, the likelihood of one text given the others is the first line with the others' v subtracted from Y.
-The average of L von Mises-Fisher draws has no computable density. It is treated as a Gaussian with the same second
-moments, E Y = A sum_i v_i and the variance L A / kappa of a tangent coordinate, from which it hardly differs at these
-dimensions (`exact` is False). Without noise the deviation is set to HAIR, so that likelihoods stay finite.
+The average of L von Mises-Fisher draws has no computable density. It is replaced by a Gaussian with the same moments,
+E Y = A sum_i v_i and the variance L A / kappa of a tangent coordinate; `exact` is then False. At these dimensions, the
+two hardly differ. Without noise, the deviation is set to HAIR, so that likelihoods stay finite.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from epsilometer.studies.training.runs.inner_products import Products
 from epsilometer.studies.training.runs.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise
 from epsilometer.studies.training.runs.sent import OnMean, Sent
 
-HAIR = 1e-3  # deviation used without noise: for clipped gradients, a thousandth of the length
-_NOTHING = 1e-12  # share of a gradient's squared length below which a part is only rounding error
+HAIR = 1e-3  # deviation used without noise, for gradients of length 1
+_NOTHING = 1e-12  # share of a gradient's squared length below which a part counts as rounding error
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class ConditionalLaw:
     """The likelihood of one text given the others.
 
     factor:    the factor that turns the update into Y.
-    deviation: of Gaussian noise on Y; not used if there is a kappa.
-    kappa:     of a von Mises-Fisher draw about one text; 0 for Gaussian noise.
+    deviation: the standard deviation of Gaussian noise on Y; not used if kappa is positive.
+    kappa:     the concentration of a von Mises-Fisher draw about one text; 0 for Gaussian noise.
     parts:     whether there is one draw for each part.
     clip:      the length to which longer gradients are clipped, or None.
-    gamma:     added to a gradient's length to give its divisor, or None without scaling.
-    exact:     whether this is the true law; otherwise it has the same second moments.
+    gamma:     gradients are divided by their length plus gamma; None without scaling.
+    exact:     whether this is the true law; otherwise it is a Gaussian with the same moments.
     """
 
     factor: float
@@ -52,7 +52,7 @@ class ConditionalLaw:
     exact: bool = True
 
     def target(self, sent: Sent) -> list[Tensor]:
-        """Return Y, the noised sum, as tensors of the model's shapes."""
+        """Return the noised sum Y as tensors of the model's shapes."""
         return sent.model.split(torch.from_numpy(sent.update).to(sent.model.device) * self.factor)
 
     def weight(self, lengths: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ class ConditionalLaw:
 
 
 def law_of(sent: Sent) -> ConditionalLaw:
-    """Return the law of the sent gradient. Raises UserError for noise whose density needs more than inner products."""
+    """Return the law of the sent gradient. Raises UserError if the noise's density needs more than inner products."""
     noise, texts = sent.noise, sent.texts
     if isinstance(noise, GaussianNoise):
         return ConditionalLaw(texts, noise.sigma * noise.clip, clip=noise.clip)

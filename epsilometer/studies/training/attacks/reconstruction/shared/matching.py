@@ -1,13 +1,13 @@
-"""The distance of the gradient of texts, given as word embeddings, from the sent gradient: LAMP's two losses.
+"""LAMP's two matching losses: distances between the gradient of texts, given as embeddings, and the sent gradient.
 
-`cos`: the mean over tensors of 1 - cosine. It needs only inner products and lengths, which come from activations
-(`training.inner_products`), so no gradient with respect to a weight matrix is formed, for steps or for candidates.
+`cos`: the mean over tensors of 1 - cosine. It needs only inner products and lengths, which are computed from
+activations (`training.inner_products`), without forming any gradient of a weight matrix.
 
-`tag` (Deng et al. 2021): the sum of the squared differences plus TAG_FACTOR times that of the absolute ones. Absolute
-values need every number, so gradients are formed.
+`tag` (Deng et al. 2021): the sum of squared differences plus TAG_FACTOR times the sum of absolute differences. Absolute
+differences need every number, so gradients are formed.
 
-The embedding table is left out if it is sent. So are BERT's key biases, whose gradient is only rounding error, because
-a constant added to all keys does not change attention.
+Two kinds of tensors are left out: the embedding table, and BERT's key biases. The gradient of key biases is only
+rounding error, because a constant added to all keys does not change attention.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from epsilometer.studies.training.runs.shared_model import SharedModel
 
 Loss = Literal["cos", "tag"]
 TAG_FACTOR = 0.01
-AT_ONCE = 50  # candidates in one pass
+AT_ONCE = 50  # candidates per pass
 TINY = 1e-12  # a tensor's gradient counts as zero if it is shorter than this
 
 
 @dataclass(frozen=True)
 class Matching:
-    """A loss against the sent gradient. model: the model by which the client computed it; kind: `cos` or `tag`."""
+    """A matching loss. model: the model with which the client computed its gradient; kind: `cos` or `tag`."""
 
     model: SharedModel
     sent: Sent = field(repr=False)
@@ -70,7 +70,10 @@ class Matching:
         return self._tag([sum(same[1:], same[0]) / len(texts) for same in zip(*gradients, strict=True)])
 
     def losses(self, texts: Sequence[Tensor], number: int, candidates: Tensor) -> Tensor:
-        """Return the [n] losses of the batch with this text replaced by each of the candidates [n, T, width]."""
+        """Return the loss [n] of the batch with one text replaced by each candidate.
+
+        texts: word embeddings; number: the index of the text to replace; candidates: [n, T, width].
+        """
         others = [i for i in range(len(texts)) if i != number]
         rest, labels = [texts[i].detach() for i in others], [self.sent.labels[i] for i in others]
         if self.kind == "tag":
@@ -100,7 +103,7 @@ class Matching:
         return self._tag([(a + b) / len(self.sent.labels) for a, b in zip(own, rest, strict=True)]).detach()
 
     def _cosines(self, inner: Tensor, squares: Tensor) -> Tensor:
-        """Return [n], the mean of 1 - cosine over the compared tensors, from products and squared lengths [n, m]."""
+        """Return the mean [n] of 1 - cosine over the compared tensors. inner, squares: [n, m], by tensor."""
         lengths = squares[:, self._compared].clamp(min=TINY**2).sqrt() * self._lengths[self._compared]
         return (1 - inner[:, self._compared] / lengths).mean(1)
 

@@ -1,8 +1,8 @@
-"""The prior probability of a text, before its gradient: by a masked language model, for each token given the others.
+"""The prior log probability of a text by a masked language model.
 
-The pseudo-log-likelihood sum_t ln p(x_t | all other tokens) (Salazar, Liang, Nguyen and Kirchhoff, ACL 2020) is not a
-normalised probability of a text; its terms are the conditionals that Gibbs sampling would use. It ranks texts, but
-gives a Bayesian posterior only approximately.
+It is the pseudo-log-likelihood sum_t ln p(x_t | all other tokens) (Salazar, Liang, Nguyen and Kirchhoff, ACL 2020). Its
+terms are the conditional probabilities that Gibbs sampling would use, and it is not normalised over texts. It ranks
+texts, but a posterior that uses it is only approximate.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.fill_mask import FillMask
 from epsilometer.studies.training.runs.shared_model import SharedModel
 
-UNSPEAKABLE = -30.0  # nats, for a token that the model never predicts, such as that for unknown words
+UNSPEAKABLE = -30.0  # nats: log probability of a token that the model never predicts, such as the unknown token
 
 
 class Prior(FillMask):
     """A masked language model whose vocabulary is that of the model under attack."""
 
     def check(self, model: SharedModel) -> None:
-        """Raise UserError for a model with another vocabulary."""
+        """Raise UserError if the model under attack has another vocabulary."""
         own, other = self._tokenizer.get_vocab(), model.tokenizer.get_vocab()
         if own != other:
             raise UserError(
@@ -34,7 +34,10 @@ class Prior(FillMask):
             )
 
     def laws(self, ids: Sequence[int], vocabulary: int) -> NDArray[np.float64]:
-        """Return [T, vocabulary], the log-probability of every token at each place given the others; ids: plain."""
+        """Return the log probability [T, vocabulary] of every token at each position given the others.
+
+        ids: the text's T tokens without special tokens; vocabulary: the size of the vocabulary.
+        """
         masked = [self._input([*ids[:i], self._frame.mask, *ids[i + 1 :]], i) for i in range(len(ids))]
         laws = np.full((len(ids), vocabulary), UNSPEAKABLE)
         for rows, some in self._laws(masked):

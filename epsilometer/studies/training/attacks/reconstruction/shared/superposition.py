@@ -1,18 +1,19 @@
-"""Reading words from sums of codewords in noise, by a matched filter, grouping, and alternating estimates.
+"""Decoding of words from noisy sums of codewords, by a matched filter, grouping, and alternating estimates.
 
-At position p the rows of k gates hold Y_p = sum over sentences s of G_s code(w_sp)' + noise, where G_s [k] is the
-opening of each gate for sentence s, the same at every position. The words and G are unknown.
+At position p, the rows of the k gates are Y_p = sum over sentences s of G_s code(w_sp)' + noise. G_s [k] is the opening
+of each gate for sentence s, the same at every position. The words w and the openings G are unknown.
 
-1. The k rows are projected on the directions in which the rows of all positions together have most energy, one for each
-   sentence. This removes the noise in the other directions.
-2. Matching pursuit: at each position the codeword with the largest inner product is chosen, all amplitudes there are
-   refitted, and this is repeated for as many codewords as sentences reach that position.
-3. The amplitudes are grouped by their direction, one for each sentence and position (`linear_sum_assignment`).
-4. Two estimates alternate: G by least squares given the words; and each word given G and the other words, as the
-   likeliest one, which has the largest <G_s, Y_p - others> code(w) / noise^2 + ln prior(w).
+1. The k rows are projected on the directions with the largest energy over all positions, one direction per sentence.
+   This removes the noise in the other directions.
+2. Matching pursuit finds, at each position, as many codewords as there are sentences that reach it. It chooses the
+   codeword with the largest inner product, refits all amplitudes of the position, and repeats.
+3. The amplitudes are grouped by direction into sentences, at most one for each sentence and position
+   (`linear_sum_assignment`).
+4. Two estimates alternate. G is fitted by least squares given the words. Each word is then the likeliest one given G
+   and the other words: the one with the largest <G_s, Y_p - others> code(w) / noise^2 + ln prior(w).
 
-Step 4 never makes the likelihood worse. Sentences of different lengths are distinguished by the position where their
-energy ends; sentences with different labels, by the sign of the gradient.
+Step 4 never decreases the likelihood. Sentences of different lengths are distinguished by the position at which their
+energy ends, and sentences with different labels by the sign of the gradient.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-TURNS = 12
-LEAST_NOISE = 1e-6  # share of a codeword's amplitude, so that likelihoods stay finite without noise
+TURNS = 12  # maximum number of alternations of step 4
+LEAST_NOISE = 1e-6  # minimum deviation as a share of a codeword's amplitude, which keeps likelihoods finite
 
 
 @dataclass(frozen=True)
 class WordsRead:
-    """The input for reading words.
+    """The input for decoding words.
 
-    rows:    float32 [positions, k, D].
-    codes:   float32 [V, D], +-1.
-    prior:   [V], ln probabilities of words, -inf for words that cannot occur.
-    noise:   the standard deviation of one number.
-    lengths: of each sentence, in positions.
-    signs:   of each sentence's gradient, 0 if unknown.
+    rows:    float32 [positions, k, D], the rows of each position's gates.
+    codes:   float32 [V, D], the codewords of +-1.
+    prior:   [V], the log probabilities of words, -inf for words that cannot occur.
+    noise:   the standard deviation of the noise in one number of `rows`.
+    lengths: the length of each sentence, in positions.
+    signs:   the sign of each sentence's gradient, 0 if unknown.
     """
 
     rows: NDArray[np.float32] = field(repr=False)
@@ -48,7 +49,7 @@ class WordsRead:
 
 
 def read(reading: WordsRead) -> list[NDArray[np.int64]]:
-    """Return the words of each sentence, in the order of `lengths`."""
+    """Decode the words of each sentence. Returns a sentence's word indices in the order of `lengths`."""
     rows = reading.rows.astype(np.float64)
     lengths = np.array(reading.lengths)
     if not np.any(rows):
@@ -73,21 +74,21 @@ def read(reading: WordsRead) -> list[NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A codeword at a position, and its amplitudes in the projected rows."""
+    """A codeword found at a position. amplitudes: [c], its amplitude in each projected row."""
 
     position: int
     amplitudes: NDArray[np.float64]
 
 
 def _principal(rows: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Return orthonormal directions [k, at most count] in which the rows of all positions have most energy."""
+    """Return the orthonormal directions [k, at most count] with the largest energy of the rows over all positions."""
     _, vectors = np.linalg.eigh(np.einsum("pkd,pld->kl", rows, rows))
     directions: NDArray[np.float64] = vectors[:, ::-1][:, :count]
     return directions
 
 
 def _pursuit(rows: NDArray[np.float64], reading: WordsRead, counts: NDArray[np.int64]) -> list[_Seen]:
-    """Returns, by matching pursuit, as many codewords at each position as sentences reach it."""
+    """Return the codewords that matching pursuit finds. counts: [positions], the number of codewords at each."""
     codes = reading.codes
     dimensions = codes.shape[1]
     likely = np.isfinite(reading.prior)
@@ -109,7 +110,10 @@ def _pursuit(rows: NDArray[np.float64], reading: WordsRead, counts: NDArray[np.i
 
 
 def _directions(seen: list[_Seen], count: int) -> NDArray[np.float64]:
-    """Return unit directions [count, c] of the sentences' amplitudes: the best result of a start at each position."""
+    """Return the unit direction [count, c] of each sentence's amplitudes.
+
+    It is the best result of grouping over starts from each position with the most codewords.
+    """
     by_position: dict[int, NDArray[np.float64]] = {}
     for position in sorted({sighting.position for sighting in seen}):
         by_position[position] = np.stack([sighting.amplitudes for sighting in seen if sighting.position == position])
@@ -118,7 +122,7 @@ def _directions(seen: list[_Seen], count: int) -> NDArray[np.float64]:
         if len(start) < max(map(len, by_position.values())):
             continue
         centres = _unit(start)
-        if len(centres) < count:  # with more sentences than directions, some share one
+        if len(centres) < count:  # more sentences than directions: some share a direction
             centres = np.concatenate([centres, centres[: count - len(centres)]])
         total = 0.0
         for _ in range(20):
@@ -142,7 +146,7 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def _in_order(
     directions: NDArray[np.float64], signs: NDArray[np.float64], seen: list[_Seen], reading: WordsRead
 ) -> NDArray[np.int64]:
-    """Return the direction of each sentence, by its sign and by the position at which its energy ends."""
+    """Return the index of each sentence's direction, matched by sign and by the position at which the energy ends."""
     positions = len(reading.rows)
     energy = np.zeros((len(directions), positions))
     for sighting in seen:
@@ -160,7 +164,7 @@ def _in_order(
 
 
 def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions: int) -> NDArray[np.float64]:
-    """Return the lengths [sentences] of G_s, sharing the energy as if all gradients had the same length."""
+    """Return the lengths [sentences] of G_s, if the energy is shared as for gradients of equal length."""
     energy = (rows**2).sum() / max(len(lengths), 1)
     return np.sqrt(energy / (lengths * dimensions))
 
@@ -168,7 +172,7 @@ def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions
 def _likeliest(
     rows: NDArray[np.float64], gates: NDArray[np.float64], reading: WordsRead, words: list[NDArray[np.int64]] | None
 ) -> list[NDArray[np.int64]]:
-    """Return each sentence's words, given the gates and the current words of the others, in one pass."""
+    """Return each sentence's likeliest words, given the gates and the current words of the others, in one pass."""
     codes = reading.codes
     variance = max(reading.noise**2, (LEAST_NOISE * np.abs(gates).max()) ** 2, 1e-300)
     now: list[NDArray[np.int64] | None] = [None] * len(gates) if words is None else list(words)
@@ -186,7 +190,10 @@ def _likeliest(
 def _fitted(
     rows: NDArray[np.float64], codes: NDArray[np.float32], words: list[NDArray[np.int64]], gates: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return G by least squares given the words, pulled a little to its old value, so that equal texts have one."""
+    """Return G by least squares given the words.
+
+    A small ridge pulls G towards its old value, so that the solution is unique even for equal texts.
+    """
     count = len(words)
     gram, product = np.zeros((count, count)), np.zeros((count, rows.shape[1]))
     for position in range(len(rows)):

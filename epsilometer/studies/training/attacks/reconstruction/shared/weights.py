@@ -1,8 +1,8 @@
-"""The parameters of a BERT or a GPT-2 by their role, so that one description of a malicious model serves both.
+"""Access to the parameters of a BERT or a GPT-2 by role, so that one description of a malicious model fits both.
 
-A dense layer's weight is [outputs, inputs] here, as in BERT; GPT-2 stores the transpose, and has queries, keys and
-values in one matrix. BERT normalises after each addition, GPT-2 before each part of a block; in both, `before_up` is
-the norm whose output the feed-forward layers read.
+Here a dense layer's weight is [outputs, inputs], as in BERT. GPT-2 stores the transpose, and has queries, keys and
+values in one matrix. BERT normalises after each addition, GPT-2 before each part of a block. In both, `before_up` is
+the norm whose output enters the feed-forward layers.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ _THIRD = {"query": 0, "key": 1, "value": 2}
 
 
 class ModelWeights:
-    """A model's parameters, to read and set by role. Setting one changes a copy on the CPU (`changed`).
+    """A copy of a model's parameters on the CPU, to read and set by role.
 
-    blocks, width, units (of a feed-forward layer), heads, positions (of the longest text): the model's sizes.
+    The attributes are the model's sizes: blocks, width, units per feed-forward layer, attention heads, and positions of
+    the longest text.
     """
 
     def __init__(self, model: SharedModel) -> None:
@@ -64,36 +65,36 @@ class ModelWeights:
 
     @property
     def changed(self) -> Mapping[str, Tensor]:
-        """All parameters, with the changes so far, by torch's names."""
+        """All parameters with the changes so far, by their names in torch."""
         return self._own
 
     def name(self, role: str, block: int = 0) -> str:
-        """Return the name of a parameter; role: `up.weight`, for example, or the head's name (`classifier.weight`)."""
+        """Return the name of a parameter in torch. role: such as `up.weight`, or a full name (`classifier.weight`)."""
         layer, _, kind = role.rpartition(".")
         table = _BERT if self._bert else _GPT2
         return f"{self._start}{table[layer].format(block)}.{kind}" if layer in table else role
 
     def get(self, role: str, block: int = 0) -> Tensor:
-        """Return the parameter of a role, as a view."""
+        """Return a view of the parameter of a role."""
         return self._role_of(self._own[self.name(role, block)], role)
 
     def set(self, role: str, value: Tensor | float, block: int = 0) -> None:
-        """Set the parameter of a role, or fill it with a number."""
-        self.get(role, block).copy_(torch.as_tensor(value, dtype=torch.float32))  # a view of the copy
+        """Set the parameter of a role to a tensor, or fill it with a number."""
+        self.get(role, block).copy_(torch.as_tensor(value, dtype=torch.float32))
 
     def read(self, tensors: Mapping[str, Tensor], role: str, block: int = 0) -> Tensor:
-        """Return the gradient of a role among those sent. Raises UserError, naming it, if it was not sent."""
+        """Return the sent gradient of a role. Raises UserError with the parameter's name if it was not sent."""
         name = self.name(role, block)
         if name not in tensors:
             raise UserError(f"the attack needs the gradient of {name}, which is not sent; set tensors: all", "EPS-A035")
         return self._role_of(tensors[name], role)
 
     def has(self, role: str) -> bool:
-        """Return whether the model has a parameter of this role."""
+        """Return True if the model has a parameter of this role."""
         return self.name(role) in self._own
 
     def neutral(self) -> None:
-        """Set norms to neutral and all other parameters to zero, so that only tokens' states are passed on."""
+        """Set norms to neutral and all other parameters to zero, so that blocks pass states on unchanged."""
         for parameter in self._own.values():
             parameter.fill_(0.0)
         self.neutral_norms()
