@@ -33,7 +33,7 @@ ANONYMITY: Schema = {  # effects of rewrites on a victim; a row per budget, attr
         for end in ("", "_low", "_high")
     },  # rs_all: share of C; rs, ur, pa: of A, null if A is empty; coverage = A / C; *_released: of all released texts
     "unchanged": pl.Int64,  # texts that are released unchanged
-    "words_changed": pl.Float64,  # mean share of words, over all test texts and (next column) over A, null if A is empty
+    "words_changed": pl.Float64,  # mean share of words, over all test texts and (next column) over A or null
     "words_changed_rewritten": pl.Float64,
     "tags_equal": pl.Float64,  # share of the changed rewrites with all part-of-speech tags equal; null without any
     "asked": pl.Int64,  # distinct questions to auxiliaries and (next column) to the victim; null: not counted

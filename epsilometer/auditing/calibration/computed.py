@@ -126,7 +126,7 @@ def _between(
         else:
             below, above = (point, above) if side < 0 else (below, point)
             unsure = [other for other in unsure if below <= other <= above]
-    beyond = {below, above} & {min(ends), max(ends)} & {*unsure}  # at an end of the range, the target may be met beyond it
+    beyond = {below, above} & {min(ends), max(ends)} & {*unsure}  # the target may be met beyond the range
     status = FOUND if above / below <= width and not beyond else UNDECIDED
     best = _expected(figures, target, below, above)
     return Met(status, below, above, best, figures=dict(sorted(figures.items())))

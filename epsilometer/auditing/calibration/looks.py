@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Turn(NamedTuple):
-    """The terms of one look. level: its error probability. left: rewrites left. again: earlier looks at this epsilon."""
+    """Terms of one look. level: its error probability. left: rewrites left. again: earlier looks at this epsilon."""
 
     level: float
     left: int

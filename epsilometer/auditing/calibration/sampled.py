@@ -380,7 +380,7 @@ class _Curves:
 
 
 class _Evidence:
-    """The bets on places 0, ..., last of the grid. Cell c lies before place c; cell last + 1 lies after the last place."""
+    """The bets on places 0, ..., last of the grid. Cell c lies before place c, cell last + 1 after the last place."""
 
     def __init__(self, curves: _Curves, attacks: int, last: int, limit: float) -> None:
         self._curves, self._last, self._limit = curves, last, limit
