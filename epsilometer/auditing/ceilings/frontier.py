@@ -92,7 +92,7 @@ class TextSet:
         return counted.astype(np.float64)
 
     def worths(self, low: float = 0.0) -> Array:
-        """Return [subsets]: the largest cosine worth of one output for each set A; texts outside A have the weight `low`.
+        """Return [subsets]: the largest cosine worth of one output for each set A; texts outside A weigh `low`.
 
         With low = 0 this is g(A); with low = e^-epsilon it is f(q_A), for outputs under pure epsilon.
         """

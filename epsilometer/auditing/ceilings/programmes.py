@@ -37,7 +37,7 @@ class Solved(NamedTuple):
     weights: Array
 
     def total(self, table: Array) -> Array:
-        """Return [n]: for each programme, the sum over A of w_A times the entry of A in its row of a table [n, columns]."""
+        """Return [n]: the sum over A of w_A times the entry of A in each programme's row of a table [n, columns]."""
         totals: Array = (np.take_along_axis(table, self.columns, axis=1) * self.weights).sum(axis=1)
         return totals
 

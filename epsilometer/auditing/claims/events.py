@@ -26,7 +26,7 @@ _GRID = 1e6  # log-odds are rounded to 1 / _GRID: further digits depend on the p
 
 @dataclass(frozen=True)
 class Event:
-    """A set of outputs. name: its description, or the output itself. holds: True for each distinct output in the set."""
+    """A set of outputs. name: a description, or the output itself. holds: True for each distinct output in it."""
 
     name: str
     holds: NDArray[np.bool_]
@@ -57,7 +57,7 @@ class Events:
         vectorizer = CountVectorizer(analyzer=lambda text: _traits(text, inputs), binary=True)
         vectorizer.fit([outputs[i] for i in np.unique(learn)])
         names = vectorizer.get_feature_names_out()
-        rank = dict.fromkeys(map(_containing, inputs), 1) | dict.fromkeys(outputs, 0)  # of equally good events, the simplest comes first
+        rank = dict.fromkeys(map(_containing, inputs), 1) | dict.fromkeys(outputs, 0)  # simplest first
         order = np.argsort([rank.get(name, 2) for name in names], kind="stable")
         self._names, self._traits = names[order], vectorizer.transform(outputs).tocsc()[:, order]
         classifier = BernoulliNB().fit(self._traits[learn.ravel()], np.repeat(np.arange(len(inputs)), learn.shape[1]))
@@ -84,7 +84,7 @@ class Events:
         return Event(str(self._names[trait]), self._traits[:, [trait]].toarray()[:, 0] > 0)
 
     def frequency(self, number: int, other: int) -> float:
-        """Return the larger frequency of an input's most frequent output and of outputs assigned to it, not to the other."""
+        """Return the frequency of an input's most frequent output or, if larger, of outputs assigned to it."""
         outputs = self._choose[number]
         likelier = int((self._scores[outputs, number] > self._scores[outputs, other]).sum())
         return max(int(self._most[number]), likelier) / len(outputs)

@@ -162,7 +162,7 @@ def _chosen(mechanism: Mechanism, epsilon: float, texts: Sequence[str], inputs: 
 
 
 def _testable(claims: NDArray[np.float64], draws: int, alpha: float, delta: float) -> tuple[int, float]:
-    """Return the number of bounds to test (Tarone's K; 0 if none is testable), and the largest loss each could prove."""
+    """Return the number of bounds to test (Tarone's K; 0 if none is testable), and the largest provable loss."""
     for count in range(1, len(claims) + 1):
         ceiling = _ceiling(draws, alpha / (2 * count), delta)
         below = int((claims < ceiling).sum())
@@ -172,7 +172,7 @@ def _testable(claims: NDArray[np.float64], draws: int, alpha: float, delta: floa
 
 
 def _ceiling(draws: int, error: float, delta: float) -> float:
-    """Return ln((a - delta) / (1 - a)), the loss proved by an event in all draws at one input and in none at another."""
+    """Return ln((a - delta) / (1 - a)), the loss proved by an event in all draws at one input and none at another."""
     never = -math.expm1(math.log(error) / draws)  # 1 - a
     return math.log(1 - never - delta) - math.log(never) if 1 - never > delta else -math.inf
 
