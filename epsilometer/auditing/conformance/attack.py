@@ -119,7 +119,7 @@ class _Checks:
         return None
 
     def _blind(self) -> str | None:
-        """Check guesses if all trials show the same rewrite: slots must be equally frequent, and right only by chance."""
+        """Check guesses if all trials show one rewrite: slots must be equally frequent, and right only by chance."""
         guesses = self._guess(self._rewrites().take(np.zeros(_TRIALS, np.int64)))
         frequent = np.bincount(guesses, minlength=_SLOTS)
         expected = _TRIALS / _SLOTS

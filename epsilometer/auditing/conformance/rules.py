@@ -27,7 +27,7 @@ Rule = tuple[str, Callable[[], str | None]]
 
 @dataclass(frozen=True)
 class Check:
-    """A checked rule. problem: the problem and its remedy, None if the rule holds. remark: a note on a rule that holds."""
+    """A checked rule. problem: the problem and its remedy, None if the rule holds. remark: a note if it holds."""
 
     rule: str
     problem: str | None
