@@ -64,8 +64,8 @@ def check(mechanism: CorpusMechanism, corpus: PrivateCorpus, epsilon: float) -> 
     if isinstance(mechanism, NoisyVotes) and (units := mechanism.units(corpus)) < (needed := mechanism.needed(epsilon)):
         noun = "people" if by_user else "texts"
         raise UserError(
-            f"at epsilon {epsilon:g} the votes of {units:,} {noun} are too few for the noise; give {needed:,} {noun}, a "
-            "larger epsilon, fewer labels or a smaller m",
+            f"at epsilon {epsilon:g} the votes of {units:,} {noun} are too few for the noise; give {needed:,} {noun}, "
+            "a larger epsilon, fewer labels or a smaller m",
             "EPS-A205",
         )
 
@@ -76,8 +76,8 @@ def _check_labels(mechanism: CorpusMechanism, corpus: PrivateCorpus) -> None:
         return
     if both := listed & set(corpus.people):
         raise UserError(
-            f"{len(both)} of the labels are also identifiers of people, so a label would identify a person; give a column "
-            "of labels that many people share",
+            f"{len(both)} of the labels are also identifiers of people, so a label would identify a person; give a "
+            "column of labels that many people share",
             "EPS-A206",
         )
     people: dict[str, set[str]] = {}

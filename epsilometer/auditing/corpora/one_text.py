@@ -35,8 +35,8 @@ class OneText:
     def __init__(self, mechanism: VoteHistogram, m: int, labels: Mapping[str, str] | None = None) -> None:
         if mechanism.neighbours != "replaced" or mechanism.most != 1 or mechanism.delta:
             raise UserError(
-                "the view of one text needs one text per person, neighbours that are replaced, and Laplace noise; for other "
-                "releases use epsilometer.auditing.corpora.vote_loss",
+                "the view of one text needs one text per person, neighbours that are replaced, and Laplace noise; for "
+                "other releases use epsilometer.auditing.corpora.vote_loss",
                 "EPS-A197",
             )
         if bool(mechanism.labels) != bool(labels):

@@ -219,20 +219,20 @@ def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
         return between(why=_OPEN, needed=_more_pairs(law, 1 - mean, 1 - end, 1 - allowed), settles=_PAIRS)
     between = partial(replace, both, bounds=replace(both.bounds, high=None))
     if best["trials"] < (needed := fewest_trials(allowed, best["candidates"], cell.alpha)):
-        return between(why="there are too few trials to show it by any guesses", needed=_counted(needed), settles=_TRIALS)
+        return between(why="no guesses in these few trials could show it", needed=_counted(needed), settles=_TRIALS)
     if cell.turned:
         return between(**TURNED)
     if (most := best["delta_at_4_high"]) is not None and most <= allowed:
         return between(shown=True, **cell.no_law)
     needed = fewest_without(allowed, cell.alpha)
     more = _counted(needed) if best["trials"] < needed else None
-    return between(why="the tail by the most confident guesses may be above or below the limit", needed=more, settles=_TRIALS)
+    return between(why="the most confident guesses may be above or below it", needed=more, settles=_TRIALS)
 
 
 def of_kind(
     row: Mapping[str, Any], allowed: float, alpha: float, standing: Mapping[str, Any] | None = None
 ) -> Assessed:
-    """Return the evidence on the surviving share of a kind. row: of `LEAKAGE`. standing: the row of `STANDING`, or None."""
+    """Return the evidence on the surviving share of a kind. row: of `LEAKAGE`. standing: of `STANDING`, or None."""
     limit = f"{IDENTIFIERS}: {row['kind']}"
     if row["recorded"] < row["identifiers"]:  # a masker with the same patterns would leave none of them
         why, settles = "they were found by patterns, and not recorded", "texts with recorded ones"
@@ -315,7 +315,7 @@ def _overlap(loss: float) -> float:
 
 
 def _trials(best: Mapping[str, Any], allowed: float, rate: float) -> dict[str, Any]:
-    """Return columns with the number of trials that would settle a loss, if the rate of right guesses stays the same."""
+    """Return columns with the number of trials that would settle a loss at the same rate of right guesses."""
     k, bound = best["candidates"], success_bound(allowed, best["candidates"])
     alpha = 2 * success_bound(best["ceiling"], k) ** best["trials"]  # the strongest attack's alpha, from its ceiling
 
