@@ -51,7 +51,7 @@ def outputs_fit(
         counts = np.bincount(laws.rows.take(source).values)
         rows = np.sort(np.argsort(-counts, kind="stable")[: min(most, np.count_nonzero(counts))])
     entries = len(rows) * laws.outputs
-    first = np.full(laws.rows.values.max(initial=-1) + 1, entries)  # the first cell of each row; `entries` for other rows
+    first = np.full(laws.rows.values.max(initial=-1) + 1, entries)  # first cell of each row, or `entries`
     first[rows] = np.arange(0, entries, laws.outputs)
     cells = Ragged(first.take(laws.rows.values), laws.rows.offsets).take(source)
     fits = [np.array_equal(ragged.offsets, cells.offsets) for ragged in units]
@@ -136,7 +136,7 @@ def _too_many(successes: NDArray[np.integer], trials: NDArray[np.integer], means
 
 
 def _together(p_values: Array, least: Array) -> float:
-    """Return the smallest p-value times the number of testable events. least: [events], the smallest possible p-values."""
+    """Return the smallest p-value times the number of testable events. least: [events], smallest possible p-values."""
     tests = max(1, int((least <= _LEVEL).sum()))
     able = least <= _LEVEL / tests
     return float(min(1.0, tests * p_values[able].min(initial=1.0)))

@@ -138,5 +138,5 @@ class LawTest:
 
     @property
     def log_wealth(self) -> float:
-        """ln of the bettors' mean wealth, 0 at the start; NaN after an output that is impossible under every candidate."""
+        """ln of the bettors' mean wealth, 0 at the start; NaN after an output that no candidate could give."""
         return float(logsumexp(self._bets)) - math.log(len(_TILTS))

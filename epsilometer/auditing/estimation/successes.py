@@ -162,7 +162,7 @@ def strongest(estimates: Sequence[Estimate]) -> Estimate:
 
 
 class Rates(NamedTuple):
-    """Counts of trials: positives (the candidate in question is the source), negatives, and guesses of that candidate."""
+    """Counts of trials whose source is one candidate (positives), of the others, and of its guesses in both."""
 
     true_positives: int
     positives: int

@@ -132,7 +132,7 @@ def fewest_trials(delta: float, candidates: int, alpha: float) -> int:
 
 
 def fewest_without(delta: float, alpha: float) -> int:
-    """Return the fewest trials with which the upper bound of `ends` can be this small, if no confident guess is right."""
+    """Return the fewest trials that can give the upper bound `delta` in `ends`, if no confident guess is right."""
     return 2 * math.ceil(math.log(alpha / 4) / math.log1p(-delta)) - 1  # the second half gets the odd trial
 
 

@@ -36,7 +36,7 @@ _QUICK = 2e8  # number that takes tenths of a second
 _LONGEST = 2000  # units of the longest texts to compare if there are too many laws
 _CELLS = 1 << 22  # numbers in memory at a time
 
-Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # indices of texts [n] and [m], and a figure for each pair [n, m]
+Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # indices of texts [n] and [m], figures [n, m]
 
 _PAIRS = {"x": pl.Int64, "other": pl.Int64} | dict.fromkeys(("pure_loss", "guess_low", "guess_high"), pl.Float64)
 
