@@ -43,7 +43,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
     for number in range(len(request.epsilons)):
         sampled: Sampled | None = None
         for group in groups(request, pairs, number):
-            if sampled is None or len(group.places) < len(pairs):  # else the group has the same pairs as the previous one
+            if sampled is None or len(group.places) < len(pairs):  # else it has the pairs of the last group
                 sampled = _sampled(group, sampling)
             error = Bracket(*(float(np.exp(end)) for end in (sampled.log_error.low, sampled.log_error.high)))
             of_group = curve_rows(group, sampled.deltas(LEVELS), error)

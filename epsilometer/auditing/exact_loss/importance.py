@@ -155,7 +155,7 @@ def _of_trials(draw: Draw, trials: NDArray[np.int64], stream: Stream, sampling: 
     for count in stages(replace(sampling, draws=most, first=min(sampling.first, most))):
         numbers = sum(len(part.loss) for part in parts) + np.arange(count)
         between = draw(trials[numbers], stream(numbers))
-        parts.append(replace(between, log_bound=np.zeros(count)))  # the bound must also hold for pairs that are not drawn
+        parts.append(replace(between, log_bound=np.zeros(count)))  # must also hold for pairs that are not drawn
         result = _judged(_joined(parts), sampling.alpha)
         if _open(result.log_error) <= sampling.width:
             break
