@@ -44,7 +44,7 @@ _ROUNDS = 16  # approximate number of rounds of drawing sets
 
 @dataclass(frozen=True)
 class CommandMechanism:
-    """A program as a mechanism: it reads texts from standard input and writes rewrites to standard output, one per line.
+    """A program as a mechanism: it reads texts on standard input and writes rewrites to standard output, one per line.
 
     command: split as a shell would, but run without a shell. `{epsilon}` is replaced by the privacy budget, `{seed}` by
     a number that differs from process to process. workers: the number of processes at a time. Each process gets at most
@@ -83,7 +83,7 @@ class CommandMechanism:
         for name in re.findall(r"\{(\w+)\}", self.command):
             if name != "epsilon" and difflib.get_close_matches(name.lower(), ["epsilon"]):
                 raise UserError(
-                    f"the command {self.command!r} contains {{{name}}}; write {{epsilon}} for the privacy budget", "EPS-A094"
+                    f"the command {self.command!r} contains {{{name}}}; the privacy budget is {{epsilon}}", "EPS-A094"
                 )
 
     def guarantee(self, epsilon: float) -> Guarantee | None:

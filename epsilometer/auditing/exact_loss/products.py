@@ -233,7 +233,7 @@ class Product:
         return sum(low for low, _ in ends), sum(high for _, high in ends)
 
     def _weighed(self, theta: float) -> tuple[Array, Array, Array]:
-        """Return the units' weights under a tilt (1 in total per unit), ln of the totals before, and the mean losses."""
+        """Return the units' weights under a tilt (sum 1 per unit), ln of their totals before, and mean losses."""
         losses, log_weights, starts, unit = self._flat
         tilted = log_weights + theta * losses
         peak = np.maximum.reduceat(tilted, starts)

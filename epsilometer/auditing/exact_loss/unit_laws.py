@@ -72,7 +72,7 @@ class Room:
 
 
 def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], room: Room | None = None) -> list[Array]:
-    """Return for each budget the log-laws [n, outputs] of these rows. room: memory to reuse; its next table overwrites them."""
+    """Return for each budget the log-laws [n, outputs] of these rows. room: memory for them, which may be reused."""
     tables = (room or Room()).table(len(epsilons), len(rows), laws.outputs)
     for start in range(0, len(rows), laws.chunk()):
         part = slice(start, start + laws.chunk())
