@@ -30,7 +30,7 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
     _check(power, candidates, level)
     if not 0 <= claim < leak:
         raise UserError(
-            f"leak must be above the claim ({claim:g} nats), since a smaller leak does not refute the claim, got {leak:g}",
+            f"leak must be above the claim ({claim:g} nats), since a smaller leak keeps the claim, got {leak:g}",
             "EPS-A141",
         )
     allowed, right = success_bound(claim, candidates), success_bound(leak, candidates)

@@ -98,7 +98,7 @@ class Identified:
         for number, (text, some) in enumerate(zip(all_texts, record, strict=True), 1):
             if not all(each.survives(text) for each in some):
                 raise UserError(
-                    f"text {number} does not contain an identifier that is recorded for it; correct the record", "EPS-A118"
+                    f"text {number} does not contain an identifier recorded for it; correct the record", "EPS-A118"
                 )
         return cls(all_texts, record if any(record) else None)
 
@@ -135,7 +135,7 @@ class Identified:
         return [*short, *((together, shape) for shape in planting.LONG)]
 
     def most(self, kind: str) -> int | None:
-        """Return the number of texts with an identifier of the kind; None for planted kinds, which any text can have."""
+        """Return the number of texts with an identifier of the kind; None for planted kinds, which have no limit."""
         return None if self.record is None else sum(any(each.kind == kind for each in some) for some in self.record)
 
     def trials(self, kinds: Sequence[str] | None, count: int, seed: int) -> list[Occurrence]:

@@ -83,7 +83,7 @@ class Accepted(BaseModel):
 
         path: of the baseline, for messages.
         """
-        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # the first schema names a program by this class
+        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # an old name of programs
         same = {
             "mechanism": (self.mechanism, self.mechanism if first else of.name),
             "epsilon": (self.epsilon, stored(of.epsilon)),
@@ -104,7 +104,7 @@ class Accepted(BaseModel):
             )
         for name, count in self.attacks.items():
             if name in of.attacks and self.version != _FIRST and count.settings != chosen_settings(of.attacks[name]):
-                raise UserError(f"{path} was accepted with other settings of the attack {name}; give the same", "EPS-A123")
+                raise UserError(f"{path} was accepted with other settings of the attack {name}; use them", "EPS-A123")
         return {
             name: estimate(count.successes, count.trials, self.candidates, self.alpha)
             for name, count in self.attacks.items()

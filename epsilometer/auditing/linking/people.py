@@ -28,7 +28,7 @@ class People:
 
     @classmethod
     def by_claims(cls, texts: Sequence[str], claims: Sequence[str | None]) -> People:
-        """Return one person per text. claims: known claims about each person, one per line; texts without any are omitted."""
+        """Return one person per text. claims: known claims about each person, a line each; texts without any are omitted."""
         listed = [[line for line in (some or "").splitlines() if line.strip()] for some in claims]
         rows = [i for i, some in enumerate(listed) if some]
         _say_left_out(len(texts) - len(rows), "without facts")
@@ -36,7 +36,7 @@ class People:
 
     @classmethod
     def by_author(cls, texts: Sequence[str], authors: Sequence[str | None]) -> People:
-        """Return authors whose other texts are known. Texts without an author, or of authors of one text, are omitted."""
+        """Return authors whose other texts are known. Texts without an author, and authors of one text, are omitted."""
         of: dict[str, list[int]] = {}
         for i, author in enumerate(authors):
             if author is not None:
@@ -57,8 +57,8 @@ class People:
         """Raise UserError unless sets of `among` people can be formed, with at least two people each."""
         if not 2 <= among <= self.count:
             raise UserError(
-                "the number of rewrites per set (among) must be at least 2 and at most the number of people with facts, "
-                f"{self.count}, got {among}; give facts of more people, or a smaller number",
+                "the number of rewrites per set (among) must be at least 2 and at most the number of people with "
+                f"facts, {self.count}, got {among}; give facts of more people, or a smaller number",
                 "EPS-A129",
             )
 
