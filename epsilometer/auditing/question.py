@@ -200,7 +200,7 @@ class TableRequest:
         """Raise UserError if one of these fields has a value, which would have no effect."""
         usual = {part.name: part.default for part in fields(self)}
         if idle := [f"--{name}" for name in names if getattr(self, name) != usual[name]]:
-            raise UserError(f"this question does not use {', '.join(idle)}; leave out options without effect", "EPS-A151")
+            raise UserError(f"this question does not read {', '.join(idle)}; leave out what has no effect", "EPS-A151")
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def recorded_linking_loss(
 
 
 def _rows(epsilon: float, people: People, outcomes: Mapping[str, NDArray[np.bool_]], of_each: float) -> pl.DataFrame:
-    """Return a row per attack, and one for the strongest of several. outcomes: from `linked`. of_each: a row's error."""
+    """Return a row per attack, and one for the strongest of several. of_each: error of a row."""
     shown: list[tuple[str, str | None, NDArray[np.bool_], float]]
     shown = [(name, None, right, of_each) for name, right in outcomes.items()]
     if len(outcomes) > 1:

@@ -26,8 +26,8 @@ from epsilometer.game.play import Knowledge, play
 MOST = 200  # largest number of trials that are run again
 _FALSE_ALARM = 0.001  # error probability over all attacks
 UNSEEN = (
-    "No audit of a black box can detect a mechanism that leaks only on some days, only after many texts, or only to "
-    "certain callers."
+    "A mechanism that leaks only on some days, only after many texts, or only to callers that it knows is not found by "
+    "any audit of a black box."
 )
 
 
@@ -58,8 +58,8 @@ class Noticed:
         if self.differs:
             return (
                 f"batches of distinct texts under the operating system's noise ({self.texts} in all) are rewritten "
-                f"differently from the trials: {rates} (p = {self.p_value:.1g}). The mechanism can tell an audit from a "
-                "release, so no figure here describes a release"
+                f"differently from the trials: {rates} (p = {self.p_value:.1g}). The mechanism can tell an audit from "
+                "a release, so no figure here describes a release"
             )
         return (
             f"batches of distinct texts under the operating system's noise ({self.texts} in all) show no difference "

@@ -42,6 +42,6 @@ class Scope:
             said.append(
                 "the attack shadow found no leak beyond the limit by repeated queries; other leaks may exist"
                 if self.query_access
-                else "no adversary with query access (shadow) guessed: a leak that only repeated queries reveal may pass"
+                else "no adversary with query access (shadow) guessed: a leak that only repeated queries show may pass"
             )
         return [*said, UNSEEN] if passed and self.black_box else said
