@@ -90,8 +90,8 @@ class Publisher:
         if list(once.rewrites[0].texts) != list(again.rewrites[0].texts):
             raise UserError(
                 "two calls with the same noise give different rewrites: the mechanism draws from another source "
-                "(random, numpy, torch), which may have a fixed seed, so its claim is not reliable; draw only from `noise`, or "
-                "let `guarantee` return None",
+                "(random, numpy, torch), which may have a fixed seed, so its claim is not reliable; draw only from "
+                "`noise`, or let `guarantee` return None",
                 "EPS-A145",
             )
         note(

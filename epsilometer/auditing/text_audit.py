@@ -334,8 +334,8 @@ def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Tri
     for name, attack in asking(attacks, mechanism).items():
         count = len(attack.queries(texts, _numbers(trials.candidates)))
         note(
-            f"{name} asks for {count:,} rewrites of the candidates at each epsilon, in addition to {len(trials.target):,} "
-            "of the trials; to leave it out, name the other attacks"
+            f"{name} asks for {count:,} rewrites of the candidates at each epsilon, in addition to "
+            f"{len(trials.target):,} of the trials; to leave it out, name the other attacks"
         )
     if not any(isinstance(attack, Queries) for attack in attacks.values()):
         note(
@@ -511,7 +511,7 @@ def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:
     departing = sorted({row["epsilon"] for row in rows if row["departs"]}, key=str)
     if departing:
         at = ", ".join("any" if epsilon is None else f"{epsilon:g}" for epsilon in departing)
-        note(f"{DEPARTS} at epsilon {at}: the loss by posteriors is omitted, and other figures by that law are in doubt")
+        note(f"{DEPARTS} at epsilon {at}: the loss by posteriors is omitted, and figures by that law are in doubt")
 
 
 def _note_turned(rows: Sequence[Mapping[str, Any]]) -> None:
