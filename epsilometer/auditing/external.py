@@ -282,9 +282,9 @@ def _draw(
     sets, numbers = _allot(counts, vectors, design)
     if trials is not None and trials > len(sets):
         raise UserError(
-            f"trials must be at most {len(sets)}{at_budget(epsilon)}, got {trials}: each takes a rewrite "
-            f"of each of its {design.k} candidates, and {counts.sum()} are recorded; record more rewrites, or ask for "
-            "fewer trials",
+            f"trials must be at most {len(sets)}{at_budget(epsilon)}, got {trials}: of the "
+            f"{counts.sum()} recorded rewrites, each takes one for each of its {design.k} candidates; record more "
+            "rewrites, or ask for fewer trials",
             "EPS-A105",
         )
     noise = Noise.named(len(sets), design.seed, "recorded", "target")

@@ -154,7 +154,6 @@ class _Tested:
     p: the p-value before Holm's correction. row: the columns without the finding. by: the last words of the finding.
     """
 
-
     pair: Comparison
     p: float
     row: Mapping[str, Any]
@@ -196,7 +195,7 @@ def _alone(sides: Sequence[Figures], names: Sequence[str], alpha: float) -> list
         alone = [each for name, each in side.items() if name not in other]
         for row in answers(alone, NO_BUDGET, alpha)[: len(alone)]:
             ends = f"{row['low']:.3g} to {row['high']:.3g}"
-            finding = f"only {names[number]} has {row['figure']}: {ends}; not measured for {names[1 - number]}"
+            finding = f"{row['figure']} is only of {names[number]}: {ends}; for {names[1 - number]} it is unknown"
             rows.append(
                 {"figure": row["figure"], "trials": row["trials"]}
                 | {f"{which} {end}": row[end] for end in ("low", "high")}

@@ -291,9 +291,7 @@ def _rows(
     right = {name: guess.slots == coins.fell for name, guess in guesses.items()}
     scores = {name: np.zeros(count) if g.scores is None else g.scores for name, g in guesses.items()}
     claims = verdicts.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs)
-    covered = np.isfinite(
-        claims
-    )  # the test is conditional on the other coins, so they may have any values
+    covered = np.isfinite(claims)  # the test is conditional on the other coins, so they may have any values
     allowed = claims[covered]
 
     def likely(hits: NDArray[np.bool_], surer: NDArray[np.floating]) -> float:

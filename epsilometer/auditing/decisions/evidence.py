@@ -252,7 +252,7 @@ def of_kind(
 
 
 def of_attribute(cell: AuditedCell, label: str, allowed: float) -> Assessed:
-    """Return the evidence on the loss of an attribute: upper bounds by the law; attackers are not used."""
+    """Return the evidence on the loss of an attribute: upper bounds by the law; attackers do not count."""
     limit, row, law = f"{ATTRIBUTE}: {label}", cell.attributes.get(label), cell.lawful
     pieces = []
     if law is not None and row is not None and cell.alpha >= ALPHA:
