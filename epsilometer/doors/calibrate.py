@@ -84,7 +84,7 @@ def calibrate(question: Question, of: Subject, target: float, search: Search = S
     _check_bounds(question)
     if not has_budget(of.mechanism):
         raise UserError(
-            "this mechanism has no privacy budget, so no epsilon can be calibrated; audit it instead", "EPS-Q001"
+            "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-Q001"
         )
     check(question, of)
     goal = search.goal(target)
@@ -224,7 +224,7 @@ def _subject(texts: Sequence[str] | pl.DataFrame, built: Any, label: str, search
     """Return a mechanism on texts as a subject, with the attacks of a search."""
     if not has_budget(built):
         raise UserError(
-            "this mechanism has no privacy budget, so no epsilon can be calibrated; audit it instead", "EPS-Q002"
+            "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-Q002"
         )
     named = None if search.attack == losses.STRONGEST else [search.attack]
     of = subject(texts, built, search.goal(1.0).high, named, design=design)

@@ -73,7 +73,7 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
     """
     if Gives.OUTCOMES not in question.gives:
         raise UserError(
-            f"{type(question).__name__} has no outcome for each trial, so trials cannot be paired; compare by another "
+            f"{type(question).__name__} has no outcome for each trial, so nothing can be paired; compare by another "
             "question, such as which_text",
             "EPS-Q006",
         )

@@ -91,7 +91,7 @@ def test_who_takes_a_budget_must_be_given_one() -> None:
 
 def test_there_is_nothing_to_calibrate() -> None:
     reason = epsilometer.calibrate(TEXTS, "identity", target=1.0)["reason"].item()
-    assert "no privacy budget, so no epsilon can be calibrated" in reason
+    assert "no privacy budget, so there is none to calibrate" in reason
 
 
 LEFT_OUT = "is 2, but this mechanism takes no privacy budget"

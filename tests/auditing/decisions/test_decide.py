@@ -291,7 +291,7 @@ def test_a_number_of_trials_or_pairs_that_is_named_would_be_enough() -> None:
 @pytest.mark.parametrize("name", ["loss", "delta_at_4", "identifiers", "attribute"])
 @pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
 def test_a_limit_that_nothing_could_show_is_refused(name: str, value: float) -> None:
-    with pytest.raises(UserError, match=rf"decide\.{name}, .* could show"):
+    with pytest.raises(UserError, match=rf"decide\.{name}, .* can show"):
         Limits(**{name: value})
 
 
