@@ -93,7 +93,7 @@ def test_a_statement(tmp_path: Path) -> None:
 
 
 def test_nothing_is_recorded_of_a_refused_corpus(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="fewer than 30"):
+    with pytest.raises(UserError, match="at least 30"):
         Publication("label_shares", LabelShares(labels=NAMES), 4.0, tmp_path / "l").publish(
             corpus(29), tmp_path / "o.csv"
         )
