@@ -15,11 +15,11 @@
     epsilometer.probe_failures(service, "anonymiser.example")
     epsilometer.track(table)
 
-What a mechanism or an attack of one's own is written with is there too (`epsilometer.component`, `Rewrites`,
-`Guarantee`, `Granularity`, `Neighbours`, `choose`), and the error that all of this raises (`epsilometer.UserError`).
+To write a mechanism or an attack, use `epsilometer.component`, `Rewrites`, `Guarantee`, `Granularity`, `Neighbours`
+and `choose`. Invalid input raises `epsilometer.UserError`.
 
-`one_run` and `probe_failures` come from studies, to which other packages can add (`epsilometer.core.study`). Submodules
-(`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load when they are first used.
+`one_run` and `probe_failures` come from studies; other packages can add studies (`epsilometer.core.study`). Submodules
+(`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A pytest fixture for tests of one's own rewriter; pytest finds it where epsilometer is installed.
+"""Pytest fixture that fails a test if a rewriter leaks too much. Pytest finds it if epsilometer is installed.
 
 def test_it_hides_who_wrote(assert_leaks_at_most):
     assert_leaks_at_most(rewrite, texts, loss=1.0, identifiers=0.05)
@@ -19,13 +19,13 @@ from typing import Any, TypedDict, Unpack
 import pytest
 
 _NAME = "assert_leaks_at_most"
-_before: set[threading.Thread] = set()  # threads that no rewriter has started
+_before: set[threading.Thread] = set()  # threads that ran before the first rewriter
 _left = False  # whether a check has left threads behind
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Withhold what is printed from here on, where a test uses the fixture; pytest's own report stays."""
+    """Withhold printed output if any test uses the fixture, since rewriters may print texts; show pytest's report."""
     from epsilometer.runtime.withholding import shows
 
     if not shows() and any(_uses(item) for item in session.items):
@@ -35,7 +35,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Leave out what a test printed or logged, where a rewriter may have done so."""
+    """Omit a test's printed and logged output from its report if a rewriter may have written it."""
     from epsilometer.runtime.withholding import WHY, shows
 
     global _left
@@ -51,9 +51,9 @@ def _uses(item: pytest.Item) -> bool:
 
 
 def _redirect(config: pytest.Config) -> None:
-    """Redirect descriptors 1 and 2 until the process ends: the threads that a rewriter leaves behind go on printing.
+    """Redirect file descriptors 1 and 2 until the process ends: threads that a rewriter leaves behind may still print.
 
-    pytest puts its own files in their place while a test runs, and these descriptors back afterwards.
+    Pytest replaces both descriptors by its own files during a test, and restores them afterwards.
     """
     capture, reporter = (config.pluginmanager.getplugin(name) for name in ("capturemanager", "terminalreporter"))
     if capture is not None:
@@ -75,12 +75,12 @@ def _redirect(config: pytest.Config) -> None:
 def _descriptor(stream: Any) -> int | None:
     try:
         return int(stream.fileno())
-    except (AttributeError, OSError, ValueError):  # a test's own
+    except (AttributeError, OSError, ValueError):  # a replacement stream without a descriptor
         return None
 
 
 def _hide_messages() -> None:
-    """Have pytest warn of errors in threads and in `__del__` without their messages."""
+    """Remove the messages from pytest's warnings about errors in threads and in `__del__`: they may quote texts."""
     from epsilometer.runtime.withholding import WHY, traceback_of
 
     of_threads, of_others = threading.excepthook, sys.unraisablehook
@@ -119,13 +119,14 @@ def _checking() -> Iterator[None]:
 
 
 class Leaks(TypedDict, total=False):
-    """The most that may leak; what is left out is not limited.
+    """Upper limits on the figures of a rewriter. A figure without an entry is not limited.
 
-    loss: of each attack, in nats; delta_at_4: the largest delta at 4 nats, the tail that an average loss hides;
-    identifiers: the largest share of those of each kind that may survive, planted or recorded
-    (`surviving_identifiers`), and the kinds that count, if not all; attribute: the largest loss by attackers who
-    infer it from rewrites, and its column in the texts, a table then; `a,b` joins two columns. limits: of any other
-    questions, by name, file or object: `[("which_unit", 1.0), (question("linking", {"author": "author"}), 1.0)]`.
+    loss: the largest loss of each attack, in nats. delta_at_4: the largest delta at 4 nats, which an average loss
+    hides. identifiers: the largest share of each kind of identifier, planted or recorded (`surviving_identifiers`),
+    that may survive; or that share and the kinds to count. attribute: the largest loss, in nats, of attackers who
+    infer an attribute from rewrites, and the attribute's column in a table of texts (`a,b` joins two columns). limits:
+    pairs of any other question (name, file or object) and its limit:
+    `[("which_unit", 1.0), (question("linking", {"author": "author"}), 1.0)]`.
     """
 
     loss: float
@@ -137,7 +138,7 @@ class Leaks(TypedDict, total=False):
 
 @pytest.fixture
 def assert_leaks_at_most() -> Callable[..., None]:
-    """Returns a check that fails where a rewriter leaks more than it may, or where that is not settled."""
+    """Return a check that fails if a rewriter exceeds a limit, or if the budget does not decide it."""
     import polars as pl
 
     from epsilometer.auditing.gate_statistics import STANDARD
@@ -171,8 +172,11 @@ def assert_leaks_at_most() -> Callable[..., None]:
         budget: int = 20_000,
         **leaks: Unpack[Leaks],
     ) -> None:
-        """rewrite, texts, epsilon: as in `epsilometer.audit`; budget: rewrites at most; leaks: `Leaks`."""
-        __tracebackhide__ = True  # pytest shows its values, the texts among them
+        """Assert that a rewriter keeps its limits.
+
+        rewrite, texts, epsilon: as in `epsilometer.audit`. budget: the largest number of rewrites. leaks: `Leaks`.
+        """
+        __tracebackhide__ = True  # else pytest prints local variables, which hold texts
         for name in leaks.keys() - Leaks.__annotations__.keys():
             raise unknown("limit", name, Leaks.__annotations__)
         rules = Rules([*limits(leaks)], budget=budget)
@@ -181,7 +185,7 @@ def assert_leaks_at_most() -> Callable[..., None]:
             with _checking():
                 verdict = gate(of, rules)
         except UserError as error:
-            raise error.with_traceback(None) from None  # the way to it shows nothing more
+            raise error.with_traceback(None) from None  # the traceback adds nothing to the message
         decision = Decision.of(of, STANDARD, verdict)
         assert verdict.status.passes, "\n".join(lines(decision))
 

@@ -1,14 +1,15 @@
 """Plausible deniability of a mechanism on single words (Feyisetan et al., WSDM 2020; 1-Diffractor, section 5.1).
 
-    N_w = P(w is rewritten as w)    S_w = the number of words that w is rewritten as
+    N_w = P(w is rewritten as w)    S_w = the number of different words among the rewrites of w
 
 Both describe the variety of a mechanism's output and bound no loss: a mechanism can change every word and still
-disclose it. For most mechanisms every word of the vocabulary has a positive probability, at any epsilon. So S_w is
-here, as in the papers, the number of distinct words in n draws, and depends on n. Its expectation,
+disclose it. Most mechanisms give every word of the vocabulary a positive probability, at any epsilon. So, as in the
+papers, S_w is the number of distinct words in n draws, and depends on n. If the mechanism has a law, N_w and the
+expectation of S_w,
 
     E S_w = sum over y of 1 - (1 - P(y | w))^n,
 
-is computed from the mechanism's law where there is one, and so is N_w; otherwise n rewrites of w are counted.
+are computed from it. Otherwise n rewrites of w are counted.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ def deniability(
     """Compute N_w and S_w over words, at each epsilon.
 
     words: single words as the mechanism writes them (lower case); the paper takes 100 at random from the vocabulary. A
-    word out of vocabulary can never stay. draws: n, the number of draws of each word. seed: of the draws, if the
-    mechanism has no law.
-    Returns one row per epsilon: epsilon, words (how many), draws, stays (mean N_w), stays_low, stays_high (5th and 95th
-    percentile over words), support (mean S_w), support_low, support_high, method ("exact" or "sampled"; sampled figures
-    of a word, and so the percentiles, contain sampling noise).
-    Raises UserError for an empty list, an entry that is not a single word, fewer draws than one, or a wrong epsilon.
+    word out of vocabulary can never stay. draws: n, the number of draws of each word. seed: the seed of the draws, if
+    the mechanism has no law.
+    Returns one row per epsilon: epsilon, words (their number), draws, stays (mean N_w), stays_low, stays_high (5th and
+    95th percentile over words), support (mean S_w), support_low, support_high, method ("exact" or "sampled"; sampled
+    percentiles contain sampling noise).
+    Raises UserError for an empty list, an entry that is not a single word, draws < 1, or an invalid epsilon.
     """
     check_epsilons(epsilons)
     if not words:
         raise UserError(
-            "words is empty; give at least one word, for instance 100 of the mechanism's vocabulary", "EPS-A061"
+            "words is empty; give at least one word, such as 100 words of the mechanism's vocabulary", "EPS-A061"
         )
     wrong = next((word for word in words if words_of(word) != [word]), None)
     if wrong is not None:
@@ -72,7 +73,7 @@ def deniability(
 def _exact(
     laws: Laws, outputs: Sequence[str], words: Sequence[str], epsilons: Sequence[float], draws: int
 ) -> list[Figures]:
-    """Return the figures from the law of each word, some words at a time."""
+    """Return the figures at each epsilon from the law of each word, in chunks of words."""
     several = np.flatnonzero(laws.rows.lengths != 1)
     if len(several):
         raise UserError(
@@ -98,7 +99,7 @@ def _exact(
 def _sampled(
     mechanism: Mechanism, words: Sequence[str], epsilons: Sequence[float], draws: int, seed: int
 ) -> list[Figures]:
-    """Return the figures from `draws` rewrites of each word, each with a stream of its own."""
+    """Return the figures at each epsilon from `draws` rewrites of each word, each with a separate stream."""
     source = np.repeat(np.arange(len(words)), draws)
     noises = [Noise.named(len(source), seed, "deniability", epsilon) for epsilon in epsilons]
     statistics = []

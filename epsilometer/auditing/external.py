@@ -38,22 +38,22 @@ COLUMNS = ("original", "epsilon", "rewrite")
 LINES = 1000  # texts per process
 
 _SEEDS = 1 << 31
-_BLOCK = 512  # texts among which candidate sets are drawn at a time
+_BLOCK = 512  # number of texts among which candidate sets are drawn at a time
 _ROUNDS = 16  # approximate number of rounds of drawing sets
 
 
 @dataclass(frozen=True)
 class CommandMechanism:
-    """A program as a mechanism: texts in on standard input, one a line; rewrites out on standard output, one a line.
+    """A program as a mechanism: it reads texts on standard input and writes rewrites to standard output, one per line.
 
-    command: split as a shell would, but run without one; `{epsilon}` is replaced by the privacy budget, `{seed}` by a
-    number that differs from process to process. A process gets at most `LINES` texts, whatever the number of workers
-    (processes at a time). So a program whose rewrites depend only on its input and seed gives the same rewrites for any
-    number of workers. A program without `{seed}` has randomness of its own, which the audit's seed does not determine.
-    restarts: how often a process that crashes is started again on its texts.
+    command: split as a shell would, but run without a shell. `{epsilon}` is replaced by the privacy budget, `{seed}` by
+    a number that differs from process to process. workers: the number of processes at a time. Each process gets at most
+    `LINES` texts, for any number of workers, so a program whose rewrites depend only on its input and seed gives the
+    same rewrites for any number of workers. The audit's seed does not determine the randomness of a program without
+    `{seed}`. restarts: how often a process that crashes is started again on its texts.
 
-    It claims nothing. Raises UserError for a program that does not exist, keeps failing, does not end, or does not give
-    one line for each text.
+    It has no claim. Raises UserError for a program that does not exist, keeps failing, does not end, or does not write
+    one line per text.
     """
 
     command: str
@@ -83,7 +83,7 @@ class CommandMechanism:
         for name in re.findall(r"\{(\w+)\}", self.command):
             if name != "epsilon" and difflib.get_close_matches(name.lower(), ["epsilon"]):
                 raise UserError(
-                    f"the command {self.command!r} names {{{name}}}; the privacy budget is {{epsilon}}", "EPS-A094"
+                    f"the command {self.command!r} contains {{{name}}}; the privacy budget is {{epsilon}}", "EPS-A094"
                 )
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -103,7 +103,7 @@ class CommandMechanism:
             try:
                 return Rewrites([rewrite for each in running for rewrite in each.result()])
             finally:
-                pool.shutdown(wait=True, cancel_futures=True)  # after a failure no other part starts
+                pool.shutdown(wait=True, cancel_futures=True)  # after a failure, no further part starts
 
     def _rewrites(self, lines: Sequence[str], epsilon: float, seed: int) -> list[str]:
         """Return the output of a process for some texts; a process that crashes is started again."""
@@ -116,7 +116,7 @@ class CommandMechanism:
                 return self._checked(done.written, len(lines), epsilon)
             failed = f"{self._named(epsilon)} failed with exit status {done.status}"
             if left:
-                note(f"{failed}; it is started again on the same {len(lines):,} texts ({left} times more)")
+                note(f"{failed}; it is started again on the same {len(lines):,} texts ({left} attempts left)")
         said = "\n".join(done.said.decode(errors="replace").splitlines()[-5:])
         why = "" if not said else f":\n{said}" if shows() else f"; its standard error is {WHY}"
         raise UserError(f"{failed}{why}", "EPS-A096")
@@ -127,7 +127,7 @@ class CommandMechanism:
             written = content.decode()
         except UnicodeDecodeError as error:
             raise UserError(
-                f"{self._named(epsilon)} wrote what is not UTF-8 (byte {error.start})", "EPS-A097"
+                f"{self._named(epsilon)} wrote output that is not UTF-8 (byte {error.start})", "EPS-A097"
             ) from error
         rewrites = [line.removesuffix("\r") for line in written.removesuffix("\n").split("\n")] if written else []
         if len(rewrites) != texts:
@@ -168,9 +168,9 @@ def program_name(command: str) -> str:
 def recorded(path: str | Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
     """Read rewrites from a CSV, TSV, JSON lines or Parquet file.
 
-    The columns are original, epsilon (Float64; optional) and rewrite. layout: of the file. Each row is one independent
-    run of a mechanism, without a privacy budget where the file has no column epsilon. Raises UserError for a damaged
-    file and for missing columns and values.
+    The columns are original, epsilon (Float64; optional) and rewrite. layout: the layout of the file. Each row is one
+    independent run of a mechanism; without a column epsilon, the mechanism has no privacy budget. Raises UserError for
+    a damaged file and for missing columns and values.
     """
     return _checked(files.read(Path(path), layout), str(path))
 
@@ -183,21 +183,21 @@ def audit_recorded(
 ) -> pl.DataFrame:
     """Measure the empirical privacy loss of recorded rewrites; attacks, columns and units as in `epsilometer.audit`.
 
-    table: from `recorded`; originals that differ in white space alone are one text. At each epsilon, candidate
-    sets of originals are drawn, and each candidate is assigned one of its recorded rewrites, which no other trial
-    gets; only then is the target drawn, uniformly, and the adversary sees the target's rewrite. So the target is
-    uniform given its set, and each rewrite is used once, whatever the number of rewrites of each original. If the rows
-    are independent runs of the mechanism, the estimate is as valid as for fresh rewrites. (Using up only the rewrites
-    of targets would allow k times the trials. But texts in many sets would run out of rewrites, so a candidate with
-    rewrites left would be a likelier target.) The cost is k rewrites per trial, and sets slightly less extreme than the
-    temperature requests, since the most extreme texts run out first.
+    table: from `recorded`; originals that differ only in white space are one text. At each epsilon, candidate sets of
+    originals are drawn, and each candidate is assigned one of its recorded rewrites, which no other trial gets. Then
+    the target is drawn uniformly, and the adversary sees the target's rewrite. So the target is uniform given its set,
+    and each rewrite is used at most once. If the rows are independent runs of the mechanism, the estimate is as valid
+    as for fresh rewrites. (If only the rewrites of targets were used up, k times as many trials would be possible. But
+    texts in many sets would run out of rewrites, and candidates with rewrites left would be likelier targets.) Each
+    trial takes k rewrites, and sets are slightly less extreme than the temperature requests, since the most extreme
+    texts run out first.
 
-    trials: their number at each epsilon; None takes all that the rewrites allow. design: how they are drawn and judged.
-    Raises UserError for fewer rewrites than that needs, before any model loads.
+    trials: their number at each epsilon; None for as many as the rewrites allow. design: how trials are drawn and
+    judged. Raises UserError for too few rewrites, before any model loads.
     """
     table = _checked(table, "the table of rewrites")
     if "epsilon" not in table.columns:
-        note("the rewrites have no column epsilon, so they count as those of one mechanism without a privacy budget")
+        note("the rewrites have no column epsilon, so they count as one mechanism without a privacy budget")
         table = table.with_columns(epsilon=pl.lit(NO_BUDGET))
     if trials is not None:
         check_trials(trials)
@@ -225,8 +225,8 @@ def audit_recorded(
         drew = len(sampled.target)
         if not estimate(drew, drew, design.k, design.alpha, prior=design.prior).loss:
             raise UserError(
-                f"{drew} trials{at_budget(epsilon)} would prove nothing if every guess were right; record rewrites of "
-                "more texts or more of each, or ask for more trials",
+                f"{drew} trials{at_budget(epsilon)} would prove nothing, even if every guess were right; record "
+                "more texts or more rewrites of each, or ask for more trials",
                 "EPS-A101",
             )
         # Sorted by text, an original's rewrites are consecutive.
@@ -253,10 +253,10 @@ def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
     for column in columns:
         if rows := (checked[column].is_null().arg_true() + 1).to_list():
             rule = "must be a number" if column == "epsilon" else "must be a string"
-            hidden = ": an empty rewrite in the place of a missing one would count as perfectly hidden"
+            hidden = ": if a missing rewrite were empty text, it would count as perfectly hidden"
             raise UserError(
                 f"{name}: {column} {rule}, which {by_number('row', rows)} of {len(checked):,} "
-                f"{'does' if len(rows) == 1 else 'do'} not have; leave such rows out{hidden * (column == 'rewrite')}",
+                f"{'does' if len(rows) == 1 else 'do'} not have; leave these rows out{hidden * (column == 'rewrite')}",
                 "EPS-A104",
             )
     if budgeted:
@@ -275,16 +275,16 @@ def _draw(
     epsilon: float,
     design: Design,
 ) -> tuple[Trials, NDArray[np.int64]]:
-    """Draw trials, and for each the row of the rewrite to show, where rows are sorted by text. counts: [texts].
+    """Draw trials; return them with the row of each trial's rewrite. counts: [texts]; rows are sorted by text.
 
-    The names of the streams contain no epsilon: if all epsilons have the same rewrites, they have the same trials.
+    The names of the streams do not contain epsilon, so epsilons with equally many rewrites have the same trials.
     """
     sets, numbers = _allot(counts, vectors, design)
     if trials is not None and trials > len(sets):
         raise UserError(
-            f"trials must be at most {len(sets)}{at_budget(epsilon)}, got {trials}: each takes one of the "
-            f"{counts.sum()} recorded rewrites of each of its {design.k} candidates; record more or ask for "
-            "less",
+            f"trials must be at most {len(sets)}{at_budget(epsilon)}, got {trials}: of the "
+            f"{counts.sum()} recorded rewrites, each takes one for each of its {design.k} candidates; record more "
+            "rewrites, or ask for fewer trials",
             "EPS-A105",
         )
     noise = Noise.named(len(sets), design.seed, "recorded", "target")
@@ -298,10 +298,10 @@ def _draw(
 def _allot(
     counts: NDArray[np.int64], vectors: NDArray[np.float32], design: Design
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return candidate sets [n, k] and, for each candidate, which of its rewrites is assigned to it [n, k].
+    """Return candidate sets [n, k] and, for each candidate, the index of the rewrite that is assigned to it [n, k].
 
-    In each round every text is in at most one set. Texts with many rewrites give several to one set, as trials with
-    targets of their own, so about `_ROUNDS` rounds use them up.
+    In each round every text is in at most one set. If texts have many rewrites, a set is repeated for several trials,
+    each with its own target, so about `_ROUNDS` rounds use up all rewrites.
     """
     used = np.zeros_like(counts)
     share = -(-counts.max() // _ROUNDS)
@@ -324,7 +324,7 @@ def _allot(
 
 
 def _disjoint(texts: NDArray[np.int64], vectors: NDArray[np.float32], design: Design, name: str) -> NDArray[np.int64]:
-    """Return [n, k]: candidate sets of these texts with no text in two of them, until fewer than k are left."""
+    """Return [n, k]: disjoint candidate sets of these texts, drawn until fewer than k texts are left."""
     candidates = design.k
     sets = [np.empty((0, candidates), np.int64)]
     while len(texts) >= candidates:

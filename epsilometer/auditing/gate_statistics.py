@@ -1,52 +1,55 @@
 """The statistics of a gate: fresh trials, as few as possible, decide whether limits are kept.
 
-Each attack has a limit on its loss, which is a limit p* on its success probability (TeDA eq. 10). After every batch of
-trials, s successes in n so far, two bettors are checked (Ville 1939; Robbins 1970):
+A limit on an attack's **loss** is a limit p* on its success probability (TeDA eq. 10). After every batch of trials,
+with s successes in n trials so far, the wealth of two bettors is computed (Ville 1939; Robbins 1970):
 
     above: the mean over q in (p*, 1) of (q / p*)^s ((1 - q) / (1 - p*))^(n - s)    bets that the limit is exceeded,
     below: the same over q in (0, p*)                                               bets that it is kept.
 
-Each is a non-negative supermartingale that starts at 1 where its bet is wrong. So one may look after every batch. The
-status of a limit (`evidence.status`) is
+If a bet is wrong, the wealth is a non-negative supermartingale that starts at 1. So the test is valid after every
+batch. The status of a limit (`evidence.status`) is
 
 - **beyond** as soon as one of a attacks has `above` at a / alpha. A mechanism that keeps all limits is ever called
   beyond with probability at most alpha (union bound over the attacks).
 - **not exceeded by these attacks** as soon as all attacks have `below` at 1 / beta. A mechanism that exceeds some limit
-  ever passes with probability at most beta, since that attack's bettor alone would have to be that wrong.
-- **open** when the trials run out first, as they must where a loss is at its limit. An attack without a limit is open
-  too: it was right in every trial of its baseline, so no result of it could count against the mechanism.
+  ever passes with probability at most beta, since that attack's bettor alone reaches 1 / beta with at most that
+  probability.
+- **open** if the trials run out first, for example if a loss equals its limit. An attack without a limit is open too:
+  it was right in every trial of its baseline, so no result could count against the mechanism.
 
-A limit on **delta at 4 nats** is judged the same way, by thresholds of an attack's score that were learnt on other
-trials (`estimation/tail.py`). A trial counts 1 where a guess beyond the threshold names the source, -e^4 / (k - 1)
-where it names another candidate, else 0; the mean of these is at most delta at 4 nats. `above` bets on the one
-threshold that proved most. To show the limit kept takes every threshold, since the learnt one may be a bad choice:
-`below` bets in each interval of a grid, with right guesses scored above its lower end and wrong ones at its upper end
-or above, and all must reach 1 / beta. So an attack that exceeds the limit at any threshold passes with probability at
-most beta: the bettor in that threshold's interval alone would have to be that wrong. Stakes are mixed over a grid
-(`estimation/betting.py`).
+A limit on **delta at 4 nats** is judged in the same way, by thresholds of an attack's score that other trials
+determined (`estimation/tail.py`). A trial counts 1 for a right guess beyond the threshold, -e^4 / (k - 1) for a wrong
+guess beyond it, and 0 otherwise; the mean count is at most delta at 4 nats. `above` bets on the one threshold that
+proved most. Showing the limit kept takes all thresholds, since another one may prove more. So `below` bets in each
+interval of a grid, with right guesses scored above its lower end and wrong ones at or above its upper end, and all
+these bettors must reach 1 / beta. Then an attack that exceeds the limit at any threshold passes with probability at
+most beta, because of the bettor in that threshold's interval. Stakes are mixed over a grid (`estimation/betting.py`).
 
-A limit on the **identifiers that survive** is judged once, on a number of texts that is fixed beforehand: each has one
-identifier of a kind and, if planted, of a shape (`identifiers/surviving.py`), so the survivors of each are
-binomial. A kind or shape is *within* where the upper end of Clopper and Pearson's interval at 1 - beta is at most the
-limit, *beyond* where the lower end at 1 - alpha / a is above it, a counting shapes as attacks, and open otherwise; all
-must pass. So a mechanism that exceeds the limit in one shape passes with probability at most beta, however many shapes
-there are, and one that keeps all is called beyond with at most alpha, together with all other limits.
+A limit on the **identifiers that survive** is judged once, on a number of texts that is fixed beforehand. Each text has
+one identifier of a kind and, if planted, of a shape (`identifiers/surviving.py`), so the number of survivors is
+binomial for each. With Clopper and Pearson's bounds, a kind or shape is *within* if the upper bound at error beta is at
+most the limit, *beyond* if the lower bound at error alpha / a is above it (a counts shapes like attacks), and open
+otherwise. All must pass. So a mechanism that exceeds the limit in one shape passes with probability at most beta, for
+any number of shapes, and one that keeps all limits is called beyond with probability at most alpha over all limits.
 
-A limit on an **attribute** is judged the same way: test texts come in equal number from each of k classes, one per
-author, each with one fresh rewrite. The right inferences of an attacker trained on other rewrites are no more spread
-than a binomial of their mean rate (Hoeffding 1956), which a limit in nats bounds (TeDA eq.
-10). A limit on **linking** is judged on independent sets of rewrites: the share of a set that is linked to the right
-rewrites is a number in [0, 1], and its mean has an interval by betting (`estimation/betting.py`). The same holds for
-the share of a text's words that are guessed right (**which_unit**), and for a metric of a text and its rewrite
-(**similarity**), whose limit is the smallest mean allowed. A **worst pair** that attacks find has only a lower bound,
-so only a law can show its limit kept. A **claim** is exceeded if its p-value under an attack's guesses, or the law
-itself, refutes it.
+A limit on an **attribute** is judged in the same way. Test texts come in equal number from each of k classes, one per
+author, each with one fresh rewrite. The number of right inferences of an attacker trained on other rewrites has lighter
+tails than a binomial with the same mean rate (Hoeffding 1956); a limit in nats bounds this rate (TeDA eq. 10).
 
-An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 a look) tells candidates
-apart and yet keeps every limit: it is open. A baseline's loss is known up to its interval: an increase is compared
-with the middle between the baseline and the increase that must be noticed, or with the baseline's upper bound if that
-is higher (`limit_of_increase`). So no mechanism is called beyond wrongly while the baseline's interval contains its
-loss; where it does not, every run inherits the error. `least_found` gives the loss that is found with the stated power.
+A limit on **linking** is judged on independent sets of rewrites: the share of right links in a set is a number in
+[0, 1], and its mean has an interval by betting (`estimation/betting.py`). The same holds for the share of a text's
+words that are guessed right (**which_unit**), and for a metric of a text and its rewrite (**similarity**), whose limit
+is the smallest mean allowed. Attacks give only a lower bound for a **worst pair**, so only a law can show its limit
+kept. A **claim** is exceeded if an attack's guesses or the law itself refute it.
+
+An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 per look) distinguishes
+candidates although it keeps every limit, so it is open.
+
+The loss of a **baseline** is known only up to its interval. The limit on an increase is the midpoint between the
+baseline's loss and that loss plus the increase to notice, or the baseline's upper bound if that is higher
+(`limit_of_increase`). So an unchanged mechanism is called beyond with probability at most alpha if the baseline's
+interval contains its loss; otherwise every run inherits the baseline's error. `least_found` gives the smallest loss
+that is detected with the stated power.
 """
 
 from __future__ import annotations
@@ -73,22 +76,23 @@ from epsilometer.auditing.results.scope import Scope
 from epsilometer.auditing.trials.answers import NONE, Answers
 from epsilometer.core.errors import UserError
 
-MANY = 10_000_000_000  # rewrites: more than is feasible
-BY_LAW = ": by its stated law"  # after an attribute whose limit that law shows kept
-_NOTABLE = 0.05  # largest p-value whose finding is printed as a point
+MANY = 10_000_000_000  # rewrites; more are not feasible
+BY_LAW = ": by its stated law"  # suffix of a figure whose limit a stated law shows kept
+_NOTABLE = 0.05  # largest p-value for which a refuted claim is the point estimate
 _MOST_SETS = 1_000_000
 _FIRST = 200  # trials before the first look
-_GROWTH = 4  # a batch is a quarter of all trials before: looks are few, and at most a quarter is wasted
+_GROWTH = 4  # a batch is 1 / _GROWTH of all trials before it: few looks, and at most a quarter is wasted
 
 
 @dataclass(frozen=True)
 class Errors:
     """The error probabilities of a gate.
 
-    alpha: the probability that a mechanism within its limits is called beyond; beta: that one beyond them passes.
+    alpha: the probability that a mechanism within its limits is called beyond. beta: the probability that a mechanism
+    beyond a limit passes.
 
-    At a thousandth, daily runs against fixed limits give at most one false accusation in three years. Raises UserError
-    outside (0, 1).
+    At alpha .001, daily runs against fixed limits give on average at most one false alarm in three years. Raises
+    UserError outside (0, 1).
     """
 
     alpha: float = 0.001
@@ -105,15 +109,15 @@ STANDARD = Errors()
 
 @dataclass(frozen=True)
 class Judged:
-    """Evidence compared with its limit, None without one.
+    """Evidence compared with its limit.
 
-    point: the figure at the observed rate, not a bound. row: columns of the question's own: of planted identifiers
-    `shape`; of a kind `partly`, the number of identifiers that survived in part alone, and `precision`, the number of
-    masked runs of words, the share of them that touch an identifier, None where there are none, and its interval; where
-    a stated law shows the limit kept, `unrefuted`, the number of rewrites that did not refute it. turned: True if it
-    was right less often than by chance (`below_chance`), so that it cannot pass. unanswered: True if it kept its limit
-    while answers of a service were missing, so that it is open. of_texts: for each trial the text and whether it was
-    named, inferred or linked rightly, or its identifier survived.
+    point: the figure at the observed rate, not a bound. limit: None for an attack without a limit. row: further columns
+    of the question. For identifiers these are `shape` (if planted), `partly` (the number that survived only in part)
+    and `precision` (the number of masked runs of words, the share of them that touch an identifier, None without any,
+    and its interval). For a stated law that shows the limit kept it is `unrefuted`, the number of rewrites that did not
+    refute the law. turned: True if an attack was right less often than by chance (`below_chance`), so it cannot pass.
+    unanswered: True if the limit was kept but answers of a service were missing, so the status is open. of_texts: for
+    each trial the text, and True for a right guess, inference or link, or a surviving identifier.
     """
 
     evidence: Evidence
@@ -127,7 +131,7 @@ class Judged:
 
     @property
     def attack(self) -> str:
-        """The attack, kind of identifier or attacker."""
+        """The name of the attack, attacker or kind of identifier."""
         return self.evidence.of
 
     @property
@@ -137,12 +141,12 @@ class Judged:
 
     @property
     def shape(self) -> str | None:
-        """Of planted identifiers how and where they were planted."""
+        """For planted identifiers, the form and place in which they were planted."""
         return self.row.get("shape")
 
     @property
     def successes(self) -> int:
-        """The number of right trials; for identifiers, of those that survived."""
+        """The number of right trials; for identifiers, the number that survived."""
         data = self.evidence.data
         return 0 if isinstance(data, Computed) else data.right
 
@@ -154,7 +158,7 @@ class Judged:
 
     @property
     def trials(self) -> int:
-        """The number of trials; under a law, of pairs of texts."""
+        """The number of trials; under a law, the number of pairs of texts."""
         return self.evidence.data.n
 
 
@@ -162,8 +166,8 @@ class Judged:
 class Verdict:
     """The result of a gate.
 
-    attacks: all judged limits, the deciding one first. answers: counts of the judged rewrites. scope: what the
-    verdict covers.
+    attacks: all judged limits, the deciding one first. answers: counts of the rewrites' answers. scope: the adversaries
+    and releases that the verdict covers.
     """
 
     trials: int
@@ -183,9 +187,9 @@ class Verdict:
 
 
 Measured = Callable[[int, int], Sequence[Hits | Confident]]
-"""(first, count) -> the counts of each limit in the fresh trials first, ..., first + count - 1.
+"""Maps (first, count) to the counts for each limit in the fresh trials first, ..., first + count - 1.
 
-`Confident` for one with a limit on its tail; the thresholds depend on none of these trials.
+The counts are `Confident` for a limit on the tail; its thresholds must not depend on these trials.
 """
 
 
@@ -200,9 +204,9 @@ def decide(
 ) -> Verdict:
     """Draw trials until every limit is shown kept, or one exceeded, or the budget is spent.
 
-    limits: of each attack by name, in the order in which `measure` counts; an attack with None is open whatever its
-    result. beside: number of limits that are judged elsewhere and share alpha. Raises UserError for a limit that no
-    success rate exceeds, and for a budget without a trial.
+    limits: of each attack by name, in the order in which `measure` counts; an attack with None is always open. budget:
+    the largest number of trials. beside: the number of limits that are judged elsewhere and share alpha. Raises
+    UserError for a limit that no success rate exceeds, and for a budget below 1.
     """
     if budget < 1:
         raise UserError(f"the budget must be at least one rewrite, got {budget}", "EPS-A115")
@@ -244,18 +248,18 @@ def _sum(seen: Hits | Confident, more: Hits | Confident) -> Hits | Confident:
 
 
 def judge(pieces: Sequence[Evidence], limit: Limit, *, tests: int, errors: Errors) -> Judged:
-    """Judge evidence about one figure, from numbers of trials, or of sets of them, that were fixed beforehand.
+    """Judge evidence about one figure, from a number of trials or sets that was fixed beforehand.
 
-    tests: number of limits that share alpha.
+    tests: the number of limits that share alpha.
     """
     word, evidence = decisive(pieces, limit, errors.alpha / tests, errors.beta)
     return Judged(evidence, point(evidence), limit, status=word)
 
 
 def point(evidence: Evidence) -> float:
-    """Return the figure at the observed rate, which is not a bound.
+    """Return the figure at the observed rate; this is not a bound.
 
-    Of a computation it is the upper end. Where this is infinite, it is the lower end, or 0 for a p-value above 0.05.
+    For a computation, return its upper bound if that is finite, else its lower bound (0 for a p-value above 0.05).
     """
     data = evidence.data
     if isinstance(data, Computed):
@@ -268,14 +272,14 @@ def point(evidence: Evidence) -> float:
 
 
 def fewest_texts(rate: float, tests: int, *, errors: Errors) -> int:
-    """Return the fewest texts that could show a share within the rate, and that could show one beyond it."""
-    within = math.log(errors.beta) / math.log1p(-rate)  # if none survives
-    beyond = math.log(errors.alpha / tests) / math.log(rate)  # if all do
+    """Return the fewest texts that could show a limit `rate` kept, and that could also show it exceeded."""
+    within = math.log(errors.beta) / math.log1p(-rate)  # if no identifier survives
+    beyond = math.log(errors.alpha / tests) / math.log(rate)  # if all survive
     return max(math.ceil(within), math.floor(beyond) + 1)
 
 
 def enough_texts(rate: float, tests: int, *, errors: Errors, share: float | None = None) -> int:
-    """Return how many texts let this share, by default a quarter of the rate, pass with probability 1 - beta."""
+    """Return the number of texts with which a true share (default rate / 4) passes with probability 1 - beta."""
     share = rate / 4 if share is None else share
     texts = fewest_texts(rate, tests, errors=errors)
     while binom.cdf(_most_survivors(texts, rate, errors), texts, share) < 1 - errors.beta:
@@ -284,10 +288,10 @@ def enough_texts(rate: float, tests: int, *, errors: Errors, share: float | None
 
 
 def fewest_sets(rate: float, tests: int, *, expected: float, spread: float, errors: Errors) -> int | None:
-    """Return the fewest sets, in steps of a tenth, that could show a mean within the rate, and one beyond it.
+    """Return the fewest sets, in steps of a tenth, that could show a limit `rate` on a mean kept, and exceeded.
 
-    expected, spread: the mean and the standard deviation of the shares that are within the rate; all shares are 1 of
-    those beyond it. None where it takes more than a million sets.
+    expected, spread: mean and standard deviation of the shares with which it is kept. It is exceeded with all shares 1.
+    None if it takes more than a million sets.
     """
     sets = 10
     while sets <= _MOST_SETS:
@@ -302,7 +306,7 @@ def fewest_sets(rate: float, tests: int, *, expected: float, spread: float, erro
 
 
 def least_rate_found(texts: int, rate: float, tests: int, *, errors: Errors) -> float:
-    """Return the least share that these texts distinguish from the rate with probability 1 - beta; infinite if none."""
+    """Return the smallest share that is shown to exceed the rate with probability 1 - beta; infinity if none."""
     survivors = int(binom.isf(errors.alpha / tests, texts, rate)) + 1
     if survivors > texts:
         return math.inf
@@ -310,7 +314,7 @@ def least_rate_found(texts: int, rate: float, tests: int, *, errors: Errors) -> 
 
 
 def _most_survivors(texts: int, rate: float, errors: Errors) -> int:
-    """Return the most survivors among these texts with which a kind passes; -1 for none."""
+    """Return the largest number of survivors with which a kind passes; -1 if it never does."""
     survivors = int(binom.ppf(errors.beta, texts, rate))
     return survivors if binom.cdf(survivors, texts, rate) <= errors.beta else survivors - 1
 
@@ -319,14 +323,14 @@ def limit_of_increase(baseline: Estimate, increase: float, candidates: int) -> L
     """Return the limit that separates a baseline's loss from one that is larger by `increase` nats."""
     middle = baseline.point + increase / 2
     if baseline.upper > middle:
-        source = f"the baseline's upper end, at {baseline.trials:,} trials"
+        source = f"the baseline's upper bound, at {baseline.trials:,} trials"
         return Limit(baseline.upper, Scale.loss(candidates), source, of_baseline=True)
     source = f"the baseline's {baseline.point:.2f} and half of {increase:g}"
     return Limit(middle, Scale.loss(candidates), source, of_baseline=True)
 
 
 def most_missed(misses: int, trials: int, *, errors: Errors) -> float:
-    """Return an upper bound on the share of trials with wrong confident guesses, at confidence 1 - beta; two digits."""
+    """Return an upper bound of the share of trials with wrong confident guesses, at error beta, to two digits."""
     upper = clopper_pearson(misses, trials, 2 * errors.beta)[1]
     unit = 10.0 ** (math.floor(math.log10(upper)) - 1)
     return min(1.0, math.ceil(upper / unit) * unit)
@@ -335,10 +339,10 @@ def most_missed(misses: int, trials: int, *, errors: Errors) -> float:
 def least_tail_found(
     trials: int, limit: float, candidates: int, attacks: int = 1, *, missed: float, errors: Errors
 ) -> float:
-    """Return the least delta at 4 nats that these trials distinguish from the limit; infinite if none.
+    """Return the smallest delta at 4 nats that is shown to exceed the limit with probability 1 - beta, or infinity.
 
-    They do so with probability 1 - beta. missed: an upper bound on the share of trials with a wrong confident guess. At
-    beta / 2 each, there are at least as many hits and at most as many misses as assumed here.
+    missed: an upper bound of the share of trials with a wrong confident guess. The assumed number of hits is too large,
+    and the assumed number of misses too small, with probability at most beta / 2 each.
     """
     weight = WEIGHT / (candidates - 1)
     misses = int(binom.isf(errors.beta / 2, trials, missed))
@@ -355,7 +359,7 @@ def least_tail_found(
 
 
 def least_found(trials: int, limit: float, candidates: int, attacks: int = 1, *, errors: Errors) -> float:
-    """Return the least loss, in nats, that the trials tell from the limit with probability 1 - beta, or infinity."""
+    """Return the smallest loss, in nats, that is shown to exceed the limit with probability 1 - beta, or infinity."""
     bound = success_bound(limit, candidates)
 
     def power(p: float) -> float:
@@ -368,7 +372,7 @@ def least_found(trials: int, limit: float, candidates: int, attacks: int = 1, *,
 
 
 def fewest_rewrites(limit: float, candidates: int, errors: Errors) -> int | None:
-    """Return about how many rewrites show that an attack by guessing keeps a limit, in nats; None beyond MANY."""
+    """Return about how many rewrites show that an attack at chance keeps a limit, in nats; None if over MANY."""
     bound, trials = success_bound(limit, candidates), 1
     while log_wealth(trials // candidates, trials, bound, above=False) < math.log(1 / errors.beta):
         trials += -(-trials // 10)

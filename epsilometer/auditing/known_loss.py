@@ -1,8 +1,8 @@
 """The known-loss check: an audit of a mechanism whose loss is known.
 
 Randomised response on a list of two texts keeps the text with probability e^epsilon / (e^epsilon + 1), and the optimal
-adversary names the text that it sees: its loss is exactly epsilon (Warner 1965). The whole audit, from trials to
-estimate, must result in a loss at or below epsilon, and near it.
+adversary guesses the text that it sees, so the loss is exactly epsilon (Warner 1965). The whole audit, from trials to
+estimate, must give a loss at or slightly below epsilon.
 """
 
 from __future__ import annotations

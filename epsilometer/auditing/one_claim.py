@@ -1,4 +1,4 @@
-"""The check of a mechanism's claim: at one epsilon or several, on its own inputs or on given words."""
+"""The worst-case check of one mechanism's claim, at one or several epsilons."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ BUDGETS = (0.1, 0.5, 1, 2, 5, 10, 20, 50)  # checked if no epsilon is given
 class Checked:
     """The outcome of a check.
 
-    worst: the finding at the epsilon that the caller named, or else the most telling one (`_telling`); findings: at
-    every epsilon that the caller named, or of BUDGETS, or at NO_BUDGET alone; added: at epsilons where draws could
-    refute the claim; claim: in words, at the epsilon of `worst`; largest: the largest loss of one unit (nats) and its
-    evidence (`largest_losses`), None where it is unknown.
+    worst: the finding at the requested epsilon; without one, the most relevant finding (`_telling`). findings: at the
+    requested epsilon, else at all BUDGETS, or at NO_BUDGET for a mechanism without a budget. added: findings at further
+    epsilons, small enough for draws to refute the claim. claim: in words, at the epsilon of `worst`. largest: the
+    largest loss of one unit (nats) and its evidence (`largest_losses`), None if it is unknown.
     """
 
     worst: Finding
@@ -50,13 +50,12 @@ def check(
     alpha: float = 0.01,
     seed: int = 0,
 ) -> Checked:
-    """Return the result of the strongest check of the claim of a shipped mechanism, or of one in a user's file.
+    """Run the strongest possible check of the claim of a mechanism, by name or path.
 
-    epsilon: None checks BUDGETS, and a mechanism that takes no budget once, at NO_BUDGET. vectors, vocabulary: a
-    mechanism on words is checked over the first `vocabulary` words of these vectors, by default the embedded ones,
-    unless `settings` name its resource. alpha: error of all sampled checks together; seed: of their stream. Raises
-    UserError for values outside their range, an epsilon for a mechanism that takes none, and vectors that the mechanism
-    cannot read.
+    epsilon: None to check BUDGETS (for a mechanism without a budget, NO_BUDGET). vectors, vocabulary: a mechanism on
+    words is checked over the first `vocabulary` words of these vectors (default: the embedded ones), unless `settings`
+    name its resource. alpha: error of all sampled checks together. seed: of their stream. Raises UserError for values
+    outside their range, for an epsilon if the mechanism has no budget, and for vectors that the mechanism cannot read.
     """
     if epsilon is not None:
         check_epsilons([epsilon], "--epsilon")
@@ -84,9 +83,9 @@ def check(
 
 
 def _telling(finding: Finding) -> tuple[bool, float]:
-    """Return the sort key: violated claims first, then the least slack by laws, or the largest claim by draws.
+    """Return the sort key: violated claims first, then the smallest slack (by laws) or the largest claim (by draws).
 
-    Draws prove almost nothing about a mechanism that keeps its claim, so their slack would only favour small claims.
+    Draws prove almost no loss of a mechanism that keeps its claim, so their slack would only favour small claims.
     """
     if finding.slack is None or finding.claimed is None:
         return True, math.inf

@@ -1,8 +1,8 @@
 """The number of trials of an audit: for a test of a claim, or for an interval of a given width. Losses are in nats.
 
-Both assume a mechanism with loss l and the best possible adversary, who is
-right with probability e^l / (e^l + k - 1) (TeDA eq. 10), as on randomised response over the k candidates. Every
-probability is one of a binomial variable, computed exactly. A weaker attack needs more trials.
+Both assume a mechanism with loss l and the best possible adversary, who is right with probability e^l / (e^l + k - 1)
+(TeDA eq. 10), as for randomised response over the k candidates. The number of right guesses is binomial, and its
+probabilities are computed exactly. A weaker attack needs more trials.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from epsilometer.auditing.claims.verdicts import p_value
 from epsilometer.auditing.estimation.successes import estimate, success_bound
 from epsilometer.core.errors import UserError
 
-_MOST = 1 << 40  # most trials that a plan may need
+_MOST = 1 << 40  # largest number of trials of a plan
 
 
 def trials_to_refute(claim: float, leak: float, power: float, candidates: int, level: float) -> int:
     """Return the fewest trials that refute a claim at `level` with probability `power`, if `leak` is the true loss.
 
-    leak: infinite where every guess is right. Raises UserError for a leak within the claim, which no audit refutes, and
-    for values outside their range.
+    claim, leak: in nats; an infinite leak makes every guess right. Raises UserError for a leak within the claim, which
+    no audit refutes, and for values outside their range.
     """
     _check(power, candidates, level)
     if not 0 <= claim < leak:
         raise UserError(
-            f"leak must be above the claim ({claim:g} nats), since a smaller one does not refute it, got {leak:g}",
+            f"leak must be above the claim ({claim:g} nats), since a smaller leak keeps the claim, got {leak:g}",
             "EPS-A141",
         )
     allowed, right = success_bound(claim, candidates), success_bound(leak, candidates)
 
     def trials(wrong: int) -> int:
-        """Return the fewest trials that still refute with this number of wrong guesses."""
+        """Return the fewest trials that refute the claim with this number of wrong guesses."""
         return _first(lambda t: p_value(t - wrong, t, t * allowed) <= level, wrong + 1)
 
     def enough(wrong: int) -> bool:
-        # At a fixed number of wrong guesses power falls with every further trial, so the fewest trials have most power.
+        # At a fixed number of wrong guesses, power decreases with every further trial.
         t = trials(wrong)
         return bool(betainc(t - wrong, wrong + 1, right) >= power)
 
@@ -48,10 +48,11 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
 
 
 def trials_for_width(loss: float, width: float, power: float, candidates: int, alpha: float) -> int:
-    """Return the trials at which the interval from `loss` to `upper` is at most `width` wide with probability `power`.
+    """Return a number of trials whose interval is at most `width` nats wide with probability `power`.
 
-    With one trial fewer it is not, but it may be with fewer still, since the probability does not grow monotonically.
-    loss: the true loss. Raises UserError for values outside their range.
+    One trial fewer does not suffice, but a still smaller number may, since the probability is not monotone. The
+    interval is from `loss` to `upper` of an estimate. loss: the true loss. Raises UserError for values outside their
+    range.
     """
     _check(power, candidates, alpha)
     if not (width > 0 and loss >= 0 and math.isfinite(loss)):
@@ -75,7 +76,7 @@ def trials_for_width(loss: float, width: float, power: float, candidates: int, a
 
 
 def _check(power: float, candidates: int, alpha: float) -> None:
-    estimate(0, 1, candidates, alpha)  # refuses k and alpha
+    estimate(0, 1, candidates, alpha)  # raises for invalid candidates and alpha
     if not 0 < power < 1:
         raise UserError(f"power must be in (0, 1), got {power:g}", "EPS-A143")
 

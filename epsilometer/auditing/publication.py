@@ -1,8 +1,8 @@
-"""Rewrites for publication: of the lines of a file or of a stream, or of columns of a table.
+"""Rewrites for publication: of the lines of a file or stream, or of columns of a table.
 
-Shipped mechanisms, and others that draw by `core.laws.sample`, draw from the operating system's randomness, exactly
-(`epsilometer.core.exact_samplers`). They reserve a millionth of the epsilon for the rounding of the laws. Of a user's
-code it is only known that it draws from the given noise. With a seed rewrites are reproducible: anyone who knows the
+Shipped mechanisms, and others that draw by `core.laws.sample`, draw exactly from the operating system's randomness
+(`epsilometer.core.exact_samplers`). They reserve a millionth of the epsilon for the rounding of the laws. A user's
+mechanism is only checked to draw from the given noise. With a seed, rewrites are reproducible: anyone who knows the
 seed can invert them, so they must not be published.
 """
 
@@ -37,16 +37,17 @@ from epsilometer.runtime.progress import PacedWork, note, span
 from epsilometer.runtime.streams import results
 from epsilometer.runtime.withholding import withheld
 
-_LINES = 10_000  # most lines rewritten at a time
-_TWICE = 8  # rewrites made twice, to see whether a mechanism draws from its noise alone
+_LINES = 10_000  # largest number of lines rewritten at a time
+_TWICE = 8  # rewrites repeated with the same noise, which must be equal
 
 
 @dataclass
 class Publisher:
-    """A mechanism at an epsilon; seed: None draws from the operating system; own: its code is not epsilometer's.
+    """A mechanism at an epsilon that rewrites texts for publication.
 
-    unread: of all texts so far; public: the number of these that are among the mechanism's public texts. tally: counts
-    the rewrites.
+    seed: None to draw from the operating system. own: True if the mechanism's code is a user's. unread: counts of
+    truncated texts and out-of-vocabulary words so far. public: the number of texts so far that are among the
+    mechanism's public texts. tally: counts the rewrites.
     """
 
     mechanism: Mechanism
@@ -58,10 +59,10 @@ class Publisher:
     tally: Tally = field(default_factory=Tally)
 
     def rewrite(self, texts: Sequence[str], first: int) -> list[str]:
-        """Return the rewrites, each on one line that a terminal can show; first: the number of the first text.
+        """Return the rewrites, each on one line without control characters. first: the index of the first text.
 
-        A text that is among the mechanism's public ones is rewritten like any other: refusing it would reveal that it
-        is there. Raises UserError where a user's mechanism claims something and does not draw from its noise.
+        A text that is among the mechanism's public texts is rewritten like any other: refusing it would reveal that it
+        is in the input. Raises UserError if a user's mechanism has a claim and does not draw from its noise.
         """
         if self.own and first == 0:
             self._check_draws(texts)
@@ -88,24 +89,24 @@ class Publisher:
             once, again = (job.run(self.mechanism, rows) for _ in range(2))
         if list(once.rewrites[0].texts) != list(again.rewrites[0].texts):
             raise UserError(
-                "two calls with one noise give other rewrites: the mechanism draws from elsewhere (random, numpy, "
-                "torch), where a seed may be fixed, so that its claim cannot be relied on; draw from `noise` alone, or "
-                "have `guarantee` return None",
+                "two calls with the same noise give different rewrites: the mechanism draws from another source "
+                "(random, numpy, torch), which may have a fixed seed, so its claim is not reliable; draw only from "
+                "`noise`, or let `guarantee` return None",
                 "EPS-A145",
             )
         note(
-            "the mechanism is not epsilometer's: its draws are exact where it takes them from `laws.sample`, and not "
-            "where it compares floating-point numbers (docs/concepts/security-releases.md)"
+            "the mechanism is not part of epsilometer: draws by `laws.sample` are exact, draws by comparing "
+            "floating-point numbers are not (docs/concepts/security-releases.md)"
         )
 
 
 def publish_table(
     publisher: Publisher, file: Path, out: Path | None, columns: Sequence[str], rows: int | None, layout: Layout
 ) -> None:
-    """Write a table in the format of `file` with these columns of its first rows rewritten; the others are unchanged.
+    """Rewrite these columns of a table, and write it in the format of `file`; other columns are unchanged.
 
-    out: None writes to standard output. Raises UserError for columns that the table lacks or that hold no strings, and
-    for an `out` of another format, before any text is rewritten.
+    out: None for standard output. rows: only the first rows, None for all. Raises UserError for columns that are
+    missing or do not contain strings, and for an `out` of another format, before any text is rewritten.
     """
     kind = files.suffix(file)
     if out is None and kind == ".parquet":
@@ -134,10 +135,10 @@ def publish_table(
 
 
 def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, rows: int | None, encoding: str) -> None:
-    """Rewrite the first lines of a file once all are known to be readable, or those of standard input as they come.
+    """Rewrite the lines of a file, after checking that all can be decoded, or of standard input as they arrive.
 
-    out: appears once it is complete; None writes to standard output. Raises UserError for a line of another encoding,
-    with its number.
+    out: written atomically; None for standard output. rows: only the first lines, None for all. Raises UserError with
+    the line number for a line in another encoding.
     """
     if out is not None and out.suffix in (".gz", ".zst"):
         raise UserError(f"lines are not written compressed, got --out {str(out)!r}; leave out {out.suffix}", "EPS-A148")
@@ -156,7 +157,7 @@ def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, row
 
 
 def _paced(publisher: Publisher, texts: Iterator[str], length: float, count: int | None) -> Iterator[list[str]]:
-    """Yield the rewrites of texts, in blocks of some seconds. length: number of characters, infinite if unknown."""
+    """Yield the rewrites of texts, in blocks of a few seconds. length: number of characters, infinite if unknown."""
 
     def shorter(seconds: float) -> str:
         if count is None or count < 20:
@@ -181,7 +182,7 @@ def _paced(publisher: Publisher, texts: Iterator[str], length: float, count: int
 
 
 def _decoded(lines: Iterable[bytes], name: str, encoding: str) -> Iterator[str]:
-    """Yield texts with normalised layout, which is not private."""
+    """Yield the decoded lines with normalised white space."""
     for number, line in enumerate(lines, start=1):
         try:
             yield " ".join(line.decode(encoding).split())

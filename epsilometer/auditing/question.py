@@ -1,8 +1,8 @@
-"""The contract of a question that can be asked of a release. Each question is a file in `epsilometer/questions`.
+"""The interface of a question about a release. Each question is a file in `epsilometer/questions`.
 
 A question states its needs, observes a subject, and returns evidence, without intervals or errors. The ways to ask
-(`epsilometer/doors`) compute bounds from the evidence at errors of their own, and compare these with a limit, a target,
-another subject or a baseline. So each question works in every way that `needs` and `gives` allow.
+(`epsilometer/doors`) choose errors, compute bounds from the evidence, and compare these with a limit, a target, another
+subject or a baseline. So each question works in every way that `needs` and `gives` allow.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Need(StrEnum):
 class Gives(StrEnum):
     """Properties of a question's evidence.
 
-    LOW, HIGH: it bounds the figure from below, from above. OUTCOMES: it has a number for each independent trial. MORE:
-    further trials can be added until a limit is decided.
+    LOW, HIGH: it gives a lower bound, an upper bound of the figure. OUTCOMES: it has a number for each independent
+    trial. MORE: further trials can be added until a limit is decided.
     """
 
     LOW = "lower bound"
@@ -53,11 +53,11 @@ class Gives(StrEnum):
 
 @dataclass(frozen=True)
 class Observed:
-    """The evidence about one figure, and what it was counted from.
+    """The evidence about one figure, and the outcomes behind it.
 
-    values: float [n], the outcomes of independent trials in [0, 1], in an order that depends on the trials alone; empty
-    where there are none. of_texts: for each rewritten text, whether it was named, linked or inferred rightly, or its
-    identifier survived. row: columns of a question's own.
+    values: float [n], the outcomes of independent trials in [0, 1], in an order that depends only on the trials; empty
+    without outcomes. of_texts: each rewritten text, and True for a right guess, link or inference, or a surviving
+    identifier. row: further columns of the question.
     """
 
     evidence: Evidence
@@ -67,14 +67,14 @@ class Observed:
 
     @property
     def name(self) -> str:
-        """The name of the figure: that of an attack, of a kind of identifier, of a metric."""
+        """The name of the figure: of an attack, a kind of identifier or a metric."""
         return self.evidence.of
 
 
 class Question(Protocol):
     """A question. The fields of its class are its settings.
 
-    needs, gives: as above. usual: the default number of trials.
+    needs: what a subject must have. gives: properties of the evidence. usual: the default number of trials.
     """
 
     needs: ClassVar[frozenset[Need]]
@@ -83,27 +83,27 @@ class Question(Protocol):
 
     @property
     def columns(self) -> Sequence[str]:
-        """The columns of the texts' file that it reads, beside `text`."""
+        """The columns of the texts' file that the question reads, in addition to `text`."""
         ...
 
     def limit(self, of: Subject, allowed: float) -> Limit:
-        """Return a limit on its figures. Raises UserError for a value that no trials could show kept or exceeded."""
+        """Return a limit on the figures. Raises UserError for a value that no trials could show kept or exceeded."""
         ...
 
     def tests(self, of: Subject) -> Sequence[str]:
-        """Return the names of its figures, which are known before anything is rewritten."""
+        """Return the names of the figures, before anything is rewritten."""
         ...
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
         """Return a number of trials that can show the limit kept, and exceeded.
 
-        budget: most rewrites. tests: the number of all limits, which share alpha. Raises UserError where no number
-        within the budget can.
+        budget: the largest number of rewrites. tests: the number of all limits, which share alpha. Raises UserError if
+        no number within the budget can.
         """
         ...
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
-        """Return the evidence of this number of fresh trials, whose streams the subject's seed names.
+        """Return the evidence from `count` fresh trials. The subject's seed names the random streams.
 
         Subjects with the same seed and texts have the same trials.
         """
@@ -112,12 +112,13 @@ class Question(Protocol):
 
 @runtime_checkable
 class ShownByLaw(Protocol):
-    """A question whose limit the stated law of a mechanism may show kept, before any attack runs."""
+    """A question whose limit a mechanism's stated law may prove kept, before any attack runs."""
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of a law that rewrites do not refute, or else the reason to ignore the law.
+        """Return the evidence of the law, or the reason to ignore it because of rewrites.
 
-        Both are None without such a law, or where it does not keep the limit.
+        The first is given if the law proves the limit kept and rewrites do not refute it, the second if they do. Both
+        are None without a law, and if it does not prove the limit kept.
         """
         ...
 
@@ -129,7 +130,7 @@ class OfGuesses(Protocol):
     learns: ClassVar[bool]
 
     def learn(self, of: Subject, guessed: Sequence[Any]) -> Sequence[Any]:
-        """Return, for each attack, what it learns from separate trials; nothing unless it `learns`."""
+        """Return, for each attack, thresholds learnt from separate trials; None for each unless `learns`."""
         ...
 
     def count(self, learnt: Sequence[Any], guessed: Sequence[Any]) -> Sequence[Hits | Confident]:
@@ -149,12 +150,13 @@ class FindsComponents(Protocol):
 
 @dataclass(frozen=True)
 class TableRequest:
-    """A question's own table, as a user requests it.
+    """A user's request for the table of a question.
 
-    texts: a table with the columns `text` and those that the question reads. mechanism, settings, epsilons, attacks,
-    design: as in `epsilometer.audit`. rewrites: recorded ones instead of a mechanism, with the columns original,
-    rewrite and, if there are several budgets, epsilon. trials: None for the question's usual number. columns: those to
-    print, separated by commas, or all. read: reads another file in the same way as the texts, with these columns.
+    texts: a table with the column `text` and the columns that the question reads. mechanism, settings, epsilons,
+    attacks, design: as in `epsilometer.audit`. rewrites: recorded rewrites instead of a mechanism, with the columns
+    original, rewrite and, if there are several budgets, epsilon. trials: None for the question's usual number. columns:
+    names of columns to print, separated by commas, or `all`. read: a function that reads these columns of another file
+    in the same way as the texts.
     """
 
     texts: pl.DataFrame | None = None
@@ -170,7 +172,7 @@ class TableRequest:
 
     @property
     def rewriter(self) -> Named:
-        """The mechanism. Raises UserError where there are recorded rewrites instead."""
+        """The mechanism. Raises UserError if recorded rewrites are given instead."""
         if self.mechanism is None:
             raise UserError(
                 "this question chooses the texts to rewrite; give a mechanism instead of recorded rewrites", "EPS-A150"
@@ -180,9 +182,9 @@ class TableRequest:
     def measured(
         self, measure: Callable[..., pl.DataFrame], usual: int, schema: Mapping[str, Any], short: Sequence[str]
     ) -> Table:
-        """Return the table of an audit with the parameters of `epsilometer.audit`.
+        """Run an audit with the parameters of `epsilometer.audit`, and return its table.
 
-        usual: the number of trials by default. schema, short: the columns that it returns, and that are printed.
+        usual: the default number of trials. schema: the columns of the table. short: the columns printed by default.
         """
         columns, rewriter = self.shown(schema, short), self.rewriter
         assert self.texts is not None, "a mechanism rewrites texts"
@@ -195,7 +197,7 @@ class TableRequest:
         return chosen(self.columns, list(schema), short)
 
     def check_unused(self, *names: str) -> None:
-        """Raise UserError where one of these fields has a value, which would have no effect."""
+        """Raise UserError if one of these fields has a value, which would have no effect."""
         usual = {part.name: part.default for part in fields(self)}
         if idle := [f"--{name}" for name in names if getattr(self, name) != usual[name]]:
             raise UserError(f"this question does not read {', '.join(idle)}; leave out what has no effect", "EPS-A151")
@@ -203,7 +205,7 @@ class TableRequest:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that are printed as one table. columns: those to print, None for all."""
+    """Rows that are printed as one table. columns: names of the columns to print, None for all."""
 
     rows: Sequence[Mapping[str, Any]]
     columns: Sequence[str] | None = None
@@ -211,20 +213,20 @@ class Part:
 
 @dataclass(frozen=True)
 class Table:
-    """A question's own table. data: all that was measured. parts: what is printed, one below the other."""
+    """The table of a question. data: all results. parts: the tables to print, one after another."""
 
     data: pl.DataFrame
     parts: Sequence[Part]
 
     @classmethod
     def of(cls, data: pl.DataFrame, columns: Sequence[str] | None = None) -> Table:
-        """Return a table in one part, in which rows of the strongest attack name it."""
+        """Return a table with one part; rows of the strongest attack show its name."""
         return cls(data, [Part([_named(row) for row in data.iter_rows(named=True)], columns)])
 
 
 @runtime_checkable
 class Tabled(Protocol):
-    """A question whose audit has a table of its own, with more columns than `doors.ask` prints of every question."""
+    """A question whose audit has a special table, with more columns than `doors.ask` prints for every question."""
 
     def table(self, request: TableRequest) -> Table | None:
         """Return the table; None if the common table of all questions is enough.
@@ -235,7 +237,7 @@ class Tabled(Protocol):
 
 
 def question(named: str | Path | Question, settings: Mapping[str, Any] | None = None) -> Question:
-    """Return a question by its name or by the path of a file, with these settings; an object itself."""
+    """Build a question by its name or the path of a file, with these settings; an object is returned unchanged."""
     if not isinstance(named, (str, Path)):
         return named
     built: Question = build(find(QUESTIONS, str(named), "observe"), settings or {}, f"questions.{named}")
@@ -243,7 +245,7 @@ def question(named: str | Path | Question, settings: Mapping[str, Any] | None = 
 
 
 def by_figure(observed: Sequence[Observed]) -> list[list[Observed]]:
-    """Return the observations of each figure, in their order: several sources may give evidence about one."""
+    """Group observations by figure, in their order: several sources may give evidence about one figure."""
     groups: dict[str, list[Observed]] = {}
     for each in observed:
         groups.setdefault(each.name, []).append(each)
@@ -251,7 +253,7 @@ def by_figure(observed: Sequence[Observed]) -> list[list[Observed]]:
 
 
 def check(question: Question, of: Subject) -> None:
-    """Raise UserError where a subject lacks what a question needs."""
+    """Raise UserError if a subject lacks what a question needs."""
     there = {*of.columns}
     if missing := [name for name in question.columns if name not in there and not {*parts(name)} <= there]:
         raise UserError(
@@ -260,7 +262,7 @@ def check(question: Question, of: Subject) -> None:
             "EPS-A152",
         )
     if Need.CLAIM in question.needs and of.mechanism.guarantee(of.epsilon) is None:
-        raise UserError(f"{of.name} claims nothing that could be tested; ask which_text or worst_pair", "EPS-A153")
+        raise UserError(f"{of.name} has no claim to test; ask which_text or worst_pair", "EPS-A153")
     if Need.BUDGET in question.needs and not has_budget(of.mechanism):
         raise UserError(f"{of.name} takes no privacy budget", "EPS-A154")
 

@@ -1,4 +1,4 @@
-"""The tables of an audit, which its stages pass to one another."""
+"""The schemas of an audit's tables."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ GUESSES: Schema = {
     "sees": pl.String,  # view of the attack: text, units, latents, provider
     "trial": pl.Int64,
     "guess": pl.Int16,
-    "score": pl.Float64,  # margin of the guess over every other candidate; null where the attack has no scores
-    "posterior": pl.Float64,  # probability that the guess is right by the mechanism's law (`posteriors`); null without
+    "score": pl.Float64,  # margin of the guess over the next best candidate; null for an attack without scores
+    "posterior": pl.Float64,  # probability that the guess is right under the mechanism's law; null without a law
 }
 
 ESTIMATES: Schema = {  # a row per attack, and the rows `strongest` and `strongest_inside` (`estimates.rows`)
@@ -29,40 +29,40 @@ ESTIMATES: Schema = {  # a row per attack, and the rows `strongest` and `stronge
     "candidates": pl.Int64,
     "successes": pl.Int64,
     "success_rate": pl.Float64,
-    "loss": pl.Float64,  # of guessing (delta is always 0), as are point, upper and ceiling
+    "loss": pl.Float64,  # guessing loss (delta is always 0); so are point, upper and ceiling
     "point": pl.Float64,
     "upper": pl.Float64,
     "ceiling": pl.Float64,
-    "delta": pl.Float64,  # of the claim; 0 without one
+    "delta": pl.Float64,  # delta of the claim; 0 without a claim
     "loss_at_delta": pl.Float64,  # epsilon that the successes prove for a claim with that delta (TeDA eq. 11)
-    "equal_trials": pl.Int64,  # those whose candidates have equally many words
+    "equal_trials": pl.Int64,  # trials whose candidates have equally many words
     "equal_successes": pl.Int64,
-    "equal_loss": pl.Float64,  # the loss on these trials, beyond the number of words; null where there are none
+    "equal_loss": pl.Float64,  # the loss on these trials, which excludes the number of words; null without any
     "claim": pl.String,
-    "covered": pl.Int64,  # trials between whose candidates the claim bounds the loss
+    "covered": pl.Int64,  # trials for whose candidates the claim bounds the loss
     "expected": pl.Float64,  # the largest expected number of successes that the claim allows; null without a claim
     "p_value": pl.Float64,
     "verdict": pl.String,
     "refutable": pl.Float64,  # the largest claimed loss that this test could refute if every guess were right
-    "trials_needed": pl.Int64,  # fewest trials that could refute the claim; null where none could
+    "trials_needed": pl.Int64,  # fewest trials that could refute the claim; null if no number could
     "best_attack": pl.String,  # the attack behind a row of the strongest; null in other rows
-    "control": pl.Boolean,  # the mechanism only checks the audit
+    "control": pl.Boolean,  # True for a mechanism that only checks the audit
     "sees": pl.String,  # view of the attack: text, units, latents, provider
-    "released": pl.Boolean,  # whether the mechanism releases that view
-    "validated": pl.Boolean,  # whether the attack was validated for this number of candidates
+    "released": pl.Boolean,  # True if the mechanism releases that view
+    "validated": pl.Boolean,  # True if the attack was validated for this number of candidates
     "worst_output": pl.Float64,  # pure loss that its most confident guesses prove (`abstention`); null without scores
     "delta_at_4_low": pl.Float64,  # delta at 4 nats that its confident guesses prove (`tail`); null: not testable
-    "delta_at_4_high": pl.Float64,  # the most that guesses beyond any score show of it: not an upper bound on delta
-    "fpr": pl.Float64,  # the false positive rate of the next three, which are null for an attack without scores
-    "tpr": pl.Float64,  # rate at which the source is affirmed at that rate (`roc`)
+    "delta_at_4_high": pl.Float64,  # upper bound for these attacks' guesses; not an upper bound of delta
+    "fpr": pl.Float64,  # the false positive rate for the next three columns; they are null without scores
+    "tpr": pl.Float64,  # true positive rate at that false positive rate (`roc`)
     "tpr_low": pl.Float64,
     "tpr_high": pl.Float64,
-    "posterior_loss": pl.Float64,  # as loss, by averaged posteriors (`posteriors`): assumes the mechanism's law
-    "posterior_point": pl.Float64,  # null, as are the other two, without a law, and where the sampler departs from it
+    "posterior_loss": pl.Float64,  # loss by averaged posteriors (`posteriors`): assumes the mechanism's law
+    "posterior_point": pl.Float64,  # these three are null without a law, and if the sampler departs from it
     "posterior_upper": pl.Float64,
-    "departure_p": pl.Float64,  # p-value of the hits given their posteriors under the law; null without one
+    "departure_p": pl.Float64,  # p-value of the hits given their posteriors under the law; null without a law
     "fit_p": pl.Float64,  # p-value of the outputs under the law (`goodness_of_fit`); the same for all attacks
-    "departs": pl.Boolean,  # whether either refutes the law, alpha divided by the tests of the audit
+    "departs": pl.Boolean,  # True if either refutes the law, at alpha divided by the number of tests
 }
 
 OVERALL: Schema = {  # the one verdict on a row's claim (`verdicts.overall`), and its source
@@ -70,43 +70,43 @@ OVERALL: Schema = {  # the one verdict on a row's claim (`verdicts.overall`), an
     "overall_by": pl.String,
 }
 
-AUDIT: Schema = {  # as ESTIMATES, from one call (`text_audit.audit`): for one mechanism on the given texts
+AUDIT: Schema = {  # the table of `text_audit.audit`, for one mechanism on the given texts
     **{name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")},
-    "unknown_words": pl.Float64,  # the share of words outside the mechanism's vocabulary
-    "cut_texts": pl.Float64,  # the share of texts longer than its limit; null without one
+    "unknown_words": pl.Float64,  # share of out-of-vocabulary words
+    "cut_texts": pl.Float64,  # share of truncated texts; null without a length limit
     "distinct": pl.Int64,  # number of distinct texts that serve as distractors
-    "five_commonest": pl.Float64,  # share of slots that the five most-used distractors fill
+    "five_commonest": pl.Float64,  # share of slots filled by the five most-used distractors
     "withheld": pl.Int64,  # rewrites that a service refused or filtered
-    "truncated": pl.Int64,  # other rewrites that a service ended at the limit of their length
+    "truncated": pl.Int64,  # other rewrites that a service truncated at its length limit
     "empty": pl.Int64,  # other rewrites without a visible character
-    "reasoning": pl.Int64,  # rewrites that hold a model's marked reasoning
-    "apart": pl.Int64,  # answers with reasoning that the rewrite leaves out
-    "constant": pl.Boolean,  # whether all rewrites of two or more texts are equal
-    "memory": pl.String,  # how the mechanism answered repeated texts (`trials.memory`); null with too few repeats
+    "reasoning": pl.Int64,  # rewrites that contain a model's marked reasoning
+    "apart": pl.Int64,  # answers with reasoning that is not part of the rewrite
+    "constant": pl.Boolean,  # True if all rewrites of two or more texts are equal
+    "memory": pl.String,  # kind of answers to repeated texts (`trials.memory`); null with too few repeats
     "loss_of_law": pl.Float64,  # loss with each text counted once, if each has one permanent answer; else null
     **OVERALL,
 }
 
-CLAIMS: Schema = {  # results of `worst_case`; the words x, x' and y of the witness are null where inputs are private
+CLAIMS: Schema = {  # results of `worst_case`; the witness (x, other, output) is null if inputs are private
     "mechanism": pl.String,
     "epsilon": pl.Float64,
-    "audited": pl.Boolean,  # false where the check chose this epsilon, at which sampling can refute a claim
+    "audited": pl.Boolean,  # False if the check added this epsilon, at which draws can refute a claim
     "claim": pl.String,
     "verdict": pl.String,
     "reason": pl.String,  # why a claim is not testable or not checked
     "method": pl.String,
     "claimed": pl.Float64,
     "worst": pl.Float64,
-    "slack": pl.Float64,  # claimed - worst: the least over all compared pairs; negative where the claim is violated
+    "slack": pl.Float64,  # claimed - worst, the smallest over all compared pairs; negative for a violation
     "x": pl.String,
     "other": pl.String,
     "output": pl.String,
     "bound": pl.Float64,
     "inputs": pl.Int64,
     "draws": pl.Int64,
-    "testable": pl.Float64,  # largest claim that this number of draws could refute; null where the law is computed
+    "testable": pl.Float64,  # largest claim that this number of draws could refute; null if the law is computed
     "noise_p": pl.Float64,  # for continuous noise: p-value under the claimed density
-    "largest": pl.Float64,  # the largest loss of one unit of the mechanism in use, over its whole vocabulary
+    "largest": pl.Float64,  # the largest loss of one unit over the mechanism's whole vocabulary
     "largest_method": pl.String,  # exact, lower bound, or draws (a lower bound)
 }
 
@@ -114,7 +114,7 @@ DENIABILITY: Schema = {"mechanism": pl.String, "epsilon": pl.Float64, "method": 
     f"{name}{end}": pl.Float64 for name in ("stays", "support") for end in ("", "_low", "_high")
 }
 
-OUTPUTS: Schema = {  # descriptive figures of the rewrites of a cell; null where they do not apply to the mechanism
+OUTPUTS: Schema = {  # descriptive figures of a cell's rewrites (`diagnostics.Outputs`); null if not applicable
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -127,11 +127,11 @@ OUTPUTS: Schema = {  # descriptive figures of the rewrites of a cell; null where
     "unchanged": pl.Float64,
     "commonest": pl.Float64,
     "signal": pl.Float64,
-    "unknown_words": pl.Float64,  # share of words that are out of vocabulary, in all audited texts; null without one
+    "unknown_words": pl.Float64,  # share of out-of-vocabulary words in all audited texts; null without a vocabulary
     "cut_texts": pl.Float64,  # share of texts over the mechanism's length limit; null without a limit
 }
 
-ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduced form and by true and false positives
+ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by success rate and by two rates
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -141,14 +141,14 @@ ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduce
     "by_rates": pl.Float64,
 }
 
-DISAGREEMENTS: Schema = {  # trials in which one attack named the source and another did not
+DISAGREEMENTS: Schema = {  # trials in which one attack is right and another is wrong
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "right": pl.String,
     "wrong": pl.String,
     "trials": pl.Int64,
-    "trial": pl.Int64,  # number of one such trial
+    "trial": pl.Int64,  # index of one such trial
 }
 
 ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
@@ -156,7 +156,7 @@ ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "attack": pl.String,
-    "validated": pl.Boolean,  # whether the attack was validated for this number of candidates
+    "validated": pl.Boolean,  # True if the attack was validated for this number of candidates
     "factor": pl.String,
     "value": pl.Float64,
     "trials": pl.Int64,
@@ -165,14 +165,14 @@ ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
     "point": pl.Float64,
     "upper": pl.Float64,
     "ceiling": pl.Float64,
-    "by_rates": pl.Float64,  # as loss and point, by two rates; null for the strongest of several attacks
+    "by_rates": pl.Float64,  # loss by true and false positive rates; null for the strongest of several attacks
     "by_rates_point": pl.Float64,
 }
 
 SWEEPS: Schema = {  # a cell's utility and its loss under the embedding attack when one of its settings is varied
     "dataset": pl.String,
     "mechanism": pl.String,
-    "epsilon": pl.Float64,  # at this value
+    "epsilon": pl.Float64,  # the epsilon at this value of the setting
     "setting": pl.String,
     "value": pl.Float64,
     "trials": pl.Int64,
@@ -188,16 +188,16 @@ UNIT_LOSSES: Schema = {  # results of the audit over units (`units`); a row per 
     "sees": pl.String,
     "released": pl.Boolean,
     "rewrites": pl.Int64,
-    "coins": pl.Int64,  # words that a coin chose, over all rewrites
-    "guesses": pl.Int64,  # number of most confident guesses, as many as prove the most; other coins are not guessed
+    "coins": pl.Int64,  # number of words chosen by a coin, over all rewrites
+    "guesses": pl.Int64,  # number of most confident guesses, chosen to prove the largest loss
     "right": pl.Int64,  # number of these guesses that are right
     "rate": pl.Float64,
-    "loss": pl.Float64,  # loss of one word, by those guesses: a lower bound on its pure epsilon
+    "loss": pl.Float64,  # loss of one word by those guesses: a lower bound of its pure epsilon
     "ceiling": pl.Float64,
     "delta": pl.Float64,
     "claim": pl.String,
-    "covered": pl.Int64,  # coins whose two words the claim covers: the verdict is on them
-    "claimed": pl.Float64,  # the largest claimed loss between the two words of such a coin; null without one
+    "covered": pl.Int64,  # coins whose two words the claim covers; the verdict is based on these
+    "claimed": pl.Float64,  # the largest claimed loss between the two words of such a coin; null without any
     "p_value": pl.Float64,
     "verdict": pl.String,
     "best_attack": pl.String,
@@ -206,66 +206,66 @@ UNIT_LOSSES: Schema = {  # results of the audit over units (`units`); a row per 
 
 WORST_PAIRS: Schema = {  # the pair of texts with the largest loss in a search (`worst_pair`), a row per group of pairs
     "epsilon": pl.Float64,
-    "pairs": pl.String,  # of texts, "all" or of "equal length"; or of a text and itself, "one word" exchanged
-    "compared": pl.Int64,  # pairs at the start of the search
+    "pairs": pl.String,  # group: "all", "equal length", or "one word" (a text with one word exchanged)
+    "compared": pl.Int64,  # number of pairs at the start of the search
     "method": pl.String,  # "sampled", or "exact, by its stated law" if the distribution of the output is known
-    "attack": pl.String,  # the best in the search; null where the loss is exact, as are all counts of trials
-    "trials": pl.Int64,  # fresh trials of this pair alone
+    "attack": pl.String,  # the best attack of the search; null for an exact loss, as are all counts of trials
+    "trials": pl.Int64,  # number of fresh trials of this pair
     "successes": pl.Int64,
     "loss": pl.Float64,
     "point": pl.Float64,
     "ceiling": pl.Float64,
-    "worst_output": pl.Float64,  # by the most confident guesses; where the loss is exact the largest of any output
+    "worst_output": pl.Float64,  # pure loss: by the most confident guesses or, in an exact row, of any output
     "delta": pl.Float64,
     "claim": pl.String,
-    "claimed": pl.Float64,  # for this pair
+    "claimed": pl.Float64,  # claimed loss of this pair
     "p_value": pl.Float64,
-    "verdict": pl.String,  # of this pair alone
+    "verdict": pl.String,  # on this pair alone
     **OVERALL,
-    "x": pl.Int64,  # numbers of audited texts: the pair, or the text that is edited and the one that lends a word
+    "x": pl.Int64,  # indices of audited texts: the pair, or the edited text and the source of the new word
     "other": pl.Int64,
-    "place": pl.Int64,  # of the word of x that is exchanged, from 0; null where both are audited texts
-    "other_place": pl.Int64,  # of the word of the other that takes its place
+    "place": pl.Int64,  # index of the exchanged word of x; null for pairs of audited texts
+    "other_place": pl.Int64,  # index of the word of `other` that replaces it
 }
 
-EXACT: Schema = {  # the loss that a cell's law proves without trials; a row per budget and group of pairs of texts
+EXACT: Schema = {  # exact losses of a cell by its law; a row per budget and group of pairs of texts
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
-    "pairs": pl.String,  # "all", or "equal length": those of equally many words
-    "compared": pl.Int64,  # pairs in this group
-    "there": pl.Int64,  # pairs of all audited texts that belong to this group, compared or not
+    "pairs": pl.String,  # group: "all", or "equal length" (equally many words)
+    "compared": pl.Int64,  # compared pairs in this group
+    "there": pl.Int64,  # all pairs of audited texts in this group, compared or not
     "texts": pl.Int64,  # distinct texts among the compared pairs
-    "share": pl.Float64,  # of all compared pairs
-    "sees": pl.String,  # what the law describes: text, units, latents, provider
-    "released": pl.Boolean,  # whether the mechanism releases that; else the losses bound those of the text
-    "average": pl.Float64,  # guess loss of the mean error over the pairs, each weighted as trials draw it
-    "average_low": pl.Float64,  # over the compared pairs
+    "share": pl.Float64,  # weight of this group among all compared pairs
+    "sees": pl.String,  # the view that the law describes: text, units, latents, provider
+    "released": pl.Boolean,  # True if the mechanism releases that view; else these are upper bounds for the text
+    "average": pl.Float64,  # guess loss at the mean error over the pairs, weighted as trials draw them
+    "average_low": pl.Float64,  # bounds of the average over the compared pairs
     "average_high": pl.Float64,
-    "all_low": pl.Float64,  # of all pairs that trials can draw: those two, or a 99 % interval where some were drawn;
-    "all_high": pl.Float64,  # at most relative_epsilon where that is of all pairs
-    "median": pl.Float64,  # of the guess losses of pairs, as are the next two
+    "all_low": pl.Float64,  # bounds for all pairs that trials can draw: a 99 % interval if pairs were drawn;
+    "all_high": pl.Float64,  # at most relative_epsilon if that is over all pairs
+    "median": pl.Float64,  # median, 95 % quantile and largest of the guess losses of pairs
     "q95": pl.Float64,
     "worst": pl.Float64,
-    "worst_x": pl.Int64,  # numbers of audited texts
+    "worst_x": pl.Int64,  # indices of the worst pair's texts
     "worst_other": pl.Int64,
-    "above_4": pl.Int64,  # texts whose guess loss to at least one compared text may exceed 4 nats
+    "above_4": pl.Int64,  # number of texts whose guess loss to some compared text may exceed 4 nats
     "relative_epsilon": pl.Float64,  # the largest pure loss
     "relative_method": pl.String,  # "all pairs" of the audited texts, or "lower bound"
     "witness_x": pl.Int64,
     "witness_other": pl.Int64,
-    "witness": pl.String,  # the output of that loss, in words; null where texts are private
+    "witness": pl.String,  # the output with that loss, as text; null if texts are private
     "claim": pl.String,
-    "claimed": pl.Float64,  # for the pair with the least slack
+    "claimed": pl.Float64,  # claimed loss of the pair nearest to its claim
     "claimed_delta": pl.Float64,
-    "delta_at_claim": pl.Float64,  # the largest over the pairs, rounded up
-    "delta_at_4_low": pl.Float64,  # delta at 4 nats, the mean over pairs and directions: the tail beside the average
+    "delta_at_claim": pl.Float64,  # delta at the claimed loss, the largest over the pairs, rounded up
+    "delta_at_4_low": pl.Float64,  # lower bound of delta at 4 nats, the mean over pairs and directions (the tail)
     "delta_at_4": pl.Float64,  # its upper bound
-    "all_delta_at_4_low": pl.Float64,  # the same over all pairs that trials can draw, as all_low and all_high;
+    "all_delta_at_4_low": pl.Float64,  # the same over all pairs that trials can draw;
     "all_delta_at_4": pl.Float64,  # null for more than two candidates, unless all pairs have a relative_epsilon
     "verdict": pl.String,
-    "method": pl.String,  # "exact", "importance", or "at least"; where pairs were drawn, "exact, N of M pairs"
-    "error": pl.Float64,  # half of the width of average_low to average_high
+    "method": pl.String,  # "exact", "importance", or "at least"; if pairs were drawn, "exact, N of M pairs"
+    "error": pl.Float64,  # half of the distance between average_low and average_high
     "seconds": pl.Float64,
 }
 
@@ -275,34 +275,34 @@ ATTRIBUTE_LOSSES: Schema = {  # upper bounds by a cell's law on an attribute's l
     "epsilon": pl.Float64,
     "attribute": pl.String,
     "classes": pl.Int64,
-    "pairs": pl.Int64,  # of texts of two classes, drawn with replacement
-    "sees": pl.String,  # what the law describes; a law of latents bounds that of the text
-    "average_low": pl.Float64,  # over these pairs, between two texts
+    "pairs": pl.Int64,  # number of pairs of texts of two classes, drawn with replacement
+    "sees": pl.String,  # the view that the law describes; losses of latents are upper bounds for the text
+    "average_low": pl.Float64,  # bounds of the average loss between two texts, over these pairs
     "average_high": pl.Float64,
-    "upper": pl.Float64,  # over all pairs, hence of the attribute between two classes, at confidence 99.5 %
+    "upper": pl.Float64,  # upper bound of the attribute's loss, at confidence 99.5 %
     "method": pl.String,
 }
 
-DECISIONS: Schema = {  # whether a cell stays within stated limits (`decisions.decide`); a row per limit, and `all`
+DECISIONS: Schema = {  # decisions on stated limits (`decisions.decide`); a row per limit and cell, and `all`
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "control": pl.Boolean,
     "limit": pl.String,  # "loss", "delta_at_4", "identifiers: KIND", "attribute: LABEL"; "all" of them together
-    "allowed": pl.Float64,  # null for `all`, and for a limit that does not apply or was not tested
-    "low": pl.Float64,  # lower bound of the loss or share, with `high` the upper one; null where unknown
+    "allowed": pl.Float64,  # the limit's value; null for `all`, and for a limit that does not apply
+    "low": pl.Float64,  # lower bound of the loss or share (`high`: upper bound); null if unknown
     "low_by": pl.String,  # "attacks", "law", "law of latents", "count", "all releases"
     "high": pl.Float64,
     "high_by": pl.String,
     "decision": pl.String,
-    "why": pl.String,  # for a limit: what is open or contradictory; for `all`: the limits that decide
-    "needed": pl.Int64,  # number of the things that `settles` names; null where it is not a number, or unknown
-    "settles": pl.String,  # what would settle an open limit; null where it is settled
-    "worst_pair": pl.Float64,  # for `all`, as the rest: the largest guess loss of a compared pair; null without a law
-    "texts_above_4": pl.Int64,  # texts whose guess loss to at least one compared text exceeds 4 nats
+    "why": pl.String,  # for a limit, why it is open or contradictory; for `all`, the limits that decide
+    "needed": pl.Int64,  # number of the things in `settles`; null if unknown or not a number
+    "settles": pl.String,  # what would settle an open limit; null if it is settled
+    "worst_pair": pl.Float64,  # only for `all`, as all that follow: the largest guess loss of a compared pair
+    "texts_above_4": pl.Int64,  # number of texts whose guess loss to some compared text exceeds 4 nats
     "texts_compared": pl.Int64,
     "pairs_compared": pl.Int64,
-    "pairs_there": pl.Int64,  # of all audited texts
+    "pairs_there": pl.Int64,  # number of pairs of all audited texts
     "largest": pl.Float64,  # the largest loss of any output; null unless all pairs were compared
 }
 
@@ -312,9 +312,9 @@ EXACT_CURVES: Schema = {  # delta(level), for levels in nats
     "epsilon": pl.Float64,
     "pairs": pl.String,
     "level": pl.Float64,
-    "delta_low": pl.Float64,  # of the mean over the pairs
+    "delta_low": pl.Float64,  # bounds of the mean over the pairs
     "delta_high": pl.Float64,
-    "worst_high": pl.Float64,  # the largest over the pairs
+    "worst_high": pl.Float64,  # upper bound of the largest over the pairs
 }
 
 SETS: Schema = {"set": pl.Int64, "texts": pl.List(pl.Int32)}  # texts of each set of trials (`ceilings.set_trials`)
@@ -333,18 +333,18 @@ POSSIBLE: Schema = {  # share of the possible worth that a cell reaches on trial
     "worth": pl.Float64,  # the mean cosine of text and rewrite
     "worth_low": pl.Float64,
     "worth_high": pl.Float64,
-    "loss": pl.Float64,  # of the same trials
-    "by": pl.String,  # a law gives the loss itself, latents or draws an upper bound, attacks a lower bound
+    "loss": pl.Float64,  # loss of the same trials
+    "by": pl.String,  # source: "law" (the loss itself), "latents" or "draws" (upper bound), "attacks" (lower bound)
     "ceiling": pl.Float64,  # the largest worth that any mechanism can have at that loss
-    "pure_epsilon": pl.Float64,  # claimed between any two texts; null without such a claim
+    "pure_epsilon": pl.Float64,  # pure epsilon claimed between any two texts; null without such a claim
     "pure_ceiling": pl.Float64,  # the largest worth under that claim
     "one_text": pl.Float64,  # the worth of the best public text given to everybody; null without public texts
     "share": pl.Float64,  # share of the possible: (worth - one_text) / (ceiling - one_text)
-    "share_is": pl.String,  # "=", or "≥" or "≤" where the loss is a bound
+    "share_is": pl.String,  # "="; "≥" or "≤" if the loss is a bound
     "proved": pl.Float64,  # the loss that this worth proves without an attack (`ceilings.certificate`)
 }
 
-FIRST_TOKENS: Schema = {  # the likeliest first tokens of one public text's rewrite, rank 0 first
+FIRST_TOKENS: Schema = {  # the most probable first tokens of one public text's rewrite, from rank 0
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -367,50 +367,50 @@ DOWNSTREAM: Schema = {  # scores of a classifier of a label, or a regression of 
     "epsilon": pl.Float64,
     "label": pl.String,
     "role": pl.String,  # task, attribute or number
-    "setting": pl.String,  # majority, clean; private, learnt from rewrites and tested on clean texts; tested on
-    # rewrites: rewritten, for a task; static, adaptive, for an attribute
-    "kind": pl.String,  # of the classifier: "transformer", "linear", "encoder"; null for the majority
+    "setting": pl.String,  # majority; clean; private (learnt from rewrites, tested on clean texts); and, tested on
+    # rewrites, rewritten (a task), static or adaptive (an attribute)
+    "kind": pl.String,  # kind of classifier: "transformer", "linear", "encoder"; null for the majority
     "seed": pl.Int64,
-    "macro_f1": pl.Float64,  # null for a number, as are all but the correlations
-    "low": pl.Float64,  # of the mean macro F1 of all seeds, over test texts: the same for each seed
+    "macro_f1": pl.Float64,  # null for a regression, as are all scores but the correlations
+    "low": pl.Float64,  # bounds of the mean macro F1 of all seeds, over test texts; equal for each seed
     "high": pl.Float64,
-    "binary_f1": pl.Float64,  # of the last class by name; null where there are more than two
+    "binary_f1": pl.Float64,  # F1 of the last class by name; null for more than two classes
     "accuracy": pl.Float64,
-    "matthews": pl.Float64,  # 0 where one class alone is guessed
-    "pearson": pl.Float64,  # null for classes, as is the next; 0 where all guesses are equal
+    "matthews": pl.Float64,  # 0 if only one class is guessed
+    "pearson": pl.Float64,  # correlations, null for classes; 0 if all guesses are equal
     "spearman": pl.Float64,
-    "guessed": pl.Int64,  # number of distinct classes, or numbers, among the guesses
+    "guessed": pl.Int64,  # number of distinct guesses
     "train": pl.Int64,
     "test": pl.Int64,
-    "empty": pl.Int64,  # rewrites without a character in training or test
+    "empty": pl.Int64,  # number of empty rewrites in training and test
 }
 
-LEAKAGE: Schema = {  # over all trials, a row per kind of identifier: how many the rewrites contain unchanged
+LEAKAGE: Schema = {  # identifiers that rewrites contain unchanged, over all trials; a row per kind
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "kind": pl.String,
     "identifiers": pl.Int64,
-    "recorded": pl.Int64,  # recorded by the corpus; patterns found the others
+    "recorded": pl.Int64,  # number recorded by the corpus; patterns found the others
     "survived": pl.Int64,
-    "partly": pl.Int64,  # of the others: a surname, initials, the last digits (`text.identifier_matching`)
+    "partly": pl.Int64,  # others that survived in part: a surname, initials, last digits (`text.identifier_matching`)
     "share": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
 }
 
-SURVIVING: Schema = {  # a row per epsilon, kind and shape of identifier, one in a text: how many the rewrites contain
+SURVIVING: Schema = {  # surviving identifiers, one per text; a row per epsilon, kind and shape
     "epsilon": pl.Float64,
     "kind": pl.String,
-    "shape": pl.String,  # how and where it was planted; null where the texts' file records it
+    "shape": pl.String,  # form and place in which it was planted; null for recorded identifiers
     "texts": pl.Int64,
     "survived": pl.Int64,
-    "partly": pl.Int64,  # of those that did not survive
+    "partly": pl.Int64,  # others that survived in part
     "share": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
-    "masked": pl.Int64,  # runs of words of these texts that the rewrites do not have in their place
-    "precision": pl.Float64,  # share of these that touch an identifier; null where nothing is masked
+    "masked": pl.Int64,  # number of masked runs of words in these texts
+    "precision": pl.Float64,  # share of these that touch an identifier; null if nothing is masked
     "precision_low": pl.Float64,
     "precision_high": pl.Float64,
 }
@@ -426,18 +426,18 @@ LINKS: Schema = {  # a row per epsilon and attack by linking (`linking`), and `s
     "success_rate": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
-    "loss": pl.Float64,  # by linking: at most twice the loss of one text
+    "loss": pl.Float64,  # loss by linking: at most twice the largest pure loss between two texts
     "point": pl.Float64,
     "upper": pl.Float64,
     "ceiling": pl.Float64,
 }
 
-BY_TEXT: Schema = {  # how often a text was recognised: a row per text, epsilon and attack (or other judged item)
-    "text": pl.Int64,  # its number among the distinct texts, from 0
+BY_TEXT: Schema = {  # hits per text; a row per text, epsilon and attack (or other judged figure)
+    "text": pl.Int64,  # index among the distinct texts
     "epsilon": pl.Float64,
     "attack": pl.String,
     "trials": pl.Int64,  # trials in which the text was rewritten
-    "right": pl.Int64,  # trials in which it was named, inferred or linked rightly, or its identifier survived
+    "right": pl.Int64,  # trials with a right guess, inference or link, or a surviving identifier
 }
 
 BY_RATES: Schema = {  # the loss by the true and false positives of the first candidate (`successes.Rates`)

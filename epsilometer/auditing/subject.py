@@ -20,10 +20,10 @@ from epsilometer.core.mechanism import Mechanism, budgets, check_guarantees
 
 @dataclass(frozen=True)
 class Subject:
-    """A mechanism at one epsilon (NO_BUDGET for one without), among texts, with the attacks that apply to it.
+    """A mechanism at one epsilon (NO_BUDGET without a budget), on texts, with the attacks that apply to it.
 
-    identified: the same texts with the identifiers that their file records; None where no record is known. table: the
-    texts (column `text`) with the other columns of their file; None where there are none. tally: counts all rewrites.
+    identified: the same texts with the identifiers that their file records, or None. table: the texts (column `text`)
+    with the other columns of their file, None without any. tally: counts all rewrites.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Subject:
         return ["text"] if self.table is None else self.table.columns
 
     def at(self, epsilon: float) -> Subject:
-        """Return the same mechanism at another epsilon, with a tally of its own."""
+        """Return the same subject at another epsilon, with a new tally."""
         (budget,) = budgets(self.mechanism, [epsilon], "epsilon")
         check_guarantees(self.mechanism, [budget])
         return replace(self, epsilon=float(budget), tally=Tally())
@@ -68,8 +68,8 @@ def subject(
     """Return a subject; mechanism, epsilon, attacks, settings, design: as in `epsilometer.audit`.
 
     texts: a list, or a table with a column `text`, the columns that questions read, and the identifiers that its file
-    records, if any (`surviving_identifiers`). design: None for the standard one, at the temperature of these attacks.
-    Raises UserError where a named attack does not apply to the mechanism, since it would judge nothing.
+    records, if any (`surviving_identifiers`). design: None for the standard design, at the temperature for these
+    attacks. Raises UserError if a named attack does not apply to the mechanism.
     """
     identified = Identified.of(texts)
     if epsilon is not None:
@@ -97,7 +97,7 @@ def subject(
 
 
 def temperature_of(attacks: Attacks | None) -> float:
-    """Return the temperature for these attacks: 0, which needs no embeddings, unless one of them embeds."""
+    """Return the temperature for these attacks: 0 unless one of them needs embeddings."""
     embeds = attacks is None or any(
         getattr(each, "extra", None) == "models" for each in chosen_attacks(attacks).values()
     )

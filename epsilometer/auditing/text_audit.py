@@ -1,4 +1,4 @@
-"""One call from texts to calibrated losses, for notebooks and the command line."""
+"""The audit of a mechanism on texts in one call, for notebooks and the command line."""
 
 from __future__ import annotations
 
@@ -71,16 +71,16 @@ from epsilometer.text.words import words
 
 VIEWS = ("text", "released", "inside")  # views of an adversary
 
-Named = str | Path | Mechanism | RewriteFunction  # a mechanism: by name, by path, or itself
-Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives each its settings
+Named = str | Path | Mechanism | RewriteFunction  # a mechanism: a name, a path, an object or a function
+Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives settings to each
 
 
 @dataclass(frozen=True)
 class Pool:
     """A pool of n texts from which candidate sets are drawn.
 
-    embedded: their embeddings, where they are known. groups: [n], a property that the texts of a set share (their
-    number of words, say), None where sets are of any texts.
+    embedded: embeddings of the texts, None if not computed. groups: [n], a property that all texts of a candidate set
+    must share, such as their number of words; None if sets may have any texts.
     """
 
     texts: Sequence[str]
@@ -99,27 +99,26 @@ def audit(
 ) -> pl.DataFrame:
     """Measure the empirical privacy loss of a mechanism on texts (TeDA, arXiv:2603.22968, Algorithm 1).
 
-    texts: the audited texts; equal ones count once. mechanism: the name of a shipped one or the path of a file, with
-    its `settings`; an object that is a Mechanism; or any function `rewrite(text, epsilon, rng) -> str`. epsilons:
-    omitted for a mechanism without a privacy budget, such as a function `rewrite(text, rng) -> str`. attacks: names
-    in `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in
-    `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. Standard error lists the
-    skipped attacks. trials: their number at each epsilon; design: how they are drawn and judged.
-    Returns one row per epsilon and attack, with the columns of `AUDIT`: the attack's view, its successes, `loss` (in
-    nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it; how much of the texts the
-    mechanism reads, and the number of distractors, which are noted on standard error as well. The table prints the
-    six columns `losses.SHORT` and holds all: `table.columns`. If the mechanism has laws, its claim is also checked in
-    the worst case (`claims.judging`): `overall` is the one verdict on the claim, by all guesses and that check
-    together, `overall_by` its source, `verdict` that of the row's guesses alone.
-    The `strongest` of several attacks has a row of its own (Bonferroni), chosen among those that see the released view;
-    where some see more, `strongest_inside` is chosen among all. The adversaries share the same trials.
-    Raises UserError for values outside their range, before any model loads.
+    texts: the audited texts; equal texts count once. mechanism: the name of a shipped mechanism or the path of a file,
+    with its `settings`; a Mechanism object; or any function `rewrite(text, epsilon, rng) -> str`. epsilons: omitted for
+    a mechanism without a privacy budget, such as a function `rewrite(text, rng) -> str`. attacks: names in
+    `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in `{"embedding":
+    {"model": "..."}, "lexical": {}}`; by default all attacks without a large model. trials: the number of trials at
+    each epsilon. design: how trials are drawn and judged. Returns a row per epsilon and attack, with the columns of
+    `AUDIT`: the attack's view, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim
+    and the verdict on it, the shares of truncated texts and out-of-vocabulary words, and the number of distractors. The
+    table prints the six columns `losses.SHORT`; `table.columns` lists all. Notes and skipped attacks are printed on
+    standard error. If the mechanism has laws, its claim is also checked in the worst case (`claims.judging`). `verdict`
+    is by the row's guesses, `overall` by all guesses and that check together, and `overall_by` is its source. The row
+    `strongest` is about the best of several attacks that see the released view (Bonferroni). If some attacks see more,
+    the row `strongest_inside` is about the best of all. All attacks share the same trials. Raises UserError for values
+    outside their range, before any model loads.
     """
     texts, design = distinct(texts), as_installed(design)
     if epsilons is not None:
         check_epsilons(epsilons)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
-    epsilons = [float(epsilon) for epsilon in budgets(made_by, epsilons)]  # 5 and 5.0 name one stream
+    epsilons = [float(epsilon) for epsilon in budgets(made_by, epsilons)]  # 5 and 5.0 must name the same stream
     say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
     check_guarantees(made_by, epsilons)
     check_distances(made_by, epsilons, texts)
@@ -139,7 +138,7 @@ def audit(
         rewrites = rewrite_all(made_by, Job(texts, sampled.source, epsilons, streams), paced=True)
     by_epsilon, pool = dict(zip(epsilons, rewrites, strict=True)), Pool(texts, embedded)
     losses = attacked(pool, sampled, by_epsilon, chosen, mechanism=made_by, design=design, worst=worst)
-    if not isinstance(made_by, Spends):  # a service gets neither batches nor noise, and each request costs
+    if not isinstance(made_by, Spends):  # a service has neither batches nor noise, and each request costs
         knowledge = Knowledge(texts, sampled.candidates, made_by, embedded=embedded, prior=design.prior)
         at = epsilons[-1]
         note(noticed(knowledge, sampled, at, applicable(chosen, made_by), guesses=losses.guesses[at]).said())
@@ -147,9 +146,9 @@ def audit(
 
 
 def distinct(texts: Iterable[str]) -> list[str]:
-    """Return the texts without repeats, in order; raises UserError when they are empty or not strings.
+    """Return the distinct texts, in order. Raises UserError if there are none, or if some are not strings.
 
-    Texts that differ only in the composition of their characters (NFC, NFD) are one, the first of them.
+    Of texts that differ only in the composition of characters (NFC, NFD), only the first is returned.
     """
     if isinstance(texts, str):
         raise UserError("texts must be a list of strings, got one string; pass [text, ...]", "EPS-A156")
@@ -176,10 +175,10 @@ def distinct(texts: Iterable[str]) -> list[str]:
 def as_mechanism(
     named: Named, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None
 ) -> Mechanism:
-    """Return the mechanism of this name or path, with its settings; an object itself; a plain function as a mechanism.
+    """Return a mechanism from a name or path with settings, from an object (unchanged), or from a plain function.
 
-    texts: the audited texts, which are the public list of a mechanism `among_texts` that names no other. Raises
-    UserError where some of them are among the texts that the mechanism counts as public.
+    texts: the audited texts; a mechanism with `among_texts` and no other resource takes them as its public list. Raises
+    UserError if the mechanism counts some of them as public.
     """
     built = _as_mechanism(named, settings, texts)
     refuse_public(built, texts or ())
@@ -204,17 +203,17 @@ def _as_mechanism(named: Named, settings: Mapping[str, Any] | None, texts: Seque
 
 
 def label(named: Named) -> str:
-    """Return a mechanism's name in tables: its name or path; for an object `shown_as`, else its name or class."""
+    """Return a mechanism's name in tables: its name or path; for an object, `shown_as`, `__name__` or its class."""
     if isinstance(named, (str, Path)):
         return str(named)
     return str(getattr(named, "shown_as", None) or getattr(named, "__name__", type(named).__name__))
 
 
 def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None) -> Mechanism:
-    """Return a shipped mechanism by module name, or one from the path of a user's file, with these settings.
+    """Return a shipped mechanism by module name, or a mechanism from the path of a user's file, with these settings.
 
-    A shipped one without a `resource` reads the embedded one, which is made in the user's cache on first use, or
-    gets `texts` where it chooses among a public list.
+    Without a `resource` among the settings, a shipped mechanism reads the embedded one, which is built in the user's
+    cache on first use. A mechanism that chooses among public texts gets `texts` instead.
     """
     values = dict(settings or {})
     definition = find("mechanisms", name, "rewrite")
@@ -233,7 +232,7 @@ def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Seque
 
 
 def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Path) -> dict[str, Any]:
-    """Return the settings of a shipped mechanism on words, over these word vectors; the folder gets its resource.
+    """Return settings of a shipped mechanism on words with these word vectors; its resource is written to the folder.
 
     Raises UserError for another mechanism, and for a file without word vectors.
     """
@@ -244,9 +243,9 @@ def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Pat
 
 
 def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str, Any]:
-    """Return these settings of a mechanism that chooses among public texts, with a file or folder of public texts.
+    """Return settings of a mechanism that chooses among public texts, with this file or folder as its public texts.
 
-    Raises UserError for another mechanism, and where there are none.
+    Raises UserError for another mechanism, and for a missing file.
     """
     if "resource" in settings or not hasattr(find("mechanisms", name, "rewrite"), "public_texts"):
         raise UserError(
@@ -258,12 +257,12 @@ def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str,
 
 
 def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[Trials, Embedded | None]:
-    """Draw trials among the texts; embeddings are only computed where the temperature makes them matter."""
+    """Draw trials among the texts; return them with embeddings, which are computed only if the temperature is not 0."""
     check_trials(trials)
     embedded = None
     if design.candidates == "all":
         return of_all(len(texts), trials, design.seed), None
-    # Sets that cannot be drawn are refused before the encoder loads.
+    # If no set can be drawn, `sample` raises before the encoder loads.
     if design.temperature and design.candidates <= len(texts):
         embedded = embed(texts)
     vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
@@ -282,7 +281,7 @@ def embed(texts: Sequence[str]) -> Embedded:
 
 
 def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
-    """Return the attacks by name: as given, objects by their class; None means all that need no large model."""
+    """Return the attacks by name (objects by their class); None for all attacks without a large model."""
     if attacks is None:
         attacks = [name for name in names(IDENTIFICATION) if not _large(name) and _installed(name)]
     return by_name(
@@ -294,11 +293,11 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
 
 
 def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[str, Attack]:
-    """Return the attacks that apply to this mechanism; raises UserError where there are none."""
+    """Return the attacks that apply to this mechanism. Raises UserError if there are none."""
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
     if not applied:
         raise UserError(
-            f"no attack of {', '.join(attacks)} applies to this mechanism; length and lexical apply to every one",
+            f"no attack of {', '.join(attacks)} applies to this mechanism; length and lexical apply to every mechanism",
             "EPS-A166",
         )
     return applied
@@ -318,7 +317,7 @@ def seeing(attacks: Mapping[str, Attack], mechanism: Mechanism | None, view: str
 
 
 def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | None, explicit: bool) -> None:
-    """Note on standard error which attacks do not run, and why. explicit: the user chose these attacks."""
+    """Note on standard error which attacks do not run, and why. explicit: True if the user chose the attacks."""
     idle = [name for name in attacks if name not in applicable(attacks, mechanism)]
     if idle:
         verb = "do" if len(idle) > 1 else "does"
@@ -335,18 +334,18 @@ def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Tri
     for name, attack in asking(attacks, mechanism).items():
         count = len(attack.queries(texts, _numbers(trials.candidates)))
         note(
-            f"{name} asks for {count:,} rewrites of the candidates at each epsilon, beside {len(trials.target):,} of "
-            "the trials; leave it out by naming the other attacks"
+            f"{name} asks for {count:,} rewrites of the candidates at each epsilon, in addition to "
+            f"{len(trials.target):,} of the trials; to leave it out, name the other attacks"
         )
     if not any(isinstance(attack, Queries) for attack in attacks.values()):
         note(
-            "no adversary with query access: a code that only repeated rewriting of a text reveals is not looked for; "
-            "add shadow to the attacks"
+            "no adversary with query access: leaks that only repeated rewriting of a text reveals are not tested; add "
+            "shadow to the attacks"
         )
 
 
 def _numbers(candidates: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Return the numbers of the candidate texts [n, k], repeats included; of shared sets one set's."""
+    """Return the indices of the candidates [n, k]; if all trials share one set, only that set [1, k]."""
     return candidates[:1] if is_shared(candidates) else candidates
 
 
@@ -370,9 +369,9 @@ def attacked(
 ) -> Losses:
     """Return the audit's table for existing rewrites: one row per epsilon and attack that applies to the mechanism.
 
-    rewrites: of all trials, by epsilon. mechanism: the one that made them, None if unknown. design: only alpha and
-    seed are used. worst: from `worst_cases`, whose verdicts count too. If several attacks apply, a row `strongest`
-    follows, and `strongest_inside` if not all see only the released view.
+    rewrites: of all trials, by epsilon. mechanism: the mechanism that made them, None if unknown. design: only alpha,
+    seed, fpr and prior are used. worst: from `worst_cases`; its verdicts count in `overall`. If several attacks apply,
+    there is a row `strongest`, and `strongest_inside` if some see more than the released view.
     """
     texts, candidates = pool.texts, trials.candidates
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
@@ -418,7 +417,7 @@ def attacked(
 
 
 def _by_text(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials) -> pl.DataFrame:
-    """Return how often each rewritten text was named, by epsilon and attack."""
+    """Return the number of trials and right guesses of each rewritten text, by epsilon and attack."""
     texts, doubled = int(trials.source.max()) + 1, 2 * trials.source.astype(np.intp)
     rows = []
     for epsilon, by_attack in guesses.items():
@@ -435,7 +434,7 @@ def _by_text(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials) -> 
 
 
 def _by_rates(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials, alpha: float) -> pl.DataFrame:
-    """Return the loss by two rates and its plug-in value, by epsilon and attack."""
+    """Return the loss by true and false positive rates and its plug-in value, by epsilon and attack."""
     rows = []
     for epsilon, by_attack in guesses.items():
         for name, guess in by_attack.items():
@@ -453,7 +452,7 @@ def _guesses(
     mechanism: Mechanism | None,
     design: Design,
 ) -> dict[float, dict[str, Guesses]]:
-    """Return the guesses by epsilon and attack, with posteriors where the law is known."""
+    """Return the guesses by epsilon and attack, with posteriors if the law is known."""
     likelihoods = None
     if design.prior is None:  # posteriors assume that all candidates are equally likely
         each = list(rewrites.values())
@@ -479,7 +478,7 @@ def _on_answers(
     trials: Trials,
     alpha: float,
 ) -> Callable[[float, str], dict[str, Any]]:
-    """Return a function for the columns on answers, by epsilon and attack. among: attacks that share alpha in a row."""
+    """Return a function from epsilon and attack to the columns on answers. among: attacks that share a row's alpha."""
     by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
 
     def columns(epsilon: float, attack: str) -> dict[str, Any]:
@@ -501,7 +500,7 @@ def _of_memory(
 
 
 def _note_rows(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Note on standard error the warnings for readers of the rows."""
+    """Note warnings about the rows on standard error."""
     _note_departures(rows)
     _note_length(rows)
     _note_turned(rows)
@@ -512,7 +511,7 @@ def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:
     departing = sorted({row["epsilon"] for row in rows if row["departs"]}, key=str)
     if departing:
         at = ", ".join("any" if epsilon is None else f"{epsilon:g}" for epsilon in departing)
-        note(f"{DEPARTS} at epsilon {at}: the loss by posteriors is left out, and figures by that law are in doubt")
+        note(f"{DEPARTS} at epsilon {at}: the loss by posteriors is omitted, and figures by that law are in doubt")
 
 
 def _note_turned(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -521,27 +520,27 @@ def _note_turned(rows: Sequence[Mapping[str, Any]]) -> None:
         if row["attack"] not in CHOSEN and below_chance(row["successes"], row["trials"], row["candidates"]):
             note(
                 f"{row['attack']} is right in {row['successes']:,} of {row['trials']:,} trials, less often than by "
-                "chance: it tells the candidates apart and names the wrong one, so its loss of 0 does not show "
+                "chance: it distinguishes the candidates but names the wrong one, so its loss of 0 does not show "
                 "privacy; if its score is a distance, change its sign"
             )
 
 
 def _note_length(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Note on standard error the loss proved by lengths, among texts with equal numbers of words."""
+    """Note on standard error the loss that attack `length` proves among texts with equally many words."""
     proved = [row["equal_loss"] for row in rows if row["attack"] == "length" and row["equal_loss"]]
     if proved:
         note(
-            f"length alone proves up to {max(proved):.2g} nats between texts of equally many words too (equal_loss), "
-            "by their characters, white space or punctuation"
+            f"length alone proves up to {max(proved):.2g} nats even between texts of equally many words "
+            "(equal_loss), by their characters, white space or punctuation"
         )
 
 
 def loss_of_law(right: NDArray[np.bool_], source: NDArray[np.integer], candidates: int, alpha: float) -> float:
     """Return the lower bound on the loss under the mechanism's law, in nats, at confidence 1 - alpha / 2.
 
-    right: [n], whether the guess was right; source: [n], the text that was rewritten. Trials of one text are not
-    independent where each text has one permanent answer, since all show the same draw. The shares of right guesses of
-    different texts are, and betting (`betting`) bounds their mean over the population from which texts were drawn.
+    right: [n], True for a right guess. source: [n], the index of the rewritten text. If each text has one permanent
+    answer, trials of one text are not independent, since all show the same draw. But the shares of right guesses of
+    different texts are independent, and betting (`betting`) bounds their mean over the population of texts.
     """
     _, number = np.unique(source, return_inverse=True)
     share = np.bincount(number, right) / np.bincount(number)

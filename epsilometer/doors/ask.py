@@ -52,12 +52,11 @@ def ask(
     """Return the bounds on the figures of a question, a row per budget and figure.
 
     question: its name, the path of a file, or `epsilometer.question(name, settings)`. subject: from
-    `epsilometer.subject`. epsilons: budgets, None for that of the subject. trials: None for the question's usual
-    number. Columns: epsilon, figure (the attack, kind or metric), measure, by, trials, point (the figure at the
-    observed rate), low and high (its bounds, each wrong with probability alpha / 2 of the subject's design) and covers
-    (the adversaries that the upper bound covers). After m attacks follows a row `strongest`, with the largest lower and
-    the largest upper bound of the attacks, each at alpha / m. Raises UserError if the subject lacks what the question
-    needs.
+    `epsilometer.subject`. epsilons: budgets, None for the subject's own. trials: None for the question's usual number.
+    Columns: epsilon, figure (the attack, kind or metric), measure, by, trials, point (the figure at the observed rate),
+    low and high (its bounds, each wrong with probability alpha / 2 of the subject's design) and covers (the adversaries
+    that the upper bound covers). If m > 1 attacks ran, a last row `strongest` has the largest lower and the largest
+    upper bound of the attacks, each at alpha / m. Raises UserError if the subject lacks what the question needs.
     """
     question = by_name(question)
     check(question, subject)
@@ -85,8 +84,8 @@ def answers(observed: Sequence[Observed], epsilon: float, alpha: float) -> list[
 def turned_round(observed: Observed) -> bool:
     """Return True if an attack is right significantly less often than blind guessing.
 
-    Such an attack tells the options apart: if the sign of its score is flipped, it names the source. So its outcomes
-    show neither that a limit is kept, nor that a mechanism leaks less.
+    Such an attack does distinguish the candidates: with the sign of its score flipped, it would beat chance. So its
+    outcomes are no evidence that a limit is kept, or that a mechanism leaks less.
     """
     data, options = observed.evidence.data, observed.evidence.scale.options
     if options is None or not len(observed.values):
@@ -113,7 +112,7 @@ def _row(observed: Observed, epsilon: float, alpha: float) -> dict[str, Any]:
         "measure": evidence.scale.measure,
         "by": str(evidence.by),
         "trials": evidence.data.n,
-        "point": max(point(evidence), evidence.scale.figure(0.0)),  # a difference of rates may lie below
+        "point": max(point(evidence), evidence.scale.figure(0.0)),  # a difference may be below the scale
         "low": low,
         "high": high,
         "covers": str(evidence.covers),

@@ -1,11 +1,11 @@
-"""The epsilon at which the figure of any question meets a target: the largest of its figures, or the smallest.
+"""Calibration: the epsilon at which a figure of any question meets a target.
 
-The largest figure counts if a limit is an upper limit, as for a loss; the smallest if it is a lower limit, as for
-similarity. `computed.meet` chooses the epsilons. At each epsilon the figures are observed in fresh trials, and share
-the level of that look (`calibration/looks.py`). A first look has enough trials to show that a limit at the target is
-kept, or exceeded (`Question.amount`). If that does not show on which side of the target the figure lies, each further
-look has GROWTH times as many trials, up to a part of the budget. which_text has its own search by betting, which takes
-fewer rewrites (`calibration/search.py`).
+If limits of the question are upper limits, as for a loss, the largest figure must meet the target; if they are lower
+limits, as for similarity, the smallest. `computed.meet` chooses the epsilons. A look observes the figures at one
+epsilon in fresh trials; the figures share the error level of the look (`calibration/looks.py`). The first look at an
+epsilon has enough trials to show that a limit at the target is kept, or exceeded (`Question.amount`). While the
+figure's interval contains the target, each further look has GROWTH times as many trials, up to 1 / PARTS of the budget.
+which_text has its own search by betting, which takes fewer rewrites (`calibration/search.py`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Searched:
 
     status, epsilon, low, high: as in `computed.Met`; for which_text as in `sampled.Calibrated`. trials: the number of
     rewrites. by: the measure of the search; for which_text hits or posteriors. attacks: those whose figures were
-    searched; empty where the figures cover every adversary. reason: for a missing epsilon, or a remark.
+    searched; empty if the figures cover every adversary. reason: why epsilon is missing, or a remark.
     """
 
     status: str
@@ -66,7 +66,7 @@ class Searched:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The columns of a row, as `epsilometer.calibrate` has them."""
+        """The columns of this result in the table of `epsilometer.calibrate`."""
         values = {name: getattr(self, name) for name in ("status", "epsilon", "low", "high", "trials", "by")}
         between = "; " if any("," in name for name in self.attacks) else ", "
         return {**values, "attacks": between.join(self.attacks) or None, "reason": self.reason}
@@ -75,10 +75,11 @@ class Searched:
 def calibrate(question: Question, of: Subject, target: float, search: Search = STANDARD_SEARCH) -> Searched:
     """Search for the epsilon at which the question's figure meets a target.
 
-    search: its range, width and budget. The interval contains that epsilon with probability at least 1 - alpha of the
-    subject's design, if the figure passes the target once. Raises UserError for a question without a lower and an upper
-    bound, a mechanism without a privacy budget, a subject that lacks what the question needs, a target out of range,
-    and a budget too small to show on which side of the target a figure lies.
+    search: the range of epsilons, the width of the interval and the budget of rewrites. The interval contains the
+    epsilon with probability at least 1 - `of.design.alpha`, if the figure crosses the target only once. Raises
+    UserError for a question without a lower and an upper bound, a mechanism without a privacy budget, a subject that
+    lacks what the question needs, a target out of range, and a budget too small to show on which side of the target a
+    figure lies.
     """
     _check_bounds(question)
     if not has_budget(of.mechanism):
@@ -106,10 +107,10 @@ def calibrate(question: Question, of: Subject, target: float, search: Search = S
 
 
 class _Looking:
-    """Looks at the figure of a question in fresh trials, GROWTH times as many in each further look at an epsilon."""
+    """Observer of a question's figure in fresh trials, GROWTH times as many in each further look at an epsilon."""
 
     def __init__(self, question: Question, of: Subject, limit: Limit, budget: int) -> None:
-        """Check the first look. Raises UserError if its part of the budget is too small to show anything."""
+        """Check the first look. Raises UserError if its part of the budget is too small to decide."""
         self._question, self._of, self._limit, self._number = question, of, limit, 0
         tests, last = len(question.tests(of)), level(of.design.alpha, LOOKS)
         errors = Errors(alpha=last / 2, beta=last / 2 / max(1, tests))
@@ -143,7 +144,7 @@ class _Looking:
         return Look(low, high, rewrites)
 
     def _count(self, turn: Turn) -> int | None:
-        """Return the number of trials; None if it does not exceed the last one, or if too few rewrites are left."""
+        """Return the number of trials; None if no more than in the last look, or if too few rewrites are left."""
         most = self._fewest if not self._each else int(min(self._most, turn.left) / self._each)
         before, planned = (self._fewest * GROWTH**again for again in (turn.again - 1, turn.again))
         if turn.again and before >= most:
@@ -189,7 +190,10 @@ def calibrate_on(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> dict[str, Any]:
-    """Return the row of a mechanism on texts, or on a table with the columns of the question. name: of the texts."""
+    """Calibrate a mechanism on texts, or on a table with the question's columns; return the row of the result.
+
+    name: the name of the texts in column `dataset`.
+    """
     asked_for = question(search.question)
     listed = texts["text"].to_list() if isinstance(texts, pl.DataFrame) else texts
     if isinstance(asked_for, WhichText):
@@ -206,10 +210,10 @@ def calibrate_on(
 
 
 def searched(run: Callable[[], Searched]) -> dict[str, Any]:
-    """Return the columns of a search; for a search that cannot be run, the reason."""
+    """Run a search and return its columns; if it cannot run, they have the reason and no epsilon."""
     try:
         return run().row
-    except LawError:  # a fault of the mechanism, which must not look like a missing search
+    except LawError:  # an invalid law of the mechanism must not look like a skipped search
         raise
     except UserError as error:
         nothing = dict.fromkeys(("epsilon", "low", "high")) | {"trials": 0, "by": None, "attacks": None}
@@ -217,7 +221,7 @@ def searched(run: Callable[[], Searched]) -> dict[str, Any]:
 
 
 def _subject(texts: Sequence[str] | pl.DataFrame, built: Any, label: str, search: Search, *, design: Design) -> Subject:
-    """Return the mechanism on texts, by the attacks of a search."""
+    """Return a mechanism on texts as a subject, with the attacks of a search."""
     if not has_budget(built):
         raise UserError(
             "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-Q002"
@@ -248,8 +252,8 @@ def with_search(of: Subject, search: Search) -> Subject:
 def _check_bounds(question: Question) -> None:
     if not {Gives.LOW, Gives.HIGH} <= question.gives:
         raise UserError(
-            f"{type(question).__name__} does not bound its figure from both sides, so it cannot show where it meets a "
-            "target; calibrate by another question, such as which_text",
+            f"{type(question).__name__} does not bound its figure from both sides, so no epsilon can be shown to meet "
+            "a target; calibrate by another question, such as which_text",
             "EPS-Q004",
         )
 
@@ -261,7 +265,7 @@ def check_search(question: Question, search: Search) -> None:
     names = ["measure", "at", *(() if isinstance(question, OfGuesses) else of_guesses)]
     if idle := [name for name in names if getattr(search, name) != getattr(STANDARD_SEARCH, name)]:
         raise UserError(
-            f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} of which_text, and {type(question).__name__} has "
-            "settings of its own (--with); leave out the first",
+            f"{', '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect on {type(question).__name__}; leave "
+            "out what only which_text reads, and set the question's own settings (--with)",
             "EPS-Q005",
         )

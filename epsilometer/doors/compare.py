@@ -1,9 +1,9 @@
-"""A comparison of two mechanisms, by any question that has an outcome for each trial: which leaks less, or keeps more.
+"""A comparison of two mechanisms by a question with an outcome per trial: the smaller loss, or the larger similarity.
 
 Both are observed in the same trials. The sign test counts the trials in which their outcomes differ. If both leak
 equally, each such trial is equally likely to favour either. For outcomes of 0 or 1 it is McNemar's exact test.
 `auditing/results/comparison.py` has the test of the strongest of several attacks, and Holm's correction over all rows.
-If attackers learn from rewrites, the comparison is between these two trained attackers.
+If attackers learn from rewrites, the test compares the two trained attackers, and not all possible trainings.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
     of that row), trials, `first more` and `second more` (numbers of trials in which the first or the second has the
     larger outcome), `p value`, `p Holm`, the bounds of both figures (`first low`, ..., each wrong with probability
     alpha / 2) and the `finding` in words. All findings hold together at level alpha. Figures that only one of the two
-    has are in the last rows, without a comparison. Raises UserError for a question without outcomes of trials, for
+    has are in the last rows, without a comparison. Raises UserError for a question without an outcome per trial, for
     subjects that lack what the question needs, and for subjects with different trials.
     """
     if Gives.OUTCOMES not in question.gives:
@@ -100,8 +100,8 @@ def compared(
 ) -> list[list[dict[str, Any]]]:
     """Return the rows of each pair of subjects; all findings hold together at level alpha.
 
-    pairs: the figures of both subjects, by name. names: of the two subjects. at_least: True if a larger figure is
-    better.
+    pairs: for each pair, the figures of both subjects by name. names: the names of the two subjects. at_least: True if
+    a larger figure is better.
     """
     tests = [_tested(sides, alpha) for sides in pairs]
     corrected = iter(holm([test.p for some in tests for test in some]))
@@ -126,7 +126,7 @@ def compare_on(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> list[dict[str, Any]]:
-    """Return the rows of a comparison on texts, or on a table with the columns of a question. name: of the texts."""
+    """Compare on texts, or on a table with the question's columns; return the rows. name: the name of the texts."""
     if isinstance(question, WhichText):
         texts = texts["text"].to_list() if isinstance(texts, pl.DataFrame) else texts
         count = question.usual if trials is None else trials
@@ -138,7 +138,7 @@ def compare_on(
 
 
 def _subject(texts: Sequence[str] | pl.DataFrame, side: Side, design: Design) -> Subject:
-    """Return a mechanism on texts, by the attacks that see what is released."""
+    """Return a mechanism on texts as a subject, with the attacks that see the released views."""
     named, epsilon = side
     listed = texts["text"].to_list() if isinstance(texts, pl.DataFrame) else texts
     built = api.as_mechanism(named, None, listed)
@@ -149,7 +149,10 @@ def _subject(texts: Sequence[str] | pl.DataFrame, side: Side, design: Design) ->
 
 @dataclass(frozen=True)
 class _Tested:
-    """A figure of both. p: before correction. row: its columns without the finding. by: its last words."""
+    """The sign test of one figure that both subjects have.
+
+    p: the p-value before Holm's correction. row: the columns without the finding. by: the last words of the finding.
+    """
 
     pair: Comparison
     p: float
@@ -158,7 +161,7 @@ class _Tested:
 
 
 def _tested(sides: Sequence[Figures], alpha: float) -> list[_Tested]:
-    """Return the tests of figures that both have, the strongest attack first."""
+    """Return a test of each figure that both subjects have; the strongest attack comes first."""
     first, second = sides
     both = [name for name in first if name in second]
     for name in both:
@@ -185,14 +188,14 @@ def _tested(sides: Sequence[Figures], alpha: float) -> list[_Tested]:
 
 
 def _alone(sides: Sequence[Figures], names: Sequence[str], alpha: float) -> list[dict[str, Any]]:
-    """Return the rows of figures that only one of the two has."""
+    """Return the rows of figures that only one of the two subjects has."""
     rows = []
     for number, which in enumerate(SIDES):
         side, other = sides[number], sides[1 - number]
         alone = [each for name, each in side.items() if name not in other]
         for row in answers(alone, NO_BUDGET, alpha)[: len(alone)]:
             ends = f"{row['low']:.3g} to {row['high']:.3g}"
-            finding = f"{row['figure']} is of {names[number]} alone: {ends}; of {names[1 - number]} it is not known"
+            finding = f"{row['figure']} is only of {names[number]}: {ends}; for {names[1 - number]} it is unknown"
             rows.append(
                 {"figure": row["figure"], "trials": row["trials"]}
                 | {f"{which} {end}": row[end] for end in ("low", "high")}
@@ -210,11 +213,11 @@ def _bounds(side: Figures, attacks: Sequence[str], alpha: float) -> dict[str, di
 
 
 def _finding(pair: Comparison, names: Sequence[str], *, significant: bool, at_least: bool) -> str:
-    verb = "keep" if at_least else "leak"
+    verb = "preserve texts" if at_least else "leak"
     if not significant:
         return f"no evidence that {names[0]} and {names[1]} {verb} differently"
     less, more = names if pair.first_only < pair.second_only else reversed(names)
-    return f"{more} keeps more than {less}" if at_least else f"{less} leaks less than {more}"
+    return f"{more} preserves texts better than {less}" if at_least else f"{less} leaks less than {more}"
 
 
 def _check_same(first: Observed, second: Observed) -> None:
@@ -222,13 +225,13 @@ def _check_same(first: Observed, second: Observed) -> None:
     if not _same(first, second):
         raise UserError(
             f"the trials of {first.name} are not the same for both ({len(first.values)} and {len(second.values)} "
-            "outcomes), so they cannot be paired; correct the question, whose trials may depend on texts, seed and "
-            "number alone",
+            "outcomes), so they cannot be paired; correct the question, so that its trials depend only on texts, seed "
+            "and number",
             "EPS-Q008",
         )
 
 
 def _same(first: Observed, second: Observed) -> bool:
-    """Return True if both have an outcome for each of the same trials, as far as their texts tell."""
+    """Return True if both have equally many outcomes, of trials with the same texts."""
     texts = [[text for text, _ in each.of_texts] for each in (first, second)]
     return 0 < len(first.values) == len(second.values) and texts[0] == texts[1]

@@ -1,11 +1,11 @@
-"""A decision: at which privacy budgets a subject keeps limits on the figures of any questions.
+"""A decision: the privacy budgets at which a subject keeps limits on the figures of any questions.
 
-Every limit must be kept. Budgets are judged from the smallest up, and the first that does not keep its limits ends the
-sequence: no larger budget is called within. So the probability that any budget beyond a limit is called within is at
-most alpha / 2, for any number of budgets and limits (`auditing/decisions/decide.py` has the proof). A lower bound is
-wrong with probability at most alpha / 2 for each question. The number of trials is fixed beforehand. If the stated law
-shows that a limit is kept against every adversary, and rewrites do not refute that law, no attack runs. Nothing passes
-if answers of a service are missing, or if an attack is right less often than by chance.
+A budget passes if every limit is kept. Budgets are judged in ascending order; after the first that fails, no larger
+budget passes. So the probability that any budget beyond a limit passes is at most alpha / 2, for any number of budgets
+and limits (`auditing/decisions/decide.py` has the proof). A lower bound is wrong with probability at most alpha / 2 for
+each question. The number of trials is fixed beforehand. If the stated law proves that a limit is kept against every
+adversary, and rewrites do not refute that law, no attack runs. No limit passes if answers of a service are missing, or
+if an attack is right less often than by chance.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ def decide(
 ) -> Decisions:
     """Return the status of each limit at each budget, and the status of `all` limits together.
 
-    limits: questions with the largest value allowed (for some the smallest). epsilons: budgets, None for the subject's
-    own. trials: None for each question's usual number. Columns: epsilon, figure (`all` last), measure, allowed, trials,
-    point (the figure at the observed rate), low and high (bounds), by (their source), decision
-    (`evidence.status.Status`) and needed (the number of trials that could show an open limit kept; null if no number
-    can, or if more would not help). Raises UserError if a subject lacks what a question needs.
+    limits: pairs of a question and the largest value allowed (for similarity, the smallest). epsilons: budgets, None
+    for the subject's own. trials: None for each question's usual number. Columns: epsilon, figure (`all` last),
+    measure, allowed, trials, point (the figure at the observed rate), low and high (bounds), by (their source),
+    decision (`evidence.status.Status`) and needed (the number of trials that could show an open limit kept; null if no
+    number can, or if more would not help). Raises UserError if a subject lacks what a question needs.
     """
     if not limits:
         raise UserError("nothing is limited; give a limit on a question (--limit which_text=1)", "EPS-Q009")
@@ -109,7 +109,7 @@ class Decided:
 
 
 def shown_by_law(question: Question, limit: Limit, of: Subject, count: int) -> Observed | None:
-    """Return the evidence of a stated law that keeps the limit; None without such a law, or if rewrites refute it."""
+    """Return the evidence by the stated law if it proves the limit kept and rewrites do not refute it, else None."""
     if not isinstance(question, ShownByLaw):
         return None
     return question.by_law(of, limit, count, errors=_errors(of))[0]
@@ -118,7 +118,7 @@ def shown_by_law(question: Question, limit: Limit, of: Subject, count: int) -> O
 def statuses(question: Question, limit: Limit, of: Subject, observed: Sequence[Observed]) -> list[Decided]:
     """Return the status of a limit on each figure that was observed at one budget.
 
-    Nothing passes if answers of a service are missing, since a missing answer looks private, or if an attack is right
+    No figure passes if answers of a service are missing, since a missing answer looks private, or if an attack is right
     less often than by chance.
     """
     errors, groups, every = _errors(of), by_figure(observed), []

@@ -2,7 +2,7 @@
 
 `auditing/gate_statistics.py` has the statistics. Questions about guesses (`Gives.MORE`) share one game; its trials come
 in batches until every limit is decided. Each other question is judged once, on a number of trials that is fixed
-beforehand, within an equal part of the budget. All limits share alpha. `exit_code` tells a verdict to the shell.
+beforehand, within an equal part of the budget. All limits share alpha. `exit_code` gives the shell's exit code.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ MAX_MISSING = 0.01  # the largest share of answers that may be missing
 class Rules:
     """The rules of a decision.
 
-    limits: questions with the largest value allowed for each of their figures, or the smallest. increase: the smallest
-    increase over the baseline to notice, in nats. budget: most rewrites. max_missing: the share of a service's answers
-    that may be withheld, truncated or empty; with any such answer nothing passes. Raises UserError for values outside
-    their range.
+    limits: pairs of a question and the largest value allowed for each of its figures (for similarity, the smallest).
+    increase: the smallest increase over the baseline to notice, in nats. budget: the largest number of rewrites.
+    max_missing: the largest share of a service's answers that may be withheld, truncated or empty before the gate ends
+    with an error; with any such answer no limit passes. errors: the error probabilities of the verdict. Raises
+    UserError for values outside their range.
     """
 
     limits: Sequence[tuple[Question, float]] = ()
@@ -72,8 +73,8 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
     """Judge a subject on fresh trials, until they decide or the budget is spent.
 
     accepted: the estimates of earlier trials, by attack. Raises UserError if nothing is limited, if the subject lacks
-    what a question needs, if no number of trials within the budget could show a limit kept, and if the accepted attacks
-    are not those that run, since a leak that only the missing attack sees would pass. It also raises UserError if too
+    what a question needs, if no number of trials within the budget could show a limit kept, and if other attacks were
+    accepted than run: a leak that only a missing attack finds would pass. It also raises UserError if too
     many answers of a service are missing, unless a limit is already shown to be exceeded.
     """
     of = replace(of, tally=Tally())
@@ -106,7 +107,7 @@ def exit_code(verdict: Verdict) -> int:
 
 
 def _judged(of: Subject, rules: Rules, played: _Played, once: Sequence[tuple[Question, Limit]]) -> Verdict:
-    """Return the verdict on the limits judged once, then on the guesses with the rest of the budget."""
+    """Judge the questions that are judged once, then the guesses with the rest of the budget."""
     beside = sum(len(question.tests(of)) for question, _ in once)
     tests = beside + sum(limit is not None for limit in played.limits.values())
     share, judged = rules.budget // (len(once) + bool(played.limits)), list[Judged]()
@@ -125,7 +126,8 @@ def judged_once(
 ) -> list[Judged]:
     """Judge the figures of a question on a number of trials that is fixed beforehand, within a budget of rewrites.
 
-    tests: the number of all limits, which share alpha. If the stated law shows the limit kept, no attack runs.
+    tests: the number of tested figures of all limits, which share alpha. If the stated law proves the limit kept, no
+    attack runs.
     """
     before = of.tally.total.rewrites
     if isinstance(question, ShownByLaw):
@@ -145,7 +147,7 @@ def judged_once(
 
 
 def _answered(verdict: Verdict, of: Subject, rules: Rules, *, query_access: bool | None) -> Verdict:
-    """Return the verdict with its counts of answers and its scope; a pass with missing answers becomes open."""
+    """Return the verdict with counts of answers and scope; if answers are missing, figures that pass become open."""
     answers = of.tally.total
     if verdict.status is not Status.BEYOND:
         _check_missing(answers, answers.rewrites, rules.max_missing)
@@ -173,8 +175,8 @@ def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
 class _Played:
     """Limits on the guesses of one game, whose trials come in batches.
 
-    questions: with their limits. baseline: for each attack of which_text the limit from its baseline, None if that has
-    no upper bound; empty without a baseline.
+    questions: each with its limit. baseline: by attack of which_text, the limit derived from its accepted loss; None if
+    that loss has no finite upper bound. Empty without a baseline.
     """
 
     of: Subject
@@ -192,7 +194,7 @@ class _Played:
 
     @property
     def counted(self) -> list[Any]:
-        """The questions, in counting order; a baseline adds which_text."""
+        """The questions in the order in which they count guesses; a baseline adds which_text."""
         questions: list[Any] = [question for question, _ in self.questions]
         if self.baseline and not any(isinstance(question, WhichText) for question in questions):
             questions.insert(0, WhichText())
@@ -217,8 +219,8 @@ class _Played:
         if any(question.learns for question in questions):
             if not (learning := min(LEARNING, budget // 2)):
                 raise UserError(
-                    f"a tail takes trials to learn from and others to judge, and {budget} rewrites are left; give a "
-                    "larger budget (--budget)",
+                    f"a tail takes trials to choose thresholds and others to judge, but {budget} rewrites are left; "
+                    "give a larger budget (--budget)",
                     "EPS-Q015",
                 )
             separate = _guesses(of, "gate thresholds")(of.epsilon, 0, learning, everyone)
@@ -226,7 +228,7 @@ class _Played:
         guesses, of_texts = _guesses(of, "gate"), {name: list[tuple[str, bool]]() for name in of.attacks}
 
         def measure(first: int, count: int) -> list[Hits | Confident]:
-            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # further rewrites cannot change that
+            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # of the whole budget: ends early
             every = guesses(of.epsilon, first, count, everyone)
             for name, each in zip(of.attacks, every, strict=True):
                 of_texts[name] += outcomes_of_texts(of, each)
@@ -251,7 +253,7 @@ def _guesses(of: Subject, stream: str) -> Any:
 def measure(of: Subject, trials: int = 2000, max_missing: float = MAX_MISSING) -> Accepted:
     """Count each attack's successes in fresh trials, as a baseline to accept.
 
-    Raises UserError if more than this share of a service's answers are missing.
+    Raises UserError if more than a share `max_missing` of a service's answers are missing.
     """
     tally = Tally()
     say(unread(of.mechanism, of.pool.texts))
@@ -276,7 +278,7 @@ def measure(of: Subject, trials: int = 2000, max_missing: float = MAX_MISSING) -
 
 
 def _check_attacks(accepted: Mapping[str, Estimate], attacks: Mapping[str, Any]) -> None:
-    """Refuse a baseline of other attacks."""
+    """Raise UserError unless the accepted attacks are those that run."""
     unjudged = {
         "accepted but not run": [name for name in accepted if name not in attacks],
         "run but not accepted": [name for name in attacks if name not in accepted],

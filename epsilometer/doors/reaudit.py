@@ -1,8 +1,9 @@
 """A re-audit: changes of the figures of any questions since they were accepted as a baseline.
 
-The baseline holds the outcome of every trial, and the same trials are observed again. So the sign test shows changes
-(McNemar's exact test for outcomes of 0 or 1), corrected for the number of figures by Holm and Tarone. The re-audits of
-a year share alpha (`reaudit/drift.py`). With equal noise, an unchanged mechanism gives equal outcomes.
+The baseline holds the outcome of every trial, and a re-audit observes the same trials again. The sign test compares the
+outcomes (McNemar's exact test for outcomes of 0 or 1), corrected for the number of figures by Holm and Tarone. The
+re-audits of a year share alpha (`reaudit/drift.py`). The random numbers are the same as well, so an unchanged mechanism
+gives equal outcomes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from epsilometer.reaudit.hashes import DIGITS
 class Figure(BaseModel):
     """A figure of a question.
 
-    low, high: its bounds; null without one. trials: a hash of them. outcomes: of each trial, larger if worse.
+    low, high: its bounds; null if infinite. trials: a hash of the trials' texts. outcomes: one per trial; a larger
+    outcome is worse.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -79,8 +81,9 @@ class Baseline(BaseModel):
 def accept(asked_for: Mapping[str, Question], of: Subject, trials: int | None = None) -> Baseline:
     """Return the figures of these questions as a baseline.
 
-    asked_for: questions by name or path, so that `question` finds them again. trials: None for each question's usual
-    number. Raises UserError for a question without outcomes of trials, and if the subject lacks what a question needs.
+    asked_for: questions by name or path, from which `question` builds them again. trials: None for each question's
+    usual number. Raises UserError for a question without an outcome per trial, and if the subject lacks what a question
+    needs.
     """
     return Baseline(
         mechanism=of.name,
@@ -108,7 +111,7 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
     now = {"mechanism": of.name, "epsilon": stored(of.epsilon), "texts": of.digest}
     for what, value in now.items():
         if (then := getattr(before, what)) != value:
-            raise UserError(f"the baseline has other {what} ({then}, now {value}); accept a new one", "EPS-Q017")
+            raise UserError(f"the baseline is of {what} {then}, not {value}; accept a new baseline", "EPS-Q017")
     of = of.seeded(before.seed)
     # If the clock was set back, an earlier year's alpha must not count as unspent.
     date = max([*before.reaudits, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"])
@@ -140,7 +143,7 @@ def write(baseline: Baseline, path: Path) -> None:
 
 
 def read(path: Path) -> Baseline:
-    """Read a baseline. Raises UserError where there is none, and for a file that is not one."""
+    """Read a baseline. Raises UserError if the file is missing, or is not a baseline."""
     return read_as(Baseline, path)
 
 

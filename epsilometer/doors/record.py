@@ -31,12 +31,12 @@ from epsilometer.doors.decide import in_sequence, shown_by_law, statuses
 from epsilometer.reaudit.hashes import DIGITS
 
 RECORD: Schema = {
-    **ANSWERS,  # `all` in the last row of a budget with a limit
-    "limit": pl.Float64,  # null without one, and for figures that it does not limit
+    **ANSWERS,  # with a limit, the last row of a budget has the figure `all`
+    "limit": pl.Float64,  # null without a limit, and for figures that are not limited
     "at_least": pl.Boolean,  # whether a limit is the smallest value allowed
-    "status": pl.String,  # `evidence.status.Status`, of a limit
+    "status": pl.String,  # of the limit (`evidence.status.Status`)
     "needed": pl.Int64,  # trials that could show an open limit kept
-    "outcomes": pl.List(pl.Float64),  # of each trial, in [0, 1]; empty without outcomes
+    "outcomes": pl.List(pl.Float64),  # one per trial, in [0, 1]; empty if the question has none
     "drawn": pl.String,  # a hash of everything that determines the trials
     "data": pl.String,  # how outcomes are counted: "Hits" or "Means" (`evidence.Data`)
     "scale": pl.String,  # `evidence.limit.Scale` as JSON
@@ -54,7 +54,7 @@ def record(
     """Observe a question once at each budget; return a row per budget and figure, schema RECORD.
 
     epsilons, trials: as in `ask`. allowed: a limit on every figure. With a limit, the last row of a budget has the
-    status of all figures together, and after a budget that does not pass no larger one does. Raises UserError if the
+    status of all figures together; if a budget does not pass, no larger budget does. Raises UserError if the
     subject lacks what the question needs.
     """
     check(question, of)
@@ -69,7 +69,7 @@ def record(
 
 
 def observed_in(row: Mapping[str, Any]) -> Observed:
-    """Return the evidence of a row with outcomes. The row's hash of the trials replaces their texts.
+    """Restore the evidence of a row with outcomes. The row's hash of the trials replaces their texts.
 
     Raises UserError if the evidence cannot be restored from the outcomes alone.
     """
@@ -101,7 +101,7 @@ def _rows(question: Question, of: Subject, count: int, allowed: float | None) ->
     rows = []
     for row, each in zip_longest(answers(observed, of.epsilon, of.design.alpha), observed):
         row |= {"at_least": limit is not None and limit.at_least, "outcomes": []}
-        if each is not None:  # the row `strongest` has no evidence of its own
+        if each is not None:  # the row `strongest` has no outcomes
             evidence = each.evidence
             row |= {"outcomes": each.values.tolist(), "drawn": _trials_hash(question, of, count, each)}
             row |= {"data": type(evidence.data).__name__, "scale": json.dumps(asdict(evidence.scale))}
@@ -112,7 +112,7 @@ def _rows(question: Question, of: Subject, count: int, allowed: float | None) ->
 
 
 def _trials_hash(question: Question, of: Subject, count: int, observed: Observed) -> str:
-    """Return a hash of the texts, the design and the question, which name the trials, and of the trials' texts."""
+    """Return a hash of texts, design, question and number, which determine the trials, and of the trials' texts."""
     inputs = [of.digest, repr(of.design), type(question).__name__, json.dumps(chosen_settings(question), default=str)]
     every = "\n".join([*inputs, str(count), *(text for text, _ in observed.of_texts)])
     return hashlib.sha256(every.encode()).hexdigest()[:DIGITS]

@@ -1,8 +1,7 @@
 """The game of an audit: adversaries see rewrites and their candidates, and guess the sources.
 
 The game is written once. Every audit, gate, search and comparison draws its own trials, rewrites them, and calls
-`play`. The caller names the streams, so a guess depends only on the trial, the attack and what the caller put in the
-name.
+`play`. The caller names the random streams, so a guess depends only on the trial, the attack and that name.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from epsilometer.core.randomness import Noise
 from epsilometer.models.spending import Dry
 
 Streams = Callable[[str, float], Noise]
-"""An attack's name and an epsilon -> the stream that breaks the attack's ties, with a substream for each trial."""
+"""Maps an attack's name and an epsilon to the random stream that breaks the attack's ties, a substream per trial."""
 
 
 @dataclass(frozen=True)
 class Knowledge:
     """Background knowledge of the adversaries in n trials, the same at every epsilon.
 
-    texts: the audited texts. candidates: int [n, k], numbers of texts. mechanism, embedded, prior and public: as in
-    `core.attack.Context`. likelihoods: for each epsilon the table of `core.likelihood.computed`; None shows no attack a
-    table and gives no posteriors.
+    texts: the audited texts. candidates: int [n, k], indices of texts. mechanism, embedded, prior and public: as in
+    `core.attack.Context`. likelihoods: one table of `core.likelihood.computed` per epsilon. With None, no attack sees a
+    table, and guesses have no posteriors.
     """
 
     texts: Sequence[str]
@@ -54,7 +53,7 @@ def asking(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[s
 def queried(
     attacks: Mapping[str, Attack], mechanism: Mechanism | None, texts: Sequence[str], candidates: NDArray[np.integer]
 ) -> Counter[str]:
-    """Return how many rewrites of each text these attacks ask for at each epsilon. candidates: numbers of texts."""
+    """Return the number of rewrites of each text that attacks with query access request at each epsilon."""
     return Counter(text for attack in asking(attacks, mechanism).values() for text in attack.queries(texts, candidates))
 
 
@@ -67,7 +66,7 @@ def with_queries(
     *,
     epsilons: Sequence[float],
 ) -> Iterator[None]:
-    """Add to a dry run of the trials the rewrites that these attacks would ask for after it."""
+    """Add the requests of attacks with query access to those that a dry run of the trials reports (`Dry`)."""
     try:
         yield
     except Dry as dry:
@@ -83,7 +82,7 @@ def play(
 
     outputs: by epsilon, the rewrites of the same n trials, in the order of `knowledge.likelihoods`. attacks: those that
     apply to the mechanism. Each attack gets all epsilons in one call, so work that does not depend on epsilon is done
-    once. Raises UserError for guesses that are not slots.
+    once. Raises UserError for a guess that is not the number of a candidate (0 to k - 1).
     """
     tables = dict(zip(outputs, knowledge.likelihoods or [None] * len(outputs), strict=True))
 

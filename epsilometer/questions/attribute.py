@@ -1,11 +1,11 @@
 """Inference of an attribute: attackers who learn from rewrites infer a label, such as an author's age.
 
-Attackers learn from the rewrites of one half of the texts, drawn by author; the other half is for tests. One test text
-per author is used, so that inferences are independent, and all classes have the same number of test texts. Attackers
-are those of `attackers` who read one rewrite: static, relabelled, augmented, folded and adaptive, with each kind of
-classifier. If all of them are within the limit, this says nothing about other attackers.
+Attackers learn from the rewrites of one half of the texts, split by author; the other half is for tests. One test text
+per author is used, so that inferences are independent, and all classes have the same number of test texts. The
+attackers are those of `attributes.attackers` that read one rewrite: static, relabelled, augmented, folded and adaptive,
+with each kind of classifier. If all of them are within the limit, other attackers may still exceed it.
 
-If the mechanism states a law and the attribute has two classes, the law may show that every inference keeps the limit
+If the mechanism states a law and the attribute has two classes, the law may prove the limit for every attacker
 (`exact_loss/attributes.py`). Then no attacker runs, unless rewrites refute that law (`limits/stated_law.py`).
 """
 
@@ -62,17 +62,17 @@ from epsilometer.runtime.progress import note
 
 _READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # each reads one rewrite
 _MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; below _FEWEST none
-_ALL = 1 << 20  # texts
-# Columns for recorded rewrites: of a victim, which learned from clean texts, and of an attacker.
+_ALL = 1 << 20  # all texts of any table
+# Columns printed for recorded rewrites: of a victim, which learned from clean texts, and of an attacker.
 _OF_VICTIMS = ("both_right", "rs_all", "rs_all_low", "rs_all_high", "coverage", "rs", "ur", "pa", "words_changed")
 _OF_ATTACKERS = ("texts_each", "trained_on", "texts", "accuracy", "majority", "loss", "point", "upper", "ceiling")
 
 
 @component
 class Attribute:
-    """attribute: the column of the label, or columns joined (`a,b`), whose classes are equally likely to an attacker.
-    group: the column that dependent texts share, such as their author. kinds: of classifiers, None for the installed
-    ones. For recorded rewrites only: keep, the column of a label that they should keep, and labelled, a file of other
+    """attribute: the column of the label to infer, or several joined columns (`a,b`). group: the column whose values
+    dependent texts share, such as their author. kinds: kinds of classifiers, None for all that are installed. For
+    recorded rewrites only: keep, the column of a label that rewrites should preserve, and labelled, a file of other
     labelled texts for attackers to learn from.
     """
 
@@ -99,7 +99,7 @@ class Attribute:
         return [name for name in (self.attribute, self.keep, self.group) if name is not None]
 
     def limit(self, of: Subject, allowed: float) -> Limit:
-        """Return a limit on the loss, in nats, that each attacker may show."""
+        """Return a limit on the loss of each attacker, in nats."""
         if not allowed > 0:
             raise UserError(f"the limit of an attribute's loss, in nats, must be > 0, got {allowed}", "EPS-Q023")
         return Limit(allowed, self._scale(of), "the largest loss of the attribute allowed")
@@ -118,16 +118,16 @@ class Attribute:
         needed = enough_texts(limit.rate, tests, errors=errors, share=1 / len(classes))
         if rarest * len(classes) < needed:
             raise UserError(
-                f"a loss of {limit.allowed:g} nats of {self.attribute} takes {needed:,} texts to test on, in equal "
-                f"number from each of {len(classes)} classes and by different authors, to show, and there are "
-                f"{rarest * len(classes):,}, for half of all texts teach the attackers; give more texts, a larger "
-                "budget (--budget), or a higher limit",
+                f"a limit of {limit.allowed:g} nats on {self.attribute} takes {needed:,} test texts by different "
+                f"authors, equally many from each of {len(classes)} classes, and there are {rarest * len(classes):,} "
+                "(attackers learn from the other half of the texts); give more texts, a larger budget (--budget), or a "
+                "higher limit",
                 "EPS-Q025",
             )
         return budget
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of a law that keeps the limit for every attacker (`ShownByLaw`)."""
+        """Return the evidence of the stated law if it proves the limit for every attacker (`ShownByLaw`)."""
         rewrites = min(_MOST, budget // 2)
         lawful = applies(of.mechanism) and has_law(of.mechanism) and errors.beta >= ALPHA / 2
         if limit.scale.options != 2 or rewrites < _FEWEST or not lawful:
@@ -144,11 +144,11 @@ class Attribute:
             evidence = Evidence(f"{self.attribute}{BY_LAW}", By.LAW, limit.scale, bounds, covers=Covers.EVERYONE)
             return Observed(evidence, row={"unrefuted": rewrites}), None
         why = f"{rewrites:,} rewrites {'cannot be compared with' if p is None else 'refute'} the stated law"
-        note(f"{why}{at_budget(of.epsilon)}, which would keep the limit on {self.attribute}; attackers are run")
+        note(f"{why}{at_budget(of.epsilon)}, so its bound on {self.attribute} is ignored; attackers run")
         return None, why
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
-        """Return the evidence of each attacker, by this number of texts at most. One half is for tests."""
+        """Return the evidence of each attacker from at most `count` texts: one half to learn from, one for tests."""
         learned_from, test = self._parts(of, count)
         (rewrites,) = rewrite_all(of.mechanism, _job([*learned_from.originals, *test.originals], of), paced=True)
         learned_from = _released(learned_from, rewrites.texts[: len(learned_from)])
@@ -171,9 +171,9 @@ class Attribute:
         return self.kinds or (STANDARD.kinds if installed("models") else (LINEAR,))
 
     def table(self, request: TableRequest) -> Table | None:
-        """Return a row per epsilon and attacker of recorded rewrites (`recorded_anonymity`); None of fresh ones.
+        """Return the table of recorded rewrites, a row per epsilon and attacker; None without recorded rewrites.
 
-        It prints a row per victim, and then a row per attacker.
+        The rows are those of `recorded_anonymity`. What is printed has a row per victim, then one per attacker.
         """
         if request.rewrites is None:
             return None

@@ -1,18 +1,19 @@
 """Authorship: which of N people wrote n rewrites, seen together.
 
 The adversary knows one half of each author's texts; the other half is for tests. A trial draws an
-author and n of their test texts uniformly, and rewrites these afresh. A classifier of words and of runs of characters
+author and n of their test texts uniformly, and rewrites each of them once. A classifier of words and character n-grams
 gives the probability of each author for each rewrite; the adversary multiplies them and names the likeliest author. The
 `static` adversary learns from the known texts as they are, the `adaptive` one from their rewrites, since anybody who
 knows the mechanism can rewrite them.
 
-Trials are independent, given the texts that the adversary knows, so right guesses are binomial. Their rate is over
-draws of these authors and of their test texts.
+Trials are independent, given the texts that the adversary knows, so the number of right guesses is binomial. Its rate
+is an average over these authors and their test texts.
 
-**The loss** is that of guessing one of N equally likely authors, ln((N - 1) p / (1 - p)) (TeDA eq. 10). Another author
-changes n texts at once. If the pure loss between any two texts is at most c, the likelihoods of n rewrites under two
-authors differ by at most a factor e^(n c), so the loss of n texts together is at most n c; an average loss gives no
-such bound. Texts that are not rewritten (`identity`) show how much these adversaries learn from n texts at most.
+**The loss** is that of guessing one of N equally likely authors at a rate p, ln((N - 1) p / (1 - p)) (TeDA eq. 10). Two
+authors differ in all n texts. If the pure loss between any two texts is at most c, the likelihoods of n rewrites under
+two authors differ by at most a factor e^(n c), so the loss of n texts together is at most n c; an average loss gives no
+such bound. The control `identity`, which returns texts unchanged, shows the most that these adversaries learn from n
+texts.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ from epsilometer.text.words import words
 
 STATIC, ADAPTIVE = "static", "adaptive"
 _TIMES = 4  # rewrites of each known text
-_CHARACTERS = (2, 4)  # lengths of runs
+_CHARACTERS = (2, 4)  # shortest and longest character n-gram
 
 
 @dataclass(frozen=True)
 class _Writers:
-    """Texts by author. profile, test: indices of each author's texts that the adversary knows, and of the others."""
+    """Texts by author. profile, test: for each author, indices of the texts the adversary knows, and of the rest."""
 
     texts: Sequence[str]
     profile: Sequence[NDArray[np.int64]]
@@ -55,8 +56,8 @@ class _Writers:
 
 @component
 class Authorship:
-    """author: the column of each text's author. authors: number of possible authors, those with most texts. together:
-    numbers of texts by one author that the adversary sees at once.
+    """author: the column of each text's author. authors: the number of possible authors; those with the most
+    texts are chosen. together: numbers of texts by one author that the adversary sees at once.
     """
 
     author: str = "author"
@@ -100,8 +101,8 @@ class Authorship:
         most = max(0, budget - _TIMES * sum(map(len, self._writers(of).profile))) // max(self.together)
         if needed > most:
             raise UserError(
-                f"a loss of {limit.allowed:g} nats of authorship takes {needed:,} trials of {max(self.together)} "
-                f"rewrites to show, and the budget pays {most:,}; give a larger budget (--budget), fewer texts "
+                f"a limit of {limit.allowed:g} nats on authorship takes {needed:,} trials of {max(self.together)} "
+                f"rewrites to test, and the budget allows {most:,}; give a larger budget (--budget), fewer texts "
                 "(authorship.together), or a higher limit",
                 "EPS-Q055",
             )
@@ -142,7 +143,7 @@ class Authorship:
         return Scale("authorship", self.authors)
 
     def _writers(self, of: Subject) -> _Writers:
-        """Return the authors with most texts, halved at random; equally many texts of each are known."""
+        """Return the authors with most texts, each author's texts halved at random; equally many of each are known."""
         assert of.table is not None, "the columns are checked first"
         by_author = (
             of.table.with_row_index("row")
@@ -175,7 +176,7 @@ def _name(adversary: str, texts: int) -> str:
 
 
 def _trials(writers: _Writers, count: int, most: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the author of each trial [count], and the numbers of their texts [count, most], in random order."""
+    """Return the author of each trial [count], and indices of the author's texts [count, most] in random order."""
     streams = Noise.named(count, seed, "authorship", "trials")
     truth, tests = np.empty(count, np.int64), np.empty((count, most), np.int64)
     for row in range(count):
@@ -186,7 +187,7 @@ def _trials(writers: _Writers, count: int, most: int, seed: int) -> tuple[NDArra
 
 
 def _rewritten(of: Subject, texts: Sequence[str], numbers: NDArray[np.int64], stream: str) -> Sequence[str]:
-    """Return a fresh rewrite of each text by its number."""
+    """Return one fresh rewrite of the text at each of these indices."""
     noise = Noise.named(len(numbers), of.design.seed, "authorship", stream, of.epsilon)
     (rewrites,) = rewrite_all(of.mechanism, Job(texts, numbers, [of.epsilon], [noise], tally=of.tally), paced=True)
     return list(rewrites.texts)
@@ -199,8 +200,8 @@ def _learned(texts: tuple[str, ...], author: tuple[int, ...]) -> Callable[[Seque
 
 
 def _learn(texts: Sequence[str], author: NDArray[np.int64]) -> Callable[[Sequence[str]], NDArray[np.float64]]:
-    """Return a function of texts that gives the log-probability of each author [n, authors]."""
-    if not any(map(words, texts)):  # no word is left to tell authors apart
+    """Train a classifier; return a function from n texts to log-probabilities of authors [n, authors]."""
+    if not any(map(words, texts)):  # without words, authors cannot be told apart
         count = int(author.max()) + 1
         return lambda others: np.zeros((len(others), count))
     features = _features().fit(texts)
@@ -214,7 +215,7 @@ def _learn(texts: Sequence[str], author: NDArray[np.int64]) -> Callable[[Sequenc
 
 
 def _features() -> Any:
-    """Return TF-IDF of words, beside that of runs of characters within words."""
+    """Return a vectorizer: TF-IDF of words, and of character n-grams within words."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import FeatureUnion
 

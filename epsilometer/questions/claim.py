@@ -3,16 +3,16 @@
 The figure is 1 where the claim is violated and 0 where it holds, so the only limit is 0.
 
 With attacks, a trial is one of `which_text`. The claim bounds the loss between the candidates of each trial: epsilon
-times their distance, in the claim's own granularity (`claims/verdicts.trial_claims`); pairs that it does not cover are
-unbounded. The p-value is the largest probability of at least this many right guesses under such losses
-(`verdicts.p_value`; for a curve, under such rates). So the error of a violation is the p-value. Guesses never show that
+times their distance, at the claim's granularity (`claims/verdicts.trial_claims`); pairs that it does not cover are
+unbounded. The p-value is the largest probability of at least this many right guesses that the claim allows
+(`verdicts.p_value`; for a curve, `rates.p_value`). It is the error probability of a violation. Guesses never show that
 a claim holds.
 
-With the law, the worst case over the mechanism's inputs is computed (`claims/worst_case.py`). A loss beyond the claim
-violates it. If all pairs of inputs were enumerated and none violates it, the claim holds for every adversary, provided
-that the mechanism follows its law. So the law shows a claim kept only if rewrites do not refute that law
-(`limits/stated_law.py`) and the guesses of the attacks do not refute the claim. A violation by law needs no rewrite:
-the mechanism's own statements contradict each other.
+With the stated law, the worst case over the mechanism's inputs is computed (`claims/worst_case.py`). A larger loss than
+claimed is a violation. If all pairs of inputs were enumerated and none violates it, the claim holds for every
+adversary, provided that the mechanism follows its law. So the law shows a claim kept only if rewrites do not refute
+that law (`limits/stated_law.py`) and the guesses of the attacks do not refute the claim. A violation by law needs no
+rewrite: the mechanism's law contradicts its claim.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ from epsilometer.runtime.progress import note
 
 _SCALE = Scale("claim")
 _FIGURE = "claim"
-_INPUTS = 500  # most inputs whose pairs are all enumerated, as in an audit; beyond that a sample is compared
-_ENTRIES = 2e8  # most losses to compute: tenths of a second
+_INPUTS = 500  # up to this many inputs, all pairs are compared, as in an audit; else a sample
+_ENTRIES = 2e8  # largest number of losses to compute, in tenths of a second
 _EXACT = "exact"  # method of a finding that compared all inputs
 _MOST, _FEWEST = 1000, 50  # rewrites compared with the law: at most a quarter of all; below _FEWEST none
 
@@ -90,7 +90,7 @@ class Claim:
         return min(self.usual, budget)
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of a law within the claim that neither rewrites nor guesses refute (`ShownByLaw`)."""
+        """Return the evidence of the law if it keeps the claim and no test of rewrites refutes it (`ShownByLaw`)."""
         law = _of_law(of)
         count = min(self.usual, budget // 2)
         if law is None or law.high > 0 or count < 4 * _FEWEST:
@@ -119,9 +119,10 @@ def _name(attack: str) -> str:
 
 @dataclass(frozen=True)
 class _Test:
-    """The right guesses of an attack, beside the largest number that the claim allows on average.
+    """A test of the claim by one attack.
 
-    right: [trials]; covered: the number of trials that the claim covers; p: the p-value.
+    right: [trials], True for a right guess. texts: the rewritten text of each trial. expected: the largest mean number
+    of right guesses that the claim allows. covered: the number of trials that the claim covers. p: the p-value.
     """
 
     attack: str
@@ -133,7 +134,7 @@ class _Test:
 
     @property
     def observed(self) -> Observed:
-        """The evidence: a violation, whose error is the p-value."""
+        """The evidence: a violation, wrong with a probability of at most the p-value."""
         count, hits = len(self.right), int(np.count_nonzero(self.right))
         row = {"right": hits, "expected": self.expected, "covered": self.covered, "p_value": self.p}
         row["least_p_value"] = smallest_p_value(count, self.expected)
@@ -144,7 +145,7 @@ class _Test:
 
 
 def _tested(of: Subject, count: int, stream: str) -> list[_Test]:
-    """Return the tests of the claim by the attacks' guesses in this number of fresh trials."""
+    """Play `count` fresh trials; return a test of the claim by each attack's guesses."""
     texts, mechanism, name = of.pool.texts, of.mechanism, (of.design.seed, stream, of.epsilon)
     refuse_public(mechanism, texts)
     embedded = of.pool.embedded or (embed(texts) if of.design.temperature else None)
@@ -175,12 +176,12 @@ def _tested(of: Subject, count: int, stream: str) -> list[_Test]:
 
 
 def _lawful(mechanism: Mechanism, epsilon: float) -> bool:
-    """Return True if the worst case of the claim follows from laws, without draws."""
+    """Return True if the worst case of the claim can be computed from the stated laws, without sampling."""
     return isinstance(mechanism, HasInputs) and isinstance(mechanism, HasLaws) and not is_sampled(mechanism, epsilon)
 
 
 def _of_law(of: Subject) -> Computed | None:
-    """Return the bounds of the figure by law; without an upper one unless every pair of inputs was compared."""
+    """Return the bounds of the figure by law: the upper one is infinite unless all pairs of inputs were compared."""
     if not _lawful(of.mechanism, of.epsilon):
         return None
     finding = check_claim(of.mechanism, of.epsilon, inputs=_INPUTS, entries=_ENTRIES, bounded=False)
@@ -192,7 +193,7 @@ def _of_law(of: Subject) -> Computed | None:
 
 
 def _law_p_value(of: Subject, count: int) -> float | None:
-    """Return the p-value of this number of rewrites under the stated law, which is within the claim."""
+    """Return the p-value of `count` rewrites under the stated law; None if they cannot be compared with it."""
     texts, seed = of.pool.texts, f"{of.design.seed}/claim/law"
     pairs = sample(np.zeros((len(texts), 1), np.float32), count, 2, 0.0, seed=seed).candidates
     delta = stated(of.mechanism, of.epsilon).delta
@@ -201,11 +202,11 @@ def _law_p_value(of: Subject, count: int) -> float | None:
 
 
 def _refuted(of: Subject, p: float | None, tests: Sequence[_Test], alpha: float) -> str | None:
-    """Return the reason to ignore the stated law; None if it counts. p: of the rewrites under the law."""
+    """Return the reason to ignore the stated law, or None. p: the p-value of the rewrites under the law."""
     if p is not None and min([p, *(test.p for test in tests)]) * (1 + len(tests)) > alpha:
         return None
     why = "cannot be compared with" if p is None else "refute"
-    note(f"rewrites {why} the stated law{at_budget(of.epsilon)}, which would keep the claim")
+    note(f"rewrites {why} the stated law{at_budget(of.epsilon)}, so it does not show that the claim holds")
     return why
 
 

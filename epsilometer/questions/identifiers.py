@@ -1,8 +1,8 @@
-"""Surviving identifiers: the share that a rewrite still contains, by kind and, for planted ones, by shape.
+"""Surviving identifiers: the share that rewrites still contain, by kind and, for planted ones, by written form.
 
 A trial is a text with one identifier of a kind. The identifiers are those that the texts' file records or, if it
-records none, planted ones (`auditing/identifiers`). The count covers every reader: an identifier that a rewrite
-holds needs no attack.
+records none, planted ones (`auditing/identifiers`). The count covers every adversary: reading an identifier in a
+rewrite takes no attack.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from epsilometer.core.errors import UserError
 
 @component
 class Identifiers:
-    """kinds: the kinds of identifiers, None for all that are recorded or usually planted; card number, social security
-    number and IP address are planted if named. partly: True to count identifiers that survive in part, too.
+    """kinds: the kinds of identifiers, None for all that are recorded or usually planted (card numbers, social security
+    numbers and IP addresses are planted only if named). partly: True to count identifiers that survive in part, too.
     """
 
     kinds: Sequence[str] | None = None
@@ -67,14 +67,14 @@ class Identifiers:
         there = {kind: _identified(of).most(kind) for kind, _ in groups}
         if few := [f"{kind} in {most}" for kind, most in there.items() if most is not None and most < fewest]:
             raise UserError(
-                f"a share of {rate:g} takes {fewest:,} texts a kind to show, and the file records {', '.join(few)}; "
+                f"a limit of {rate:g} takes {fewest:,} texts per kind to test, and the file records {', '.join(few)}; "
                 "give more texts, a higher limit, or other kinds (identifiers.kinds)",
                 "EPS-Q030",
             )
         if budget // len(groups) < fewest:
             raise UserError(
-                f"a share of {rate:g} takes {fewest:,} texts a kind and shape to show, of {len(groups)} of them: "
-                f"{fewest * len(groups):,} rewrites where {budget:,} are left; give a larger budget (--budget), a "
+                f"a limit of {rate:g} takes {fewest:,} texts for each of {len(groups)} kinds and shapes to test, in "
+                f"all {fewest * len(groups):,} rewrites, and {budget:,} are left; give a larger budget (--budget), a "
                 "higher limit, or fewer kinds (identifiers.kinds)",
                 "EPS-Q031",
             )
@@ -102,7 +102,7 @@ class Identifiers:
         return observed
 
     def table(self, request: TableRequest) -> Table | None:
-        """Return a row per epsilon, kind and shape, as `epsilometer.surviving_identifiers`.
+        """Return the table of `epsilometer.surviving_identifiers`, a row per epsilon, kind and shape.
 
         None if partial survival counts, since this table lists partial and whole survival separately.
         """

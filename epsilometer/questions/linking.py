@@ -42,8 +42,9 @@ _AMPLE = 2  # multiple of the sets that could show a limit kept, since the numbe
 
 @component
 class Linking:
-    """facts: the column with known facts about each person. author: instead, the column with the author of each text; a
-    person is then known by all other texts. among: the number of rewrites in a set. attacks: None for all.
+    """facts: the column with known facts about each person. author: instead of facts, the column with each text's
+    author; the adversary then knows all other texts of a person. among: the number of rewrites in a set. attacks: None
+    for all.
     """
 
     facts: str | None = None
@@ -59,7 +60,7 @@ class Linking:
     def _check(self) -> Linking:
         if (self.facts is None) == (self.author is None):
             raise ValueError(
-                "linking takes a column of facts or of authors, one of both; give linking.facts or linking.author"
+                "linking takes either a column of facts or one of authors; give linking.facts or linking.author"
             )
         return self
 
@@ -104,7 +105,7 @@ class Linking:
         return observed
 
     def table(self, request: TableRequest) -> Table:
-        """Return a row per epsilon and attack, as `epsilometer.linking_loss`; also of recorded rewrites."""
+        """Return the table of `epsilometer.linking_loss`, for fresh or recorded rewrites."""
         request.check_unused("attacks")
         columns, people = request.shown(LINKS, _SHOWN), self.people(request.texts)
         sets, of = self.usual if request.trials is None else request.trials, request.design
@@ -140,9 +141,9 @@ def _name(attack: str) -> str:
 
 
 def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) -> int:
-    """Return the fewest sets that could show the limit exceeded, and kept by an attack at chance; in steps of a tenth.
+    """Return the fewest sets that could show the limit exceeded, and kept by an attack at chance.
 
-    Raises UserError if that is more than `most`.
+    The number is searched in steps of a tenth. Raises UserError if it is more than `most`.
     """
     if limit.rate > 1 - 1e-6:
         raise UserError(f"no rate of links can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q033")
@@ -155,7 +156,7 @@ def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) 
         sets += -(-sets // 10)
     if sets > most:
         raise UserError(
-            f"a loss of {limit.allowed:g} nats by linking takes {sets:,} sets of {among} rewrites to show; give "
+            f"a limit of {limit.allowed:g} nats on linking takes {sets:,} sets of {among} rewrites to test; give "
             "a larger budget (--budget), a smaller linking.among, or a higher limit",
             "EPS-Q034",
         )

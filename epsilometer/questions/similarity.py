@@ -3,8 +3,8 @@
 A trial is a uniformly drawn text of the subject and one fresh rewrite of it; its value is the metric of the two
 (`epsilometer.metrics`), which lies in [0, 1]. A metric in [-1, 1], such as a cosine x, is rescaled to (1 + x) / 2, and
 the mean is reported in the metric's own unit. The mean has an interval by betting (`auditing/estimation/betting.py`),
-which assumes only independent trials and this range. The mean does not depend on an adversary, so both bounds hold for
-all. A pair without a value counts as the lowest value.
+which assumes only independent trials and this range. No adversary is involved, so both bounds hold for
+every adversary. A pair without a value counts as the lowest value.
 
 Metrics without such a range, and those that grow as texts differ, are refused.
 """
@@ -33,15 +33,15 @@ _AMPLE = 2  # multiple of the texts that could show a limit kept
 _SIGNED = ("bertscore", "cosine")  # from -1 to 1
 _REFUSED = {
     "changed": "grows as texts differ; jaccard and levenshtein grow as they agree",
-    "perplexity": "has no upper end, so that no number of texts bounds its mean; take grammaticality",
+    "perplexity": "has no upper bound, so no number of texts bounds its mean; use grammaticality",
 }
-_ROUNDING = 1e-6  # by which a computed cosine may leave its range
+_ROUNDING = 1e-6  # a computed cosine may be this far outside its range
 
 
 @component
 class Similarity:
     """metric: a name in `epsilometer.metrics`, or the path of a file; values lie in [0, 1] and grow with similarity
-    (cosine and bertscore lie in [-1, 1]). settings: of the metric.
+    (cosine and bertscore lie in [-1, 1]). settings: the settings of the metric.
     """
 
     metric: str | Path = "jaccard"
@@ -64,7 +64,7 @@ class Similarity:
         if not lowest < allowed < 1:
             raise UserError(
                 f"the limit of similarity, the smallest mean of {self.metric} allowed, must be in ({lowest:g}, 1), got "
-                f"{allowed}: no number of texts could show a mean beyond these ends",
+                f"{allowed}: no number of texts can show a mean at or beyond these bounds",
                 "EPS-Q035",
             )
         return Limit(allowed, self._scale, "the smallest mean allowed", at_least=True)
@@ -79,8 +79,8 @@ class Similarity:
         if fewest is None or fewest > budget:
             needed = "more than a million" if fewest is None else f"{fewest:,}"
             raise UserError(
-                f"a mean {self.metric} of {limit.allowed:g} takes {needed} rewrites to show, and {budget:,} are left; "
-                "give a larger budget (--budget), or a limit farther from the ends",
+                f"a mean {self.metric} of {limit.allowed:g} takes {needed} rewrites to test, and {budget:,} are left; "
+                "give a larger budget (--budget), or a limit farther from the ends of the range",
                 "EPS-Q036",
             )
         return min(max(self.usual, _AMPLE * fewest), budget)

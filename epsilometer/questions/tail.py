@@ -1,4 +1,4 @@
-"""The tail: delta at 4 nats by an attack's most confident guesses, which an average loss hides.
+"""The tail: the delta at 4 nats that an attack's most confident guesses prove. An average loss hides it.
 
 A trial is one of `which_text`. Separate trials determine the thresholds of the attack's score (`estimation/tail.py`).
 """
@@ -24,7 +24,7 @@ from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.questions.which_text import outcomes_of_texts
 
-LEARNING = 1000  # trials on which a threshold is learnt, at most half of the budget
+LEARNING = 1000  # trials that determine the thresholds; at most half of the budget
 
 
 @component
@@ -38,7 +38,7 @@ class Tail:
     learns: ClassVar[bool] = True
 
     def limit(self, of: Subject, allowed: float) -> Limit:
-        """Return a limit on delta at 4 nats, by the most confident guesses of each attack."""
+        """Return a limit on the delta at 4 nats that each attack's most confident guesses prove."""
         if not 0 < allowed < 1:
             raise UserError(f"the limit of tail, a probability, must be in (0, 1), got {allowed}", "EPS-Q039")
         return Limit(allowed, Scale.tail(of.design.k), "the largest delta at 4 nats allowed")
@@ -64,7 +64,7 @@ class Tail:
         ]
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of a law that keeps the limit for every adversary; a gate does not ask for it."""
+        """Return the evidence of the stated law if it proves the limit for every adversary; not used by gates."""
         return average_by_law(of, limit, budget, ("all_delta_at_4_low", "all_delta_at_4"), errors=errors)
 
     def learn(self, of: Subject, guessed: Sequence[Guessed]) -> Sequence[Learnt]:
@@ -80,7 +80,7 @@ class Tail:
 
 @dataclass(frozen=True)
 class Learnt:
-    """Thresholds of an attack's score: the one beyond which its guesses prove the largest delta, and a grid."""
+    """Thresholds of an attack's score: that whose guesses prove the largest delta (`best`), and a grid."""
 
     best: float
     grid: NDArray[np.floating]

@@ -69,11 +69,11 @@ class WhichText:
         return observed
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of a law that keeps the limit for every adversary; a gate does not ask for it."""
+        """Return the evidence of the stated law if it proves the limit for every adversary; not used by gates."""
         return average_by_law(of, limit, budget, ("all_low", "all_high"), errors=errors)
 
     def learn(self, of: Subject, guessed: Sequence[Guessed]) -> Sequence[None]:
-        """Return nothing for each attack."""
+        """Return None for each attack: right guesses are counted without thresholds."""
         return [None] * len(guessed)
 
     def count(self, learnt: Sequence[None], guessed: Sequence[Guessed]) -> Sequence[Hits | Confident]:
@@ -81,7 +81,7 @@ class WhichText:
         return [Hits(int(np.count_nonzero(each.right)), len(each.right)) for each in guessed]
 
     def table(self, request: TableRequest) -> Table:
-        """Return a row per epsilon and attack, as `epsilometer.audit`, or `audit_recorded` for recorded rewrites."""
+        """Return the table of `epsilometer.audit`, or of `audit_recorded` for recorded rewrites."""
         if request.rewrites is None:
             return request.measured(audit, self.usual, AUDIT, SHORT)
         columns = request.shown(AUDIT, SHORT)
@@ -89,6 +89,6 @@ class WhichText:
 
 
 def outcomes_of_texts(of: Subject, guessed: Guessed) -> list[tuple[str, bool]]:
-    """Return for each trial the rewritten text, and True if the attack named it."""
+    """Return, for each trial, the source text and True if the attack guessed it."""
     texts = (of.pool.texts[i] for i in guessed.source.tolist())
     return list(zip(texts, guessed.right.tolist(), strict=True))

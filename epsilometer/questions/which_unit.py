@@ -1,8 +1,8 @@
 """The words of a text: a coin chooses each word, and the adversary guesses all coins from the rewrite.
 
-Each word of a text gets a partner, another word of the texts; a fair coin chooses which of the two takes its place,
-and the resulting text is rewritten once. So a text of n words gives n guesses, and not one. They prove a loss for one
-word (`estimation.coins`), to compare with a claim for words.
+Each word of a text gets a partner, another word of the texts. A fair coin chooses which of the two is in the text, and
+the resulting text is rewritten once. So one rewrite of n words gives n guesses. They prove a loss for one word
+(`estimation.coins`), to compare with a claim for words.
 
 An attack guesses with the two words as candidates. It sees the output in the word's place if the rewrite has as many
 words as the text, else the whole rewrite. Any attack works, for any mechanism: if it ignores information, such as the
@@ -13,9 +13,9 @@ A trial of the question `WhichUnit` is a rewritten text; its value is the share 
 right. Texts are drawn independently, each with its own coins, so the values are independent numbers in [0, 1]. Let p be
 their mean: the probability of guessing a uniformly drawn word of a uniformly drawn text. The figure is the loss of
 guessing between two words at that rate, ln(p / (1 - p)) (TeDA eq. 10 with k = 2). If no word loses more than c nats
-given the others, each coin is guessed right with probability at most e^c / (1 + e^c), and so p is at most that. So the
-lower bound holds for the loss of a word, for any texts. The upper bound covers the attacks that ran, as an average over
-words. `audit_units` counts coins instead of texts, and only the most confident guesses, so it proves more.
+given the others, each coin is guessed right with probability at most e^c / (1 + e^c), and p is at most that. So a lower
+bound on the figure is a lower bound on the largest loss of a word. The upper bound covers the attacks that ran, as an
+average over words. `audit_units` counts coins instead of texts, and only the most confident guesses, so it proves more.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from epsilometer.game.play import Knowledge, play, with_queries
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words, write
 
-_COMPARED = {TEXT, UNITS}  # the views of single words
+_COMPARED = {TEXT, UNITS}  # the views that show single words
 _SHOWN = (
     *("epsilon", "attack", "sees", "rewrites", "coins", "guesses", "right"),
     *("loss", "ceiling", "covered", "claimed", "overall", "claim"),
@@ -104,8 +104,8 @@ class WhichUnit:
         if fewest is None or fewest > budget:
             needed = "more than a million" if fewest is None else f"{fewest:,}"
             raise UserError(
-                f"a loss of {limit.allowed:g} nats of a word takes {needed} rewrites to show, and {budget:,} are left; "
-                "give a larger budget (--budget), or a higher limit",
+                f"a limit of {limit.allowed:g} nats on a word takes {needed} rewrites to test, and {budget:,} are "
+                "left; give a larger budget (--budget), or a higher limit",
                 "EPS-Q044",
             )
         return min(max(self.usual, _AMPLE * fewest), budget)
@@ -125,7 +125,7 @@ class WhichUnit:
         return observed
 
     def table(self, request: TableRequest) -> Table:
-        """Return a row per epsilon and attack, as `audit_units`."""
+        """Return the table of `audit_units`, a row per epsilon and attack."""
         return request.measured(audit_units, self.usual, UNIT_LOSSES, _SHOWN)
 
 
@@ -140,8 +140,8 @@ def _name(attack: str) -> str:
 class Coins:
     """The words of some texts, each chosen by a coin.
 
-    vocabulary: the distinct words; pairs: int [coins, 2], their numbers; fell: int16 [coins], which of the two is
-    in the text; lengths: [texts], the number of words of each text.
+    vocabulary: the distinct words; pairs: int [coins, 2], indices of a word and its partner; fell: int16 [coins], 0 or
+    1, which of the two is in the text; lengths: [texts], the number of words of each text.
     """
 
     vocabulary: Sequence[str]
@@ -153,7 +153,7 @@ class Coins:
     def flip(cls, texts: Sequence[str], count: int, seed: int) -> Coins:
         """Return coins for the words of `count` uniformly drawn texts, with a uniform partner for each word.
 
-        Raises UserError where the texts have fewer than two distinct words, or for count < 1.
+        Raises UserError if the texts have fewer than two distinct words, or if count < 1.
         """
         check_trials(count)
         spoken = [split for text in texts if (split := words(text))]
@@ -173,18 +173,18 @@ class Coins:
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """The number of the first word of each text."""
+        """The index of the first word of each text among all words."""
         return np.cumsum(self.lengths) - self.lengths
 
     @property
     def texts(self) -> list[str]:
-        """Return the texts that the mechanism rewrites."""
+        """The texts that the mechanism rewrites."""
         chosen = self.pairs[np.arange(len(self.fell)), self.fell].tolist()
         places = zip(self.starts.tolist(), np.cumsum(self.lengths).tolist(), strict=True)
         return [write(self.vocabulary[i] for i in chosen[a:b]) for a, b in places]
 
     def shown(self, rewrites: Rewrites) -> Rewrites:
-        """Return the output in the place of each coin: a word, and its unit, if the rewrite has as many words."""
+        """Return the output for each coin: the word in its place, or the whole rewrite if word counts differ."""
         parts = [
             next((shown for shown in (text.split(), words(text)) if len(shown) == length), repeat(text, length))
             for text, length in zip(rewrites.texts, self.lengths.tolist(), strict=True)
@@ -209,8 +209,8 @@ def audit_units(
     """Measure the privacy loss of a mechanism for one word, from guesses of all words of each rewritten text.
 
     texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`. trials: number of texts rewritten at each
-    epsilon. design: only alpha and seed are used. Returns a row per epsilon and attack, schema `UNIT_LOSSES`, and one
-    for the `strongest`, at alpha / m for m attacks that see the released view; `overall` as in `epsilometer.audit`.
+    epsilon. design: only alpha and seed are used. Returns a row per epsilon and attack, schema `UNIT_LOSSES`, and a
+    row `strongest`, at alpha / m for m attacks that see the released view; `overall` as in `epsilometer.audit`.
     Raises UserError for values outside their range.
     """
     check_design(design)
@@ -243,7 +243,7 @@ def _guessed(
     seed: int,
     tally: Tally,
 ) -> dict[float, dict[str, Guesses]]:
-    """Return the guesses of all coins by epsilon and attack, of attacks that can compare a word with its output."""
+    """Return all guesses of coins, by epsilon and attack, of the attacks that can compare single words."""
     able = _able(attacks, mechanism, _COMPARED)
     streams = [Noise.named(len(coins.lengths), seed, "units", "rewrite", epsilon) for epsilon in epsilons]
     job = Job(coins.texts, np.arange(len(coins.lengths)), epsilons, streams, tally=tally)
@@ -285,15 +285,13 @@ def _rows(
     seen: Mapping[str, str],
     alpha: float,
 ) -> list[dict[str, Any]]:
-    """Return the rows at one epsilon, with their p-values under the claim, as observed and for all guesses right."""
+    """Return the rows at one epsilon, with p-values under the claim: of the guesses, and if all of them were right."""
     said, count = stated(mechanism, epsilon), len(coins.fell)
     every = np.ones(count, bool)
     right = {name: guess.slots == coins.fell for name, guess in guesses.items()}
     scores = {name: np.zeros(count) if g.scores is None else g.scores for name, g in guesses.items()}
     claims = verdicts.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs)
-    covered = np.isfinite(
-        claims
-    )  # the result for these coins is conditional on the others, so it holds for any values of them
+    covered = np.isfinite(claims)  # the test is conditional on the other coins, so they may have any values
     allowed = claims[covered]
 
     def likely(hits: NDArray[np.bool_], surer: NDArray[np.floating]) -> float:
@@ -332,10 +330,10 @@ def _rows(
 def _p_value(
     right: NDArray[np.bool_], scores: NDArray[np.floating], allowed: NDArray[np.float64], delta: float
 ) -> float:
-    """Return the largest probability of this many right guesses, at the best level, for coins with losses `allowed`.
+    """Return the p-value of the right guesses under a claim that allows each coin a loss `allowed`; 1 without coins.
 
-    All arrays: [coins], 1 without coins. Without delta the number of right guesses is at most a sum of independent
-    Bernoulli variables, one per coin.
+    All arrays: [coins]. Tests the r most confident guesses for several r, corrected for their number. If delta is 0,
+    the number of right guesses is stochastically at most a sum of independent Bernoulli variables, one per coin.
     """
     if not len(right):
         return 1.0
@@ -352,7 +350,7 @@ def _p_value(
 
 
 def _judged(rows: Sequence[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
-    """Return the rows with verdicts. The tests share alpha (`verdicts.divisor`); `strongest` repeats another test."""
+    """Return the rows with verdicts. The tests share alpha (`verdicts.divisor`); `strongest` repeats one of them."""
     tests = [row["least_p_value"] for row in rows if row["p_value"] is not None and row["attack"] != STRONGEST]
     level = alpha / verdicts.divisor(tests, alpha)
     judged = []

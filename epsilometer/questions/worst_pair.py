@@ -1,26 +1,26 @@
 """The pair of texts with a mechanism's largest loss: searched by trials, then proved on fresh ones.
 
 An audit's losses are averages over its trials, so they hide a text that a mechanism hardly protects, such as one with a
-rare word. Here pairs compete (`halving`), and the bound is about the survivor.
+rare word. Here pairs compete for trials (`halving`), and the bound is about the one pair that remains.
 Pairs come from three groups, each searched by itself:
 
 - `all`: two of the audited texts;
 - `equal length`: two with the same number of words, so that their length does not tell them apart;
-- `one word`: a text, and the same text with one word exchanged for a word of another (a canary). Both have the same
-  number of words, and the loss between them is about one word.
+- `one word`: a text, and the same text with one word exchanged for a word of another text (a canary). Both have the
+  same number of words, and the loss between them is about one word.
 
 If the law of the released view is known, the losses of the pairs are also computed (`exact_loss`), in a row `exact`.
-Its `loss` is that of the best guess, rounded down. Its verdict compares the pure loss with a claim without delta, and
-delta at the claimed loss with the delta of other claims (`PairLosses.room`). This row assumes the law that the
-mechanism states; the row `sampled` assumes nothing.
+Its `loss` is that of the best guess, rounded down. Its verdict compares the pure loss with the claim or, if the claim
+has a delta, the delta at the claimed loss with that delta (`PairLosses.room`). This row assumes that the mechanism
+follows its stated law; the row `sampled` does not.
 
 The result is a lower bound on the loss of the mechanism's worst pair: another pair may lose more.
 
 The figure of the question `WorstPair` is the largest loss, in nats, of guessing between any two of the texts. Trials of
-the pair that the search leaves give only a lower bound: the loss at their rate of right guesses (TeDA eq. 10 with
-k = 2). The stated law gives an upper bound for every adversary if every pair of the texts was compared, and if the
-released text shows no more than the law describes; otherwise it also gives only a lower bound. Assumption: the
-mechanism follows its law. So the law counts only if rewrites do not refute it (`limits/stated_law.py`).
+the one pair that remains give only a lower bound: the loss at their rate of right guesses (TeDA eq. 10 with k = 2). The
+stated law gives an upper bound for every adversary if all pairs of the texts were compared, and a lower bound
+otherwise. It is used only if it describes all that the released text shows, and if rewrites do not refute it
+(`limits/stated_law.py`).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _SHOWN = (
     *("epsilon", "pairs", "x", "other", "place", "other_place", "method", "attack", "trials", "successes"),
     *("loss", "ceiling", "worst_output", "claimed", "overall", "claim"),
 )
-_ALL = 2000  # most pairs of texts to compare under the law; if there are more, this many are drawn
+_ALL = 2000  # largest number of pairs to compare under the law; of more, this many are drawn
 _MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; below _FEWEST none
 
 
@@ -97,7 +97,7 @@ class WorstPair:
     """Without settings: the attacks are those of the subject that see the released view."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
-    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH})  # HIGH only by a law
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH})  # HIGH only by the stated law
     columns: ClassVar[Sequence[str]] = ()
     usual: ClassVar[int] = 4000
 
@@ -110,7 +110,7 @@ class WorstPair:
         return Limit(allowed, _SCALE, "the largest loss of a pair allowed")
 
     def tests(self, of: Subject) -> Sequence[str]:
-        """Return the name of the figure by attacks, and by law if its law is computed."""
+        """Return the name of the figure by attacks, and of the figure by law if the law can be computed."""
         return [_FIGURE, *([_FIGURE + BY_LAW] if _lawful(of.mechanism) else [])]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
@@ -122,14 +122,14 @@ class WorstPair:
         fewest = 2 * (math.floor(math.log(errors.alpha / tests) / math.log(limit.rate)) + 1)
         if fewest > budget:
             raise UserError(
-                f"a loss of {limit.allowed:g} nats of a pair takes {fewest:,} rewrites to show, and {budget:,} are "
+                f"a limit of {limit.allowed:g} nats on a pair takes {fewest:,} rewrites to test, and {budget:,} are "
                 "left; give a larger budget (--budget), or a lower limit",
                 "EPS-Q050",
             )
         return min(max(self.usual, 2 * fewest), budget)
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of a law that keeps the limit for every pair and adversary (`ShownByLaw`)."""
+        """Return the evidence of the stated law if it proves the limit for every adversary (`ShownByLaw`)."""
         if not _lawful(of.mechanism) or min(_MOST, budget // 2) < _FEWEST:
             return None, None
         law = _of_law(of)
@@ -139,7 +139,7 @@ class WorstPair:
         return (None, why) if why else (_shown_by(law, tested), None)
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
-        """Return the evidence of the pair that a search leaves, and of the law, within this number of rewrites."""
+        """Return the evidence of the pair that a search finds, and of the law, within `count` rewrites."""
         observed, left = [], count
         if _lawful(of.mechanism) and (tested := min(_MOST, count // 4)) >= _FEWEST:
             law, left = _of_law(of), count - tested
@@ -153,7 +153,7 @@ class WorstPair:
         return [Observed(Evidence(_FIGURE, By.ATTACK, _SCALE, data, covers=Covers.THESE), row=row), *observed]
 
     def table(self, request: TableRequest) -> Table:
-        """Return the worst pair of each epsilon, group of pairs and method, as `audit_worst`."""
+        """Return the table of `audit_worst`: the worst pair of each epsilon, group of pairs and method."""
         return request.measured(audit_worst, self.usual, WORST_PAIRS, _SHOWN)
 
 
@@ -163,7 +163,7 @@ def _lawful(mechanism: Mechanism) -> bool:
 
 
 def _of_law(of: Subject) -> Computed:
-    """Return the bounds of the largest guess loss by law; the upper one is infinite unless every pair was compared."""
+    """Bound the largest guess loss by the law; the upper bound is infinite unless every pair was compared."""
     texts = of.pool.texts
     numbers = _law_pairs(texts, of.design.seed)
     claims = [np.full(len(numbers), np.inf)]  # no claim: only the figure is needed
@@ -174,21 +174,21 @@ def _of_law(of: Subject) -> Computed:
 
 
 def _law_pairs(texts: Sequence[str], seed: int) -> NDArray[np.int64]:
-    """Return the pairs that are compared under the law [n, 2]: all, or as many as are computed."""
+    """Return the pairs to compare under the law [n, 2]: all of them, or _ALL drawn ones."""
     if math.comb(len(texts), 2) <= _ALL:
         return np.array(list(combinations(range(len(texts)), 2)), np.int64)
     return whole(ANY, texts, _ALL, seed).numbers
 
 
 def _refuted(of: Subject, law: Computed, rewrites: int, alpha: float) -> tuple[int, str | None]:
-    """Return the number of rewrites that were compared with the law, and the reason to ignore the law, if any."""
+    """Compare rewrites with the law; return their number, and the reason to ignore the law or None."""
     pairs = _law_pairs(of.pool.texts, of.design.seed)
     chosen = Noise.named(rewrites, of.design.seed, "worst", "law").uniforms()[:, 0]
     p = law_p_value(of, of.pool.texts, pairs[(chosen * len(pairs)).astype(np.int64)], law.high)
     if p is not None and p > alpha:
         return rewrites, None
     why = f"{rewrites:,} rewrites {'cannot be compared with' if p is None else 'refute'} the stated law"
-    note(f"{why}{at_budget(of.epsilon)}, so it bounds the loss of no pair")
+    note(f"{why}{at_budget(of.epsilon)}, so its bounds are ignored")
     return rewrites, why
 
 
@@ -201,9 +201,10 @@ def _shown_by(law: Computed, rewrites: int) -> Observed:
 class PairGroup:
     """Pairs of texts, some of them audited texts and some of them made from audited texts.
 
-    of: the group; texts: the audited ones, then canaries; numbers: [n, 2], into these. x, other: [n], numbers of the
-    audited texts that a pair is made of; place, other_place: [n], the word of x that is exchanged, and the word of the
-    other that takes its place; -1 in pairs of whole texts.
+    of: the name of the group. texts: the audited texts, then texts made from them. numbers: [n, 2], the pairs as
+    indices into `texts`. x, other: [n], indices of the two audited texts that a pair is made from. place, other_place:
+    [n], the index of the word of x that is exchanged, and of the word of `other` that replaces it; -1 in pairs of whole
+    texts.
     """
 
     of: str
@@ -221,7 +222,7 @@ class PairGroup:
 
 
 def whole(of: str, texts: Sequence[str], count: int, seed: int) -> PairGroup:
-    """Return up to `count` distinct pairs of the texts, drawn uniformly; of equally many words where `of` says so."""
+    """Return up to `count` distinct pairs of the texts, drawn uniformly; for EQUAL, pairs of equally many words."""
     lengths = np.array([len(words(text)) if of == EQUAL else 0 for text in texts])
     order = np.argsort(lengths, kind="stable")
     begin, end = (np.searchsorted(lengths[order], lengths[order], side) for side in ("left", "right"))
@@ -241,8 +242,8 @@ def whole(of: str, texts: Sequence[str], count: int, seed: int) -> PairGroup:
 def exchanged(texts: Sequence[str], count: int, seed: int) -> PairGroup:
     """Return up to `count` pairs of a text and itself with one word exchanged; words are normalised.
 
-    Every distinct word is used once, in random order, at a random place of a random text: rare words as often as
-    others.
+    Every distinct word is used once, in random order, at a random place of a random text, so rare words are used as
+    often as frequent ones.
     """
     spoken = [words(text) for text in texts]
     not_empty = [i for i, split in enumerate(spoken) if split]
@@ -277,11 +278,11 @@ def audit_worst(
     """Search the pair of texts at which a mechanism loses most, and prove its loss on fresh trials.
 
     texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`; attacks that see more than the released
-    view are left out. trials: at each epsilon and for each group of pairs, half of them for the search. design: only
-    alpha and seed are used. Returns a row per epsilon, group and method, schema `WORST_PAIRS`: attack, `loss` (nats,
-    confidence 1 - alpha / 2), the pure loss that the most confident guesses prove, the claim for this pair, its
-    verdict, and the `overall` one on the claim, as in `epsilometer.audit`. Raises UserError for values outside their
-    range.
+    view are left out. trials: their number at each epsilon for each group of pairs; half of them are for the search.
+    design: only alpha and seed are used. Returns a row per epsilon, group and method, schema `WORST_PAIRS`: the attack,
+    `loss` (nats, confidence 1 - alpha / 2), the pure loss that the most confident guesses prove, the claimed loss of
+    this pair, its verdict, and the `overall` verdict as in `epsilometer.audit`. Raises UserError for values outside
+    their range.
     """
     check_design(design)
     texts = distinct(texts)
@@ -311,7 +312,7 @@ def audit_worst(
         try:
             rows += [_proved(group, made_by, each, able, trials=trials, design=design, tally=tally) for each in at]
         except Dry as dry:
-            # The same texts of another group get the same answers, which are stored.
+            # A text in several groups is sent once: answers are stored.
             asked_for = reduce(or_, (queried(able, made_by, each.texts, each.numbers) for each in groups))
             raise dry.in_rounds(len(at) * (len(groups) * trials + asked_for.total())) from None
     tally.say()
@@ -324,7 +325,7 @@ def audit_worst(
 
 @dataclass(frozen=True)
 class _Trials:
-    """Trials of pairs at one epsilon: in each a fair coin chooses which of the two texts is rewritten."""
+    """Trials of pairs at one epsilon. In each trial a fair coin chooses which of the two texts is rewritten."""
 
     pairs: PairGroup
     mechanism: Mechanism
@@ -369,7 +370,7 @@ def _searched(
     seed: int,
     tally: Tally,
 ) -> tuple[Survivor, Mapping[str, NDArray[np.float64]]]:
-    """Return the pair that the search leaves, with fresh trials, and the attacks' scores in these trials."""
+    """Search the worst pair; return it with its fresh trials, and the attacks' scores in these trials."""
     tried = _Trials(pairs, mechanism, epsilon, attacks, seed=seed, tally=tally)
     return search(tried.pull, len(pairs.x), trials), tried.scores
 
@@ -416,10 +417,10 @@ def _proved(
 
 
 def _computed(pairs: PairGroup, mechanism: Mechanism, epsilons: Sequence[float]) -> list[dict[str, Any]]:
-    """Return the rows of a group whose losses are computed, each about one pair.
+    """Return a row per epsilon about one pair of the group, by computed losses.
 
-    If a claim is violated, it is the pair that exceeds the claim most. Otherwise it is the pair with the largest loss;
-    among equals, the one with the worst output.
+    If the claim is violated, the row is about the pair that exceeds it most. Otherwise it is about the pair with the
+    largest loss; among equal losses, the one with the largest pure loss.
     """
     allowed = [verdicts.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers) for epsilon in epsilons]
     computed = pair_losses(Request(mechanism, pairs.texts, pairs.numbers, epsilons, claims=allowed))
@@ -452,7 +453,7 @@ def _computed(pairs: PairGroup, mechanism: Mechanism, epsilons: Sequence[float])
 
 
 def _with_verdict(row: Mapping[str, Any], level: float) -> dict[str, Any]:
-    """Return a row with its verdict, at the level of a test where it needs one."""
+    """Return a row with its verdict. level: the error probability of a test."""
     shown = {name: value for name, value in row.items() if name != "least_p_value"}
     if "verdict" in row:
         return shown

@@ -78,7 +78,7 @@ def test_a_program_that_crashes_is_started_again_so_often_and_no_more(tmp_path: 
         return CommandMechanism(f"{PYTHON} -c {shlex.quote(CRASHES)} {tmp_path / file} {times}")
 
     assert rewrite(crashes(2, "twice"), ["one", "two"]) == ["one", "two"]
-    assert "exit status -9; it is started again on the same 2 texts (1 times more)" in capsys.readouterr().err
+    assert "exit status -9; it is started again on the same 2 texts (1 attempts left)" in capsys.readouterr().err
     with refused("EPS-A096", "-9"):
         rewrite(crashes(3, "ever"), ["one", "two"])
     assert (tmp_path / "ever").stat().st_size == 3
@@ -185,7 +185,7 @@ def test_recorded_rewrites_in_every_format(tmp_path: Path, suffix: str) -> None:
         ("original,epsilom,rewrite\na,1,b\n", "unknown column 'epsilon'; did you mean 'epsilom'?"),
         (
             "original,epsilon,rewrite\na,high,b\n",
-            "epsilon must be a number, which row 1 of 1 does not have; leave such rows out",
+            "epsilon must be a number, which row 1 of 1 does not have; leave these rows out",
         ),
         ("original,epsilon,rewrite\na,-1,b\n", "epsilon must be a finite number > 0, got -1.0"),
         ("original,epsilon,rewrite\na,nan,b\n", "epsilon must be a finite number > 0, got nan"),
@@ -287,7 +287,7 @@ def test_sets_are_as_unlike_as_the_temperature_asks() -> None:
     ("settings", "message"),
     [
         ({"trials": 0}, "trials must be >= 1, got 0"),
-        ({"trials": 4}, "trials must be at most 3 at epsilon 1, got 4: each takes one of the 6 recorded rewrites"),
+        ({"trials": 4}, "trials must be at most 3 at epsilon 1, got 4: of the 6 recorded rewrites, each takes one"),
         ({"candidates": 3}, "the number of distinct originals, 2 at epsilon 1, got 3"),
         ({"candidates": 1}, "candidates (k) must be between 2 and"),
         ({"alpha": 1.5}, "alpha must be in"),

@@ -453,7 +453,7 @@ def test_equal_length_is_equally_many_characters_in_chinese(capsys: pytest.Captu
     assert "length alone" not in capsys.readouterr().err
     (row,) = epsilometer.audit(CHINESE, marks, [1.0], ["length"], 4000, design=quick).to_dicts()
     assert row["equal_loss"] > 0.4  # two texts of three have other punctuation
-    assert f"length alone proves up to {row['equal_loss']:.2g} nats between texts of equally many words" in (
+    assert f"length alone proves up to {row['equal_loss']:.2g} nats even between texts of equally many words" in (
         capsys.readouterr().err
     )
 

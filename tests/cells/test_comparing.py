@@ -90,8 +90,8 @@ def test_a_mechanism_that_states_its_law_is_not_worse_than_itself_without(
     assert compared[0]["attacks"] == ", ".join(row["attack"] for row in compared[1:])
     assert not [row for row in compared if "leaks less" in row["finding"]]
     assert (alone["attack"], alone["attacks"], alone["first delta at 4"]) == ("likelihood", None, None)
-    assert alone["finding"].startswith("likelihood attacked lawful.py=2 alone and shows a loss of at least ")
-    assert alone["finding"].endswith("; what it would show of black.py=2 is not known")
+    assert alone["finding"].startswith("likelihood attacked only lawful.py=2 and shows a loss of at least ")
+    assert alone["finding"].endswith("; its result for black.py=2 is not known")
     table = epsilometer.compare(texts, ("black.py", 2.0), ("lawful.py", 2.0), trials=400)
     assert table["finding"].to_list() == [row["finding"] for row in [*compared, alone]]
     assert table.columns == [*compared[0]]

@@ -478,7 +478,7 @@ def test_on_annotated_texts_no_message_quotes_one(project, capsys) -> None:
     assert run(*command, "--limit", "identifiers=0.1", "--set", "masks='(?i)agent.'") == 0
     assert run(*command, "--limit", "identifiers=0.01") == 2
     said = capsys.readouterr()
-    assert "takes 299 texts a kind to show, and the file records person in 80" in said.err
+    assert "takes 299 texts per kind to test, and the file records person in 80" in said.err
     assert run("audit", "spans.json", "--mechanism", "masks.py", "--identifiers", "person") == 0
     printed = capsys.readouterr()
     assert "person" in printed.out
@@ -492,9 +492,9 @@ def test_on_annotated_texts_no_message_quotes_one(project, capsys) -> None:
         (("--limit", "identifiers=1"), "must be in (0, 1)"),
         (
             ("--limit", "identifiers=0.001"),
-            "takes 2,995 texts a kind and shape to show, of 58 of them: 173,710 rewrites where 15,000 are left",
+            "takes 2,995 texts for each of 58 kinds and shapes to test, in all 173,710 rewrites, and 15,000 are left",
         ),
-        (("--limit", "identifiers=0.01", "--budget", "500"), "takes 299 texts a kind and shape to show"),
+        (("--limit", "identifiers=0.01", "--budget", "500"), "takes 299 texts for each of"),
         (("--limit", "identifiers=0.1", "--identifiers", "nmae"), "name"),
         (
             ("--identifiers", "name", "--limit", "which_text=1"),
@@ -704,8 +704,8 @@ def test_two_attributes_that_are_published_as_their_exclusive_or_fail_jointly(pr
         (("--among", "5", "--limit", "which_text=1"), "linking.among is not a setting of the questions asked"),
         (("--attribute", "age", "--limit", "attribute=1"), "age"),
         (("--facts", "claims", "--limit", "linking=0"), "the limit of linking, in nats, must be > 0"),
-        (("--facts", "claims", "--limit", "linking=.01"), "a loss of 0.01 nats by linking takes"),
-        (("--facts", "claims", "--limit", "linking=1", "--among", "500"), "at most the people with facts, 240"),
+        (("--facts", "claims", "--limit", "linking=.01"), "a limit of 0.01 nats on linking takes"),
+        (("--facts", "claims", "--limit", "linking=1", "--among", "500"), "at most the number of people with facts, 240"),
     ],
 )
 def test_bad_limits_on_people(project, capsys, words: tuple[str, ...], said: str) -> None:

@@ -160,12 +160,12 @@ def test_of_what_is_kept_more_is_better() -> None:
     both = Scripted({0.25: {"cosine": [0.2, 0.4]}, 0.75: {"cosine": [0.3, 0.6]}}, smallest=True)
     (row,) = compare(both, *two()).to_dicts()
     assert (row["first more"], row["second more"], row["trials"]) == (0, 40, 40)
-    assert row["finding"].startswith("keeps=0.75 keeps more than keeps=0.25 by cosine, p = ")
+    assert row["finding"].startswith("keeps=0.75 preserves texts better than keeps=0.25 by cosine, p = ")
     same = Scripted({at: {"cosine": [0.2, 0.4]} for at in (0.25, 0.75)}, smallest=True)
     (row,) = compare(same, *two()).to_dicts()
     assert (row["p value"], row["finding"]) == (
         1.0,
-        "no evidence that keeps=0.25 and keeps=0.75 keep differently by cosine, p = 1",
+        "no evidence that keeps=0.25 and keeps=0.75 preserve texts differently by cosine, p = 1",
     )
 
 
@@ -179,7 +179,7 @@ def test_a_figure_of_only_one_is_bounded_and_not_compared() -> None:
         assert row["trials"] == 40
         assert [row[f"{other} low"] is None for other in ("first", "second")] == [end != "first", end != "second"]
     assert left["first low"] == pytest.approx((0.01 / 2) ** (1 / 40))
-    assert left["finding"] == "b is of keeps=0.25 alone: 0.876 to 1; of keeps=0.75 it is not known"
+    assert left["finding"] == "b is only of keeps=0.25: 0.876 to 1; for keeps=0.75 it is unknown"
 
 
 def test_an_attack_below_chance_shows_no_lesser_leak() -> None:

@@ -275,7 +275,7 @@ def test_the_call_gives_a_row_a_pair() -> None:
 @pytest.mark.parametrize(
     ("originals", "rewrites", "metrics", "message"),
     [
-        (["a"], ["b", "c"], ["jaccard"], "must be as many, got 1 and 2"),
+        (["a"], ["b", "c"], ["jaccard"], "must be equal, got 1 and 2"),
         ("a", ["b"], ["jaccard"], "originals must be a list of strings"),
         (["a"], [None], ["jaccard"], "rewrites must be a list of strings; an empty rewrite is the empty string"),
         (["a"], ["b"], ["jacard"], r"unknown metric 'jacard'; did you mean 'jaccard'\?"),

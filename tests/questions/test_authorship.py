@@ -117,7 +117,7 @@ def test_texts_without_an_author_belong_to_nobody() -> None:
 def test_a_limit_that_the_budget_cannot_show_is_refused() -> None:
     built = Authorship(authors=4, together=TOGETHER)
     of = subject(texts(), lambda text, rng: text, None, ["length"], design=Design(temperature=0))
-    with pytest.raises(UserError, match="trials of 5 rewrites to show, and the budget pays"):
+    with pytest.raises(UserError, match="trials of 5 rewrites to test, and the budget allows"):
         built.amount(of, built.limit(of, 0.5), 400, len(built.tests(of)), errors=Errors())
     with pytest.raises(UserError, match="must be > 0"):
         built.limit(of, 0.0)

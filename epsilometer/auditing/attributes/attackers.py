@@ -1,21 +1,21 @@
-"""Attackers who infer a private attribute from what is released; some of them know the method.
+"""Attackers who infer a private attribute from released texts; some of them know the mechanism.
 
-clean:       learned from original texts and reads the originals, so it shows what there is to hide. All others read
-             what is released.
-static:      learned from original texts; it never saw a rewrite.
+clean:       learned from original texts and reads the originals, so it shows how much there is to hide. All other
+             attackers read the released texts.
+static:      learned from original texts, without any rewrite.
 adaptive:    learned from rewrites of these texts, or of some of them, with their true labels.
 augmented:   learned from the originals and those rewrites.
 folded:      as augmented, but disguised letters, split words and swaps are undone (`folding`) in all rewrites it
              learns from and reads.
 relabelled:  the static attacker with translated answers: an answer means the class whose rewritten training texts get
-             that answer most often. This undoes flips.
+             that answer most often. This undoes a mechanism that exchanges classes.
 author:      the adaptive attacker on several texts of one author, with their log-probabilities summed.
 llm:         a language model that answers a prompt.
 detector:    learned to tell texts from their rewrites.
 
-No attacker learns from a test text, or from a text of one of its groups (`released.check_apart`). Each result has the
+No attacker learns from a test text, or from a text of a test text's group (`released.check_apart`). Each result has the
 hash of the attacker's training texts and labels. An attacker that should have learned from rewrites is compared with
-the static one, to detect that it was never retrained (`check_retrained`).
+the static one, to detect a training that never took place (`check_retrained`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class Learners:
-    """The attackers made from each kind of classifier; authors: numbers of texts of one author read together."""
+    """The attackers made from each kind of classifier. authors: numbers of texts by one author read together."""
 
     attackers: Sequence[str] = LEARNERS
     authors: Sequence[int] = (1, 5, 20)
@@ -79,21 +79,21 @@ class Learned:
 
     @property
     def log_shares(self) -> NDArray[np.float64]:
-        """Returns [c]: ln of each class's share among the examples."""
+        """The logarithm of each class's share among the examples [c]."""
         labels = np.asarray(self.examples.labels)
         shares = np.array([(labels == name).mean() for name in self.classifier.classes])
         return np.log(np.maximum(shares, _TINY))
 
 
 Learn = Callable[[Examples], Classifier]
-"""Trains a classifier of a kind, with a seed, on examples."""
+"""Trains a classifier on examples; kind and seed are fixed."""
 
 
 class InferringModel(Protocol):
     """A model that answers prompts about the author's attribute."""
 
     def infer(self, texts: Sequence[str], label: str, classes: Sequence[str]) -> Sequence[Sequence[str]]:
-        """For each text up to three classes, the most likely first; none if the answer is unusable."""
+        """Return up to three classes per text, the most likely first; none for a text whose answer is unusable."""
         ...
 
 
@@ -101,9 +101,10 @@ class InferringModel(Protocol):
 class Inferred:
     """The inferences of one attacker on n units: test texts, or sets of them by one author.
 
-    units: [n, texts of a unit] numbers of test texts; truth: [n] numbers of classes. guesses: [n], if classes are as
-    frequent as in its training; even_guesses: [n], if they are equally likely; both are UNUSABLE for an unusable
-    answer. learned: None if it learned nothing. top: [n] the classes that it names first, if it names several.
+    units: [n, texts per unit], indices of test texts. truth: [n], indices of classes. guesses: [n], the most likely
+    classes if classes are as frequent as in the attacker's training; even_guesses: [n], the same if they are equally
+    likely; both are UNUSABLE for an unusable answer. learned: None for a language model. top: [n], the classes that a
+    language model named for each text, the most likely first; None if it named one each.
     """
 
     attacker: str
@@ -131,8 +132,8 @@ def infer(
 
     training, test: texts that have the label. static: trained on the original training texts, and possibly on others;
     learn: trains another classifier like it. noise: one stream, which puts texts into sets of one author; a size of set
-    is left out if some class has no such set. Raises UserError for texts or groups in both parts, for a class that not
-    all parts have, for a classifier that learned other classes, and for one that was not trained again.
+    is left out if some class has no such set. Raises UserError for texts or groups in both parts, for a class that is
+    missing from a part, for a classifier that learned other classes, and for one that was not trained again.
     """
     check_apart(training, test)
     check_classes(test, label, static.classifier.classes)
@@ -164,7 +165,7 @@ def infer(
 
 
 def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise: Noise) -> Inferred:
-    """Return the guesses of a detector on the test texts; a fair coin shows it either the original or what is released.
+    """Return the guesses of a detector; a fair coin shows it either the original or the release of each test text.
 
     noise: one stream, which flips the coins.
     """
@@ -180,7 +181,7 @@ def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise
 
 
 def ask(model: InferringModel, name: str, test: Released, label: str, *, classes: Sequence[str]) -> Inferred:
-    """The inferences of a language model on the released test texts; an answer without a known class is unusable."""
+    """Return a language model's inferences on the released test texts; an answer without a class is unusable."""
     number_of = {class_: number for number, class_ in enumerate(classes)}
     answers = model.infer(test.rewrites, label, classes)
     named = [[number_of[name] for name in answer if name in number_of] for answer in answers]
@@ -200,8 +201,8 @@ def ask(model: InferringModel, name: str, test: Released, label: str, *, classes
 def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
     """Return [c, c]: ln P(static names class a | class b), estimated on rewrites with their true labels.
 
-    These are the answers to translate: the most likely class under the shares of its own examples. Every class has one
-    extra correct count, so an answer that never occurs keeps its own meaning.
+    An answer is the most likely class if all classes are equally likely. Every class has one extra correct count, so an
+    answer that never occurs is not translated.
     """
     classes = static.classifier.classes
     named = static.log_likelihoods(single(rewrites.texts)).argmax(axis=1)
@@ -212,9 +213,9 @@ def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
 
 
 def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> NDArray[np.int64]:
-    """Return [n, size]: numbers of test texts, of one group and class in each row, no text in two rows.
+    """Return [n, size]: indices of test texts, of one group and class in each row, no text in two rows.
 
-    Without groups, texts of one class count as those of one author. noise: one stream, which shuffles the texts.
+    Without groups, all texts of one class count as texts by one author. noise: one stream, which shuffles the texts.
     """
     shuffled = noise.uniforms(len(test))[0].argsort(kind="stable")
     labels, groups = test.classes_of(label), test.groups or [""] * len(test)
@@ -226,7 +227,7 @@ def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> N
 
 
 def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
-    """Raise UserError unless rewrites and clean texts have the same classes: answers are numbers of the clean classes.
+    """Raise UserError unless rewrites and clean texts have the same classes: answers are indices of clean classes.
 
     learned, clean: the classes, or the label of each text.
     """
@@ -249,8 +250,8 @@ def check_retrained(retrained: Learned, static: Learned, training: Released) -> 
     texts = [*(training.rewrites[i] for i in rows), *(training.originals[i] for i in rows)]
     if texts and np.array_equal(retrained.classifier.probabilities(texts), static.classifier.probabilities(texts)):
         raise UserError(
-            f"the attacker that was to be trained on rewrites gives {len(texts)} texts the very probabilities of the "
-            "one that never saw a rewrite; it was not trained again",
+            f"the attacker that learns from rewrites gives {len(texts)} texts the same probabilities as the one "
+            "without rewrites, so it was not trained again; return a newly trained classifier for each set of examples",
             "EPS-S008",
         )
 
@@ -270,7 +271,7 @@ def _learned(static: Learned, learn: Learn, examples: Examples) -> Learned:
 def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *, label: str) -> Inferred:
     """Return the folded attacker's inferences, without a check that it was retrained.
 
-    If folding undoes every edit, it learns the originals twice, and answers as the static attacker.
+    If folding undoes every edit, this attacker learns the originals twice, and may answer like the static one.
     """
     folding = Folding(single(static.examples.texts))
     read = replace(rewrites, texts=[folding.fold(text) for text in single(rewrites.texts)])
@@ -282,7 +283,7 @@ def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *
 
 
 def _grouped(clean: Examples, training: Released) -> tuple[Examples, list[str]]:
-    """The clean examples with their groups, and [n] the groups of the training texts, which their rewrites share.
+    """Return the clean examples with their groups, and [n] the groups of the training texts and their rewrites.
 
     A text, its rewrite, equal texts and texts of one author are in one group.
     """
@@ -303,7 +304,7 @@ def _joined(first: Examples, second: Examples) -> Examples:
 def _by_scores(
     attacker: str, learned: Learned, scores: NDArray[np.float64], units: NDArray[np.int64], *, truth: NDArray[np.int64]
 ) -> Inferred:
-    """Return the inferences by scores: [n, c] log-likelihoods of the units; truth: of the test texts."""
+    """Return the inferences. scores: [n, c], log-likelihoods of the units. truth: the class of each test text."""
     return Inferred(
         attacker,
         learned.classifier.kind,

@@ -6,17 +6,18 @@ being right satisfies
 
     (1/k) sum over a of P(h(M(x_a)) = a)  <=  (e^c + (k - 1) delta) / (e^c + k - 1),
 
-as for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10). Take test
-texts in equal number from each class, in rows of k texts whose order does not depend on the rewrites. Then the expected
-number of successes is at most k times the sum of these bounds over the rows, for any texts, where c is the largest
-claimed loss between two texts of a row: epsilon, if the claim is epsilon-DP for documents. Texts of one author that are
-read together are n rewrites with independent noise, so their losses and their deltas add up.
+which holds for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10).
+Take test texts in equal number from each class, in rows of k texts whose order does not depend on the rewrites. Then
+the expected number of successes is at most k times the sum of these bounds over the rows, for any texts, where c is the
+largest claimed loss between two texts of a row: epsilon, if the claim is epsilon-DP for documents. If n texts of one
+author are read together, their rewrites have independent noise, so their losses and their deltas add up.
 
-Assumed: each text was rewritten with independent noise; the attacker learned only from other texts' rewrites, and was
-not chosen by these. Then successes are a sum of independent Bernoulli variables, and a claim is tested as in `claims`.
-`estimate(successes, trials, candidates=k)` gives the loss and its interval over the noise. If rows share a group (an
-author, a pair), the interval is widened to hold over other groups too, which matters for a method without randomness.
-Texts without a law (the originals; an original or its rewrite) have a loss and no claim.
+Assumptions: each text is rewritten with independent noise; the attacker learned only from rewrites of other texts, and
+was not selected on the test rewrites. Then successes are a sum of independent Bernoulli variables, and a claim is
+tested as in `claims`. `estimate(successes, trials, candidates=k)` gives the loss and its interval over the noise. If
+rows share a group (an author, a pair), the interval is widened to cover the variation between groups as well; this
+matters most for a mechanism without randomness. Texts that are not released by the mechanism (those of `clean` and
+`detector`) have a loss and no claim.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ from epsilometer.core.randomness import Noise
 class Claimed:
     """The claim on the rewrites of test texts.
 
-    claim: in words. pairs: [m, k] texts, one of each class in every row -> [m] the largest claimed loss between two
-    texts of a row (infinite if no loss is claimed); None without a claim. delta: of the claim, for one text.
+    claim: the claim in words. pairs: a function from [m, k] indices of texts, one of each class in every row, to [m]
+    the largest claimed losses between two texts of a row (infinite if no loss is claimed); None without a claim. delta:
+    the delta of the claim for one text.
     """
 
     claim: str = NO_CLAIM
@@ -73,13 +75,13 @@ def claimed(mechanism: Mechanism, epsilon: float, texts: Sequence[str]) -> Claim
 def rows(
     inferred: Sequence[Inferred], groups: Sequence[str] | None, claimed: Claimed, *, alpha: float, noise: Noise
 ) -> list[dict[str, Any]]:
-    """Return the rows of `schemas.ATTACKERS` of one label, from `attacker` on: one per attacker, and `strongest`.
+    """Return rows with the columns of `schemas.ATTACKERS` from `attacker` on: one per attacker, and `strongest`.
 
-    groups: [test texts], None if all are independent. alpha: error of each interval, and of the verdicts of the label
-    together (`verdicts.divisor`). noise: one stream, which draws texts in equal number from each class, the same texts
-    for all attackers of a label that read the same number of texts. The row `strongest` is that of the attacker with
-    most successes among those that read one released text, at level alpha / m for m of them. Its verdict repeats that
-    attacker's, at its level.
+    inferred: attackers of one label. groups: [test texts], None if all are independent. alpha: error of each interval,
+    and of all verdicts of the label together (`verdicts.divisor`). noise: one stream, which draws texts in equal number
+    from each class: the same texts for all attackers that read the same number of texts. The row `strongest` is about
+    the attacker with most successes among the m that read one released text, at level alpha / m. Its verdict is the
+    verdict of that attacker.
     """
     own = [_row(inference, groups, claimed, alpha=alpha, noise=noise) for inference in inferred]
     among = [(inference, row) for inference, row in zip(inferred, own, strict=True) if _competes(inference)]
@@ -93,9 +95,9 @@ def rows(
 
 
 def even_trials(truth: NDArray[np.integer], classes: int, noise: Noise) -> NDArray[np.int64]:
-    """Return [m, k]: numbers of units, one of each class in every row, none twice; m: the size of the rarest class.
+    """Return [m, k]: indices of units, one of each class in every row, none twice; m: the size of the rarest class.
 
-    truth: [n] numbers of classes, each present; noise: one stream.
+    truth: [n] indices of classes, each present; noise: one stream.
     """
     shuffled = noise.uniforms(len(truth))[0].argsort(kind="stable")
     of_class = [shuffled[truth[shuffled] == number] for number in range(classes)]
@@ -147,10 +149,10 @@ def _row(
 
 
 def _class_scores(inference: Inferred) -> dict[str, float | None]:
-    """Balanced accuracy, macro F1, accuracy of always naming the most frequent training class, and the top 3.
+    """Return balanced accuracy, macro F1, accuracy of the most frequent training class, and accuracy in the top 3.
 
-    Balanced accuracy uses guesses for equally likely classes, as in the trials. The others, as accuracy does, use
-    guesses for classes as frequent as in the training texts, which name rare classes too seldom for balanced accuracy.
+    Balanced accuracy uses guesses for equally likely classes, as the trials do. Macro F1, like accuracy, uses guesses
+    for classes as frequent as in the training texts; such guesses name rare classes too seldom for balanced accuracy.
     """
     from sklearn.metrics import f1_score
 

@@ -1,13 +1,14 @@
 """Reversal of edits by an attacker who knows that letters were disguised, words split, and letters lost or swapped.
 
-The edits are undone in this order, by the words of texts that the attacker has:
+The edits are undone in this order. Words and their frequencies come from texts that the attacker has:
 
 1. letters that look like Latin ones (`textbugger.HOMOGLYPHS`),
 2. a space within a word, if the whole word is more frequent than the rarer of its parts,
 3. in a word that those texts lack, a swap of two neighbouring letters or a missing letter, neither at the first or last
-place, if this gives one of their words: the most frequent of these.
+place, if the result is a word of those texts; if there are several, the most frequent.
 
-Of TextBugger's edits only replacements by another word remain. A rare word may be changed to a more frequent one.
+TextBugger also replaces words by other words; this edit is not undone. A rare word may be changed to a more frequent
+one.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _LATIN = {disguise: letter for letter, disguise in HOMOGLYPHS.items() if disguis
 
 
 class Folding:
-    """texts: the texts that define the known words."""
+    """A function that undoes edits. texts: the texts whose words and frequencies it uses."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._counts = Counter(word for text in texts for word in words(text))
 
     def fold(self, text: str) -> str:
-        """Return the text with such edits undone; everything between words stays."""
+        """Return the text with these edits undone; characters between words stay, except a space within a word."""
         text = text.translate(_LATIN)
         gaps: list[str] = []
         read: list[str] = []
@@ -58,12 +59,12 @@ class Folding:
 
 
 def _counted_as(word: str) -> str:
-    """Return a word in the form that `text.words` has."""
+    """Return a word in the normal form of `text.words`."""
     return word.lower().replace("’", "'")
 
 
 def _neighbours(word: str) -> Iterator[str]:
-    """Yields the words that become this one if two inner letters are swapped, or one is left out."""
+    """Yield the words that become this one if two inner letters are swapped, or if an inner letter is lost."""
     for at in range(1, len(word) - 2):
         yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
     for at in range(1, len(word)):

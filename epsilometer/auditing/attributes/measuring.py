@@ -30,16 +30,16 @@ from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.text.words import words
 
 Train = Callable[[str, int, Examples], Classifier]
-"""Trains a classifier: its kind, its seed, its examples."""
+"""Trains a classifier of a kind, with a seed, on examples."""
 
 
 @dataclass(frozen=True)
 class Attacking:
     """The attackers of a release, and how they are judged.
 
-    attackers: LEARNERS and DETECTOR; authors: numbers of texts of one author that are read together; models: language
-    models that attack, by their names in tables. alpha: error of each interval, and of the verdicts of one label
-    together; seed: of all random choices.
+    attackers: names from LEARNERS and DETECTOR. authors: numbers of texts by one author that are read together. models:
+    attacking language models, by their names in tables. alpha: error of each interval, and of all verdicts of one label
+    together. seed: the seed of all random choices.
     """
 
     attackers: Sequence[str] = (*LEARNERS, DETECTOR)
@@ -58,7 +58,7 @@ class Attacking:
             )
 
     def noise(self, *name: str) -> Noise:
-        """One stream whose name does not contain the mechanism, so all are attacked on the same trials."""
+        """Return a stream whose name does not contain the mechanism, so all are attacked on the same trials."""
         return Noise.named(1, self.seed, "attribute", *name)
 
 
@@ -72,7 +72,7 @@ def attacker_rows(
     claimed: Callable[[Released], Claimed] = lambda test: NOTHING_CLAIMED,
     settings: Attacking,
 ) -> list[dict[str, Any]]:
-    """Rows of `schemas.ATTACKERS` from `label` on, for all attackers of one label.
+    """Return the rows of all attackers of one label, columns of `schemas.ATTACKERS` from `label` on.
 
     static: a classifier per kind and seed, trained on the original training texts. claimed: the claim on the releases
     of the test texts that have the label.
@@ -94,7 +94,7 @@ def attacker_rows(
 def detector_rows(
     training: Released, test: Released, kinds: Sequence[tuple[str, int]], *, train: Train, settings: Attacking
 ) -> list[dict[str, Any]]:
-    """Rows of `schemas.ATTACKERS` from `label` on, for a detector per kind and seed; none unless requested."""
+    """Return the rows of a detector per kind and seed, like `attacker_rows`; none unless it is requested."""
     if DETECTOR not in settings.attackers:
         return []
     coins = settings.noise("detector")
@@ -112,10 +112,10 @@ def victim_rows(
     edits: Edits,
     alpha: float,
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """A row of `schemas.ANONYMITY` from `attribute` on, with its rows of `BY_LENGTH`, per kind and seed of victim.
+    """Yield, per kind and seed of victim, a row of `schemas.ANONYMITY` from `attribute` on, and rows of `BY_LENGTH`.
 
-    attributes: one, or several hidden together; task: None if there is none to keep. victims: for each of these labels,
-    a classifier per kind and seed, in the same order. edits: of all test texts.
+    attributes: one, or several that are hidden together. task: the label to preserve, or None. victims: for each of
+    these labels, a classifier per kind and seed, in the same order. edits: of all test texts.
     """
     labels = attributes if task is None else (*attributes, task)
     rows = test.rows_with(*labels)

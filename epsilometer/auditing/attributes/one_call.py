@@ -1,8 +1,8 @@
 """One call that takes texts and their rewrites, from any source, and returns the inferences of attackers.
 
 A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from.
-These are the rewrites of `training`, or else of half of the texts, which are then not tested. Classifiers that learn
-from clean texts use all of `training`, with or without a rewrite.
+These are the rewrites in `training` or, without them, those of one half of the texts; only the other half is then
+tested. Classifiers that learn from clean texts use all texts of `training`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
 
 REWRITE = "rewrite"  # the column with the releases of training texts
-_FEWEST = 10  # rewritten training texts if others have no rewrite: fewer may be chance matches, and teach little
+_FEWEST = 10  # fewest rewritten training texts to learn from if others lack a rewrite: fewer may be chance matches
 
 _OF_ATTACKER = [name for name in list(ATTACKERS)[list(ATTACKERS).index("label") :] if name != "hits"]
 _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not in ("attribute", "task", "victim")]
@@ -36,11 +36,12 @@ _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not i
 
 @dataclass(frozen=True)
 class AnonymityDesign:
-    """The design of the attackers and of their judgement.
+    """Settings of the attackers and of their evaluation.
 
-    kinds: of their classifiers (`models.classifier`), which are also the victims; seeds: number of each kind; group:
-    the label shared by rows that are not independent observations (their author), None for a row that is independent of
-    all others; attacking: the attackers; training: of a transformer.
+    kinds: kinds of the attackers' classifiers (`models.classifier`); the same kinds are the victims. seeds: number of
+    trainings of each kind. group: the name of a label that dependent rows share, such as their author, None if all rows
+    are independent; a row without that label is independent of all others. attacking: the attackers. training: settings
+    for training a transformer.
     """
 
     kinds: Sequence[str] = (LINEAR, ENCODER)
@@ -63,18 +64,18 @@ def anonymity(
     keep: str | None = None,
     design: AnonymityDesign = STANDARD,
 ) -> pl.DataFrame:
-    """Measure how far rewrites hide an attribute, and what attackers who know the method still infer.
+    """Measure how well rewrites hide an attribute, and what attackers who know the mechanism still infer.
 
-    originals, rewrites: n texts each, in the same order; an unchanged text is its own rewrite. labels: by name, n each,
-    None for a text without one: the attribute to hide, any to keep, and the group. training: other labelled texts, with
-    the columns `text`, the labels and, for texts rewritten in the same way, `rewrite`, null for the others. Victims and
-    `clean` learn from all of them, attackers who know the method from those with a rewrite. If too few have a rewrite
-    (fewer than 10, or none of some class), or without training texts, such attackers learn from a half of the rewrites,
-    drawn by group, and are tested on the other half.
-    Returns a row per attacker, kind and seed, `strongest` and the detectors last: the columns of `schemas.ATTACKERS`
-    from `label` on, without each trial's hit, and those of `schemas.ANONYMITY` about the victim of the same kind and
-    seed (null if there is none). Losses are in nats; rewrites made elsewhere have no claim. Raises UserError for texts
-    and labels that do not fit together, before any model loads.
+    originals, rewrites: n texts each, in the same order; an unchanged text is its own rewrite. labels: by name, n
+    values each, None for a text without that label. attribute, keep: names of the label to hide and of a label to
+    preserve. training: other labelled texts, with the columns `text`, the labels and, for texts rewritten in the same
+    way, `rewrite` (null for the others). Victims and `clean` learn from all of them, attackers who know the mechanism
+    from those with a rewrite. If too few have a rewrite (fewer than 10, or none of some class), or without training
+    texts, such attackers learn from one half of the rewrites, split by group, and are tested on the other half. Returns
+    a row per attacker, kind and seed, `strongest` and the detectors last: the columns of `schemas.ATTACKERS` from
+    `label` on, without each trial's hit, and those of `schemas.ANONYMITY` about the victim of the same kind and seed
+    (null if there is none). Losses are in nats; recorded rewrites have no claim. Raises UserError for inconsistent
+    texts and labels, before any model loads.
     """
     names = [attribute] if keep is None else [attribute, keep]
     texts = _checked(originals, rewrites, labels, names, group=design.group)
@@ -110,7 +111,7 @@ def _checked(
     *,
     group: str | None,
 ) -> Released:
-    """Return the texts with the requested labels as strings. Raises UserError for anything missing."""
+    """Return the texts with the requested labels as strings. Raises UserError if any is missing."""
     wanted = [*names] if group is None else [*names, group]
     if len(set(names)) < len(names):
         raise UserError(
@@ -144,7 +145,7 @@ def _parts(
     if training is not None:
         supplied, rewritten = _training(training, names, design.group)
         check_apart(supplied, texts)
-        for name in names:  # check all test texts first: with few rewrites, attackers learn from one half of them
+        for name in names:  # all test texts, since with few rewrites attackers learn from one half of them
             check_classes(texts, name, sorted({*supplied.with_labels(name).classes_of(name)}))
         learned_from = _taught_by(supplied, rewritten, names[0])
     if learned_from is None:
@@ -173,7 +174,7 @@ def _taught_by(supplied: Released, rewritten: NDArray[np.int64], attribute: str)
         note(f"{shares}: attackers learn from these {len(some)}, the classifiers of clean texts from all {len(every)}")
         return learned_from
     if some:
-        note(f"{shares}, too few to learn from: it takes {_FEWEST}, and some of every class of {attribute}")
+        note(f"{shares}, too few to learn from: at least {_FEWEST} are needed, with every class of {attribute}")
     return None
 
 

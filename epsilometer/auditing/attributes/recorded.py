@@ -1,4 +1,4 @@
-"""Rewrites recorded in a file: how well they hide an attribute, and what attackers still infer.
+"""Inference of an attribute from rewrites that a file records.
 
 Rewrites are looked up by their originals. Texts that differ only in white space count as one.
 """
@@ -42,14 +42,14 @@ def paired(table: pl.DataFrame, path: str | Path = "the table of rewrites") -> p
     if missing := (gaps.arg_true() + 1).to_list():
         raise UserError(
             f"{path}: an original or a rewrite is missing in {by_number('row', missing)} of {len(recorded):,}; leave "
-            "such rows out: an empty rewrite in the place of a missing one would count as perfectly hidden",
+            "these rows out: if a missing rewrite were empty text, it would count as perfectly hidden",
             "EPS-S036",
         )
     again = ~recorded.select(pl.struct("key", "epsilon").is_first_distinct()).to_series()
     if twice := (again.arg_true() + 1).to_list():
         raise UserError(
-            f"{path}: the original of {by_number('row', twice)} has another rewrite already; keep one a text and "
-            "epsilon",
+            f"{path}: the original of {by_number('row', twice)} has another rewrite already; keep one rewrite "
+            "per text and epsilon",
             "EPS-S037",
         )
     return recorded
@@ -64,10 +64,10 @@ def recorded_anonymity(
     keep: str | None = None,
     design: AnonymityDesign = STANDARD,
 ) -> pl.DataFrame:
-    """Return the rows of `anonymity` at each recorded epsilon, with a column `epsilon` before them.
+    """Return the rows of `anonymity` at each recorded epsilon, with a first column `epsilon`.
 
-    texts: the test texts, columns `text` and the labels. rewrites: as `pairs` returns them, of every test text.
-    training: as for `anonymity`; attackers learn from those of its texts that are in `rewrites`.
+    texts: the test texts, columns `text` and the labels. rewrites: as `pairs` returns them; every test text needs one.
+    training: as for `anonymity`; attackers learn from the texts in it that have a rewrite in `rewrites`.
     Raises UserError for a text without a rewrite.
     """
     return pl.concat(
@@ -91,8 +91,8 @@ def _by_epsilon(
         test = _with_rewrites(texts, some)
         if missing := (test[REWRITE].is_null().arg_true() + 1).to_list():
             raise UserError(
-                f"no rewrite is recorded of {by_number('text', missing)} of {len(test):,}; record one of each, be it "
-                "the text itself",
+                f"no rewrite is recorded of {by_number('text', missing)} of {len(test):,}; record one for every text "
+                "(an unchanged text is its own rewrite)",
                 "EPS-S038",
             )
         number = None if epsilon is None else float(str(epsilon))

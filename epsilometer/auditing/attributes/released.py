@@ -1,4 +1,4 @@
-"""The texts of one part of a data set with their releases, and checks that two parts are apart."""
+"""The texts of one part of a data set with their releases, and checks that two parts share no text or group."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from epsilometer.text.words import words
 class Released:
     """n original texts and their releases.
 
-    labels: by name, n each, None for a text without one. groups: [n], what dependent texts share (their author, a
-    pair); None if all texts are independent. outcomes: of n texts, None if there are none.
+    labels: by name, n each, None for a text without one. groups: [n], names that dependent texts share (of their author
+    or pair); None if all texts are independent. outcomes: how an anonymiser ended on each text, or None.
     """
 
     originals: Sequence[str]
@@ -64,22 +64,22 @@ class Released:
         return Examples(self.rewrites, self.classes_of(label))
 
     def classes_of(self, label: str) -> list[str]:
-        """Return the label of each text, which all of them have."""
+        """Return the label of each text, if all texts have it."""
         return [value for value in self.labels[label] if value is not None]
 
     @property
     def unchanged(self) -> NDArray[np.bool_]:
-        """Returns [n]: True for a text that is released unchanged."""
+        """True for a text that is released unchanged [n]."""
         return np.array([a == b for a, b in zip(self.originals, self.rewrites, strict=True)], bool)
 
 
 def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]:
-    """Return [n]: the labels as numbers of classes. Raises UserError for a label that is not among the classes."""
+    """Return [n]: the labels as indices of classes. Raises UserError for a label that is not among the classes."""
     number_of = {name: number for number, name in enumerate(classes)}
     if missing := sorted({*labels} - {*number_of}):
         raise UserError(
-            f"{listed(missing, 'class')} of the test texts: none of those trained on, "
-            f"{listed(number_of, 'class')}; every class must stand in every part of the data",
+            f"the test texts have {listed(missing, 'class')}, but the training texts have only "
+            f"{listed(number_of, 'class')}; every class must occur in every part of the data",
             "EPS-S039",
         )
     return np.array([number_of[label] for label in labels], np.int64)
@@ -97,32 +97,32 @@ def check_classes(test: Released, label: str, classes: Sequence[str]) -> None:
     numbered(sorted(present), classes)
     if missing := sorted({*classes} - present):
         raise UserError(
-            f"label {label!r}: the test texts have none of {listed(missing, 'class')}; every class must stand "
+            f"label {label!r}: the test texts have none of {listed(missing, 'class')}; every class must occur "
             "in every part of the data",
             "EPS-S041",
         )
 
 
 def check_apart(training: Released, test: Released) -> None:
-    """Raise UserError if a text (case, layout and punctuation apart) or a group is in both parts."""
+    """Raise UserError if a text (ignoring case, layout and punctuation) or a group is in both parts."""
     for what, own, other in (
         ("texts", map(_compared, training.originals), map(_compared, test.originals)),
         ("groups", training.groups or (), test.groups or ()),
     ):
         if shared := len({*own} & {*other}):
             raise UserError(
-                f"{shared} {what} of the test part are among those that attackers learn from; what is learned from "
-                "them says nothing of other texts: leave them out of one part",
+                f"{shared} {what} of the test part are among those that attackers learn from, so the results would "
+                "not hold for other texts; leave them out of one part",
                 "EPS-S042",
             )
 
 
 def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None:
-    """Raise UserError for a classifier that learned from test texts. seen: ids of all texts that `who` learned from."""
+    """Raise UserError for a classifier `who` that learned from test texts. seen: ids of the texts it learned from."""
     if shared := len({*test_ids} & {*seen}):
         raise UserError(
-            f"{who} saw {shared} of the {len({*test_ids})} test texts; train it on another part of the data, or its "
-            "figures say nothing of texts that it has not seen",
+            f"{who} was trained on {shared} of the {len({*test_ids})} test texts, so its figures would not hold for "
+            "other texts; train it on another part of the data",
             "EPS-S043",
         )
 
@@ -133,19 +133,20 @@ def layout_free(text: str) -> str:
 
 
 def _compared(text: str) -> str:
-    """The text's words, as `corpora.parts.groups` compares texts; a text without words is compared as written."""
+    """Return the text's words, as `corpora.parts.groups` compares texts; a text without words, as it is written."""
     return " ".join(words(text)) or layout_free(text)
 
 
 def lone_apart(groups: Sequence[str | None], part: str) -> list[str]:
-    """Return [n]: the groups; a row without a name is a group of its own, in this part alone."""
+    """Return [n]: the groups; a row without a group becomes a group of its own, which no other part has."""
     return [f"\0{part} {i}" if name is None else name for i, name in enumerate(groups)]  # no name begins like this
 
 
 def halves(texts: Released, noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Two halves of the rows, no text (case, layout and punctuation apart) and no group in both; noise: one stream.
+    """Split the rows in two halves that share no text (ignoring case, layout, punctuation) and no group.
 
     Rows that share a text or a group, directly or through other rows, are in one half (`corpora.parts.groups`).
+    noise: one stream.
     """
     keys = texts.groups or [layout_free(text) for text in texts.originals]
     columns = {"text": list(texts.originals), "key": list(keys)}

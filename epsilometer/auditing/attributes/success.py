@@ -1,9 +1,9 @@
-"""Success of rewrites against victims: the attribute that they then get wrong, the task that they still get right.
+"""Success of rewrites against victims: the victim then gets the attribute wrong, and still gets the task right.
 
-With f the victim of a label, y the truth, x' the rewrite of x, and over test texts
+Let f be the victim of a label (p: the attribute, u: the task), y the truth and x' the rewrite of x. Over test texts,
 
-    C = {f_p(x) = y_p and f_u(x) = y_u}, the texts that the victim reads right,
-    A = those of C with a changed rewrite (if there are outcomes, one with the status "found"),
+    C = {f_p(x) = y_p and f_u(x) = y_u}, the texts that the victim classifies right,
+    A = the texts of C with a changed rewrite (if there are outcomes, with the status "found"),
 
     RS = #{A: f_p(x') != y_p, f_u(x') = y_u} / #A    UR = #{A: f_u(x') = f_u(x)} / #A    PA = #{A: f_p(x') = y_p} / #A
 
@@ -11,13 +11,13 @@ as published for IDT (Computational Linguistics 2025, section 5), and in additio
 
     RS_all = RS coverage = #{A: f_p(x') != y_p, f_u(x') = y_u} / #C,
 
-because a method that rewrites few texts must be judged over all texts that it was given. UR and PA are also reported
-over all test texts as they are released. For several attributes hidden together, C requires all of them right, a
+because a mechanism that rewrites few texts must be judged over all its input texts. UR and PA are also reported over
+all test texts in their released form. For several attributes hidden together, C requires all of them right, a
 success all of them wrong, and PA counts the texts with any of them still right.
 
-Intervals are over texts: Clopper and Pearson's, and for F1 those of a bootstrap; if texts share a group (an author, a
-pair), those of a bootstrap over groups. Nothing here proves privacy: the victim never saw a rewrite (the attackers in
-`attackers` did).
+Intervals are over texts: Clopper and Pearson's for shares, bootstrap intervals for F1. If texts share a group (an
+author, a pair), both are bootstrap intervals over groups. Nothing here proves privacy: victims do not learn from
+rewrites, as real attackers may (`attackers`).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _QUARTERS = 4
 
 @dataclass(frozen=True)
 class Reading:
-    """A victim's reading of one label: [n] numbers of classes each.
+    """A victim's predictions of one label, as indices of classes [n].
 
-    truth: of the texts; clean: read from the original texts; released: read from the releases.
+    truth: the true classes. clean: predicted from the originals. released: predicted from the releases.
     """
 
     truth: NDArray[np.integer]
@@ -58,10 +58,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Read:
-    """A victim's reading of the attributes and the task of n test texts.
+    """A victim's predictions of the attributes and the task of n test texts.
 
-    attributes: one, or several hidden together; task: None if there is none to keep. rewritten: [n], as `rewritten`
-    returns it; groups: [n], what dependent texts share.
+    attributes: one, or several that are hidden together. task: the label to preserve, or None. rewritten: [n], as
+    `rewritten` returns it. groups: [n], names that dependent texts share.
     """
 
     attributes: Sequence[Reading]
@@ -71,32 +71,32 @@ class Read:
 
     @property
     def both_right(self) -> NDArray[np.bool_]:
-        """Returns [n]: C, the texts whose original the victim reads right in all attributes and any task."""
+        """C: True if the victim predicts all attributes and the task (if any) right from the original [n]."""
         right = self.attributes_right
         return right if self.task is None else right & (self.task.clean == self.task.truth)
 
     @property
     def attributes_right(self) -> NDArray[np.bool_]:
-        """Returns [n]: True if the victim reads all attributes right in the original text."""
+        """True if the victim predicts all attributes right from the original [n]."""
         return np.all([attribute.clean == attribute.truth for attribute in self.attributes], axis=0)
 
     @property
     def exposed(self) -> NDArray[np.bool_]:
-        """Returns [n]: True if the victim reads any attribute right in the release."""
+        """True if the victim predicts any attribute right from the release [n]."""
         return np.any([attribute.released == attribute.truth for attribute in self.attributes], axis=0)
 
     @property
     def success(self) -> NDArray[np.bool_]:
-        """Returns [n]: True if a rewrite makes the victim read all attributes wrong and leaves any task right."""
+        """True if the victim predicts all attributes wrong from the rewrite, and the task (if any) right [n]."""
         hidden = self.rewritten & ~self.exposed
         return hidden if self.task is None else hidden & (self.task.released == self.task.truth)
 
 
 def read(test: Released, attributes: Sequence[str], task: str | None, victims: Mapping[str, Classifier]) -> Read:
-    """Return the readings of victims, by label, on the test texts that have all of these labels.
+    """Return the victims' predictions on the test texts that have all of these labels. victims: by label.
 
-    Raises UserError for a label that is both attribute and task, for classes that not all parts have, and if the
-    victims read no text right in all labels.
+    Raises UserError for a label that is both attribute and task, for a class that is missing from a part, and if the
+    victims predict all labels right for no text.
     """
     if task in attributes:
         raise UserError(
@@ -115,7 +115,7 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
     every = Read(readings[: len(attributes)], of_task, rewritten(test), groups)
     if not every.both_right.any():
         raise UserError(
-            f"there is no test text of which the victim reads {' and '.join(labels)} right: it reads "
+            f"the victim predicts {' and '.join(labels)} right for no test text: it predicts "
             f"{' and '.join(map(_accuracy, labels, readings))}; train it on more texts, or choose labels that can be "
             "learned",
             "EPS-S046",
@@ -124,7 +124,7 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
 
 
 def rewritten(test: Released) -> NDArray[np.bool_]:
-    """Return [n]: True for a changed rewrite; for an anonymiser that asks classifiers, one with the status "found".
+    """Return [n]: True for a changed rewrite; if an anonymiser asks classifiers, for one with the status "found".
 
     Raises UserError for a text with the status "found" that is released unchanged.
     """
@@ -133,8 +133,8 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
     succeeded = np.array([status == FOUND for status in test.outcomes.status], bool)
     if same := (np.flatnonzero(succeeded & test.unchanged) + 1).tolist():
         raise UserError(
-            f"{by_number('text', same)} of {len(test):,} with the status {FOUND!r} are released as they were; a text "
-            "that is not rewritten must say so by its status",
+            f"{by_number('text', same)} of {len(test):,} with the status {FOUND!r} are released unchanged; a text "
+            "that is not rewritten must have another status",
             "EPS-S047",
         )
     asks = test.outcomes.asked.any() or test.outcomes.asked_victim.any()
@@ -144,7 +144,7 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
 def shares(read: Read, alpha: float) -> dict[str, Any]:
     """Return the columns of `schemas.ANONYMITY` from `texts` to the shares; alpha: error of each interval.
 
-    A share of no texts is null, and so are its ends; without a task, so are all columns about the task.
+    A share of no texts and its bounds are null. Without a task, all columns about the task are missing.
     """
     right = read.both_right
     among = right & read.rewritten  # A
@@ -179,7 +179,7 @@ def shares(read: Read, alpha: float) -> dict[str, Any]:
 
 
 def _task_f1(task: Reading, groups: NDArray[Any], alpha: float) -> dict[str, float]:
-    """The macro F1 of the victim of the task, clean and released, and the interval of the released F1 over groups."""
+    """Return macro F1 of the task's victim on originals and releases, and the interval of the latter over groups."""
     classes = int(max(task.truth.max(), task.clean.max(), task.released.max())) + 1
     names = list(map(str, range(classes)))
     clean, released = (scores(task.truth, read, names).macro_f1 for read in (task.clean, task.released))
@@ -188,9 +188,10 @@ def _task_f1(task: Reading, groups: NDArray[Any], alpha: float) -> dict[str, flo
 
 
 def by_length(read: Read, words: NDArray[np.integer], alpha: float) -> Iterator[dict[str, Any]]:
-    """Rows of `schemas.BY_LENGTH` from `shortest` on: C in quarters of about equal size by length, shortest first.
+    """Yield rows of `schemas.BY_LENGTH` from `shortest` on: C in quarters by length, shortest first.
 
-    words: [n], the number in each text. Texts of one length are in one quarter, so there may be fewer quarters.
+    words: [n], the number of words of each text. Quarters have about equal size. Texts of one length are in one
+    quarter, so there may be fewer than four.
     """
     right = read.both_right
     ends = np.unique(np.quantile(words[right], np.arange(1, _QUARTERS + 1) / _QUARTERS, method="inverted_cdf"))
@@ -225,7 +226,7 @@ class Edits:
 
 
 def edits(test: Released, tagger: Tagger | None = None) -> Edits:
-    """The extent of changes to the texts: from the anonymiser's outcomes, or without them from the metric `changed`."""
+    """Return the extent of changes: from the anonymiser's outcomes or, without them, from the metric `changed`."""
     outcomes, differs = test.outcomes, np.flatnonzero(~test.unchanged).tolist()
     if outcomes is None:
         share = Changed().measure(test.originals, test.rewrites)
@@ -244,7 +245,7 @@ def edits(test: Released, tagger: Tagger | None = None) -> Edits:
 
 
 def changes(test: Released, read: Read, edits: Edits) -> dict[str, Any]:
-    """Return the columns of `schemas.ANONYMITY` from `unchanged` on, for n texts that have both labels."""
+    """Return the columns of `schemas.ANONYMITY` from `unchanged` on. test: the texts that have all labels."""
     outcomes, differs, among = test.outcomes, ~test.unchanged, read.both_right & read.rewritten
     same = None if edits.same_tags is None else edits.same_tags[differs]
     return {
@@ -258,7 +259,7 @@ def changes(test: Released, read: Read, edits: Edits) -> dict[str, Any]:
 
 
 def statuses(test: Released) -> Iterator[dict[str, Any]]:
-    """Rows of `schemas.OUTCOMES` from `status` on, in alphabetical order; none without outcomes."""
+    """Yield rows of `schemas.OUTCOMES` from `status` on, in alphabetical order; none without outcomes."""
     status = np.array([] if test.outcomes is None else list(test.outcomes.status))
     for name in np.unique(status):
         of = status == name
@@ -272,7 +273,7 @@ def _split(text: str) -> list[tuple[str, ...]]:
 
 def _accuracy(label: str, reading: Reading) -> str:
     right, most = (reading.clean == reading.truth).mean(), np.bincount(reading.truth).max() / len(reading.truth)
-    return f"{label!r} with accuracy {right:.2f} (the commonest class has {most:.2f})"
+    return f"{label!r} with accuracy {right:.2f} (the most frequent class has {most:.2f})"
 
 
 def _share(name: str, hits: NDArray[np.bool_], groups: NDArray[Any], alpha: float) -> dict[str, float | None]:

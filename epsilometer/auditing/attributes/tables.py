@@ -16,27 +16,27 @@ ANONYMITY: Schema = {  # effects of rewrites on a victim; a row per budget, attr
     "seed": pl.Int64,
     "texts": pl.Int64,  # test texts
     "groups": pl.Int64,  # of dependent texts; without groups, the number of texts
-    "attribute_accuracy": pl.Float64,  # of the victim on clean test texts
-    "task_accuracy": pl.Float64,  # likewise
+    "attribute_accuracy": pl.Float64,  # accuracy of the victim on clean test texts
+    "task_accuracy": pl.Float64,  # the same for the task
     "task_f1_clean": pl.Float64,  # macro F1 of the victim of the task, on the original test texts
     "task_f1": pl.Float64,  # the same on the released texts, rewritten or not
     "task_f1_low": pl.Float64,  # interval of `task_f1`, over texts
     "task_f1_high": pl.Float64,
     "both_right": pl.Int64,  # C: the texts whose attribute and task the victim predicts right
-    "rewritten": pl.Int64,  # A: those of C with a changed rewrite (if there are outcomes: with the status "found")
-    "fooled": pl.Int64,  # texts of A whose rewrite has a wrong attribute and the right task for it: RS, RS_all
-    "same_task": pl.Int64,  # texts of A whose rewrite has the same task for it: UR
-    "exposed": pl.Int64,  # texts of A whose rewrite has the right attribute for it: PA
+    "rewritten": pl.Int64,  # A: texts of C with a changed rewrite (if there are outcomes: with the status "found")
+    "fooled": pl.Int64,  # texts of A whose attribute it predicts wrong, and the task right: RS, RS_all
+    "same_task": pl.Int64,  # texts of A for which it predicts the same task before and after: UR
+    "exposed": pl.Int64,  # texts of A whose attribute it still predicts right: PA
     **{
         f"{share}{end}": pl.Float64
         for share in ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")
         for end in ("", "_low", "_high")
     },  # rs_all: share of C; rs, ur, pa: of A, null if A is empty; coverage = A / C; *_released: of all released texts
-    "unchanged": pl.Int64,  # texts that are released as they were
-    "words_changed": pl.Float64,  # mean share of all test texts, and of A (null where it is empty)
+    "unchanged": pl.Int64,  # texts that are released unchanged
+    "words_changed": pl.Float64,  # mean share of words, over all test texts and (next column) over A or null
     "words_changed_rewritten": pl.Float64,
     "tags_equal": pl.Float64,  # share of the changed rewrites with all part-of-speech tags equal; null without any
-    "asked": pl.Int64,  # distinct questions to auxiliaries over the test texts, and to the victim; null: not counted
+    "asked": pl.Int64,  # distinct questions to auxiliaries and (next column) to the victim; null: not counted
     "asked_victim": pl.Int64,
 }
 
@@ -45,26 +45,26 @@ ATTACKERS: Schema = {  # inferences of a label from releases; a row per attacker
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "label": pl.String,  # "rewritten" for the detector, which tells rewrites from originals
-    "attacker": pl.String,  # clean (on the originals), and the names of `attackers`
-    "kind": pl.String,  # of its classifier
+    "attacker": pl.String,  # a name in `attackers`; `clean` reads the originals
+    "kind": pl.String,  # kind of its classifier
     "seed": pl.Int64,
     "best_attacker": pl.String,  # the attacker of the row `strongest`; null in other rows
     "texts_each": pl.Int64,  # texts of one author that it reads together; 1 except for author
-    "training": pl.String,  # hash of the texts and labels that it learned from; null if it learns nothing
+    "training": pl.String,  # hash of the texts and labels that it learned from; null for a language model
     "trained_on": pl.Int64,  # number of those texts
     "classes": pl.Int64,
-    "texts": pl.Int64,  # test texts, or sets of texts of one author; the shares are of these
+    "texts": pl.Int64,  # test texts, or sets of texts of one author; accuracy is the share of these
     "accuracy": pl.Float64,
-    "low": pl.Float64,  # of the accuracy, over texts
+    "low": pl.Float64,  # bounds of the accuracy, over texts
     "high": pl.Float64,
     "balanced_accuracy": pl.Float64,
     "macro_f1": pl.Float64,
     "majority": pl.Float64,  # accuracy of always naming the most frequent class of the training texts
     "unusable": pl.Float64,  # share of answers that name no class, which count as wrong; 0 for classifiers
     "top_3": pl.Float64,  # share of units whose class is among the first three named; null if only one is named
-    "trials": pl.Int64,  # test texts in equal number from each class; the loss is of these
+    "trials": pl.Int64,  # test texts in equal number from each class; the loss is computed from these
     "successes": pl.Int64,
-    "hits": pl.List(pl.Boolean),  # of these trials
+    "hits": pl.List(pl.Boolean),  # of each trial
     "loss": pl.Float64,  # attribute loss in nats (`auditing.attributes.attribute_loss`)
     "point": pl.Float64,
     "upper": pl.Float64,

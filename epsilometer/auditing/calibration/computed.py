@@ -1,10 +1,11 @@
-"""The nominal epsilon at which an exact figure meets a target. Nothing is rewritten.
+"""The nominal epsilon at which a computed figure meets a target. Nothing is rewritten.
 
-The figure (a loss in nats, or a delta) is computed at any epsilon as a bracket that contains it. If the figure rises
-with epsilon, it is less than the target below the answer's `low` and more than the target above `high`, in both cases
-by more than its error. Both ends of the range are computed first. If the figure falls through the target between them,
-the same search runs over 1 / epsilon, and the figure is above the target at `low` and below it at `high`. Points are
-chosen on the power law through the ends of the interval; every third point halves the interval.
+The figure (a loss in nats, or a delta) is computed at any epsilon as a bracket: a lower and an upper bound. The search
+returns an interval: at its lower end `low` the bracket is below the target, and at its upper end `high` above it. If
+the figure rises with epsilon, it meets the target in between. Both ends of the range are computed first. If the figure
+falls through the target between them, the same search runs over 1 / epsilon, and the figure is above the target at
+`low` and below it at `high`. Each new epsilon comes from the power law through the ends of the interval; every third
+one halves the interval (on a log scale).
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from dataclasses import dataclass, field
 
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, UNDECIDED
 
-FAR = 1e6  # times the end of a range: a figure computed from a law no longer changes there
-WIDTH = 1.01  # default of high / low of the final interval
+FAR = 1e6  # factor beyond the end of a range; a figure computed from a law is constant there
+WIDTH = 1.01  # default ratio high / low of the final interval
 
 Figure = Callable[[float], tuple[float, float]]
-"""epsilon -> (low, high), an interval that contains the figure; either end may be infinite."""
+"""Maps epsilon to (low, high), an interval that contains the figure; either end may be infinite."""
 
 Watch = Callable[[float, float], None]
 """(low, high): an interval that contains the epsilon sought, if the range contains it at all."""
@@ -29,13 +30,13 @@ Watch = Callable[[float, float], None]
 class Met:
     """The result of a search.
 
-    low, high: an interval that contains the epsilon at the target; best: its expected place, or None without one.
+    low, high: an interval that contains the epsilon at the target. best: the most plausible epsilon in it, or None.
 
-    status: FOUND, UNDECIDED (the figure's error leaves a wider interval than requested, or leaves open whether the
-    target is met within the range or beyond the end of it that is `low` or `high`), OUTSIDE (the target is not met
-    between the smallest and the largest epsilon; `low` is 0 or `high` infinite) or FALLING (the figure is above the
-    target at the smallest epsilon and below it at the largest: it falls through the target in between). figures: all
-    computed figures, by epsilon.
+    status: FOUND; UNDECIDED (brackets that contain the target leave the interval wider than requested, or leave open
+    whether the target is met within the range or beyond one of its ends); OUTSIDE (the target is not met between the
+    smallest and the largest epsilon; `low` is 0 or `high` infinite); or FALLING (the figure is above the target at the
+    smallest epsilon and below it at the largest: it falls through the target in between). figures: all computed
+    figures, by epsilon.
     """
 
     status: str
@@ -48,7 +49,7 @@ class Met:
 def meet(figure: Figure, target: float, low: float, high: float, *, width: float = WIDTH, watch: Watch) -> Met:
     """Return the epsilon between low and high, 0 < low < high, at which the figure meets a target > 0.
 
-    width: high / low of the interval to stop at, > 1. watch: called after every figure.
+    width: the ratio high / low at which the search stops, > 1. watch: called after every figure.
     """
     ends = {low: figure(low), high: figure(high)}
     first, last = _side(ends[low], target), _side(ends[high], target)
@@ -70,21 +71,22 @@ def meet(figure: Figure, target: float, low: float, high: float, *, width: float
 
 
 def further(met: Met) -> float | None:
-    """Return an epsilon far beyond the end at which an OUTSIDE search would go on; None for other searches."""
+    """Return an epsilon far beyond the range, on the side where an OUTSIDE search would continue, else None."""
     if met.status != OUTSIDE:
         return None
     return max(met.figures) * FAR if (met.low == 0) == _falls(met) else min(met.figures) / FAR
 
 
 def advice(met: Met, what: str, *ends: str, still: str | None = None) -> str:
-    """Return the reason why a search ended as OUTSIDE or FALLING, and a remedy; ends: the figures at both, in words.
+    """Return the reason why a search ended as OUTSIDE or FALLING, and a remedy.
 
-    still: the figure at `further`, in words, if it does not meet the target there either.
+    what: the name of the figure. ends: the figures at both ends of the range, in words. still: the figure at `further`,
+    in words, if it does not meet the target there either.
     """
     falls = _falls(met)
     low, high = (f"{what} is {end}" for end in ends)
     if met.status == FALLING:
-        return f"{low} and falls: {ends[1]}; below the interval it is above the target, and beyond it below"
+        return f"{low} and falls to {ends[1]}; it is above the target below the interval, and below the target above it"
     if still is not None:
         beyond = f"under the stated law it is {still}, too: no epsilon meets the target"
     elif (met.low == 0) == falls:
@@ -92,12 +94,12 @@ def advice(met: Met, what: str, *ends: str, still: str | None = None) -> str:
     else:
         beyond = "lower `low` (--low) to search below"
     if falls:
-        return f"{low} and falls: {ends[1]}; {beyond}"
+        return f"{low} and falls to {ends[1]}; {beyond}"
     return f"{low if met.low == 0 else high}; {beyond}"
 
 
 def _falls(met: Met) -> bool:
-    """Return True where the figure is less at the largest epsilon than at the smallest."""
+    """Return True if the figure is smaller at the largest epsilon than at the smallest."""
     return met.figures[min(met.figures)][0] > met.figures[max(met.figures)][1]
 
 
@@ -107,7 +109,7 @@ def _between(
     """Search between two points: the figure is not above the target at the lower, and not below it at the upper."""
     figures = dict(ends)
     below, above = min(ends), max(ends)
-    unsure = [point for point in (below, above) if _side(ends[point], target) == 0]  # the figure's error decides
+    unsure = [point for point in (below, above) if _side(ends[point], target) == 0]  # their brackets contain the target
     while above / below > width:
         watch(below, above)
         if unsure:
@@ -124,21 +126,21 @@ def _between(
         else:
             below, above = (point, above) if side < 0 else (below, point)
             unsure = [other for other in unsure if below <= other <= above]
-    beyond = {below, above} & {min(ends), max(ends)} & {*unsure}  # an end of the range, and perhaps not of the answer
+    beyond = {below, above} & {min(ends), max(ends)} & {*unsure}  # the target may be met beyond the range
     status = FOUND if above / below <= width and not beyond else UNDECIDED
     best = _expected(figures, target, below, above)
     return Met(status, below, above, best, figures=dict(sorted(figures.items())))
 
 
 def _side(value: tuple[float, float], target: float) -> int:
-    """Return -1 below the target, 1 above it, 0 where the error leaves that open."""
+    """Return -1 for a bracket below the target, 1 for one above it, 0 for one that contains it."""
     return -1 if value[1] < target else int(value[0] > target)
 
 
 def _next(
     figures: Mapping[float, tuple[float, float]], target: float, below: float, above: float, *, width: float
 ) -> float:
-    """Return a point a little beyond the expected answer, which brings the farther end of the interval close to it."""
+    """Return the next epsilon: a little beyond the expected answer, towards the farther end of the interval."""
     if len(figures) % 3 == 1:
         return math.sqrt(below * above)
     expected, step = _expected(figures, target, below, above), width ** (1 / 3)
@@ -148,7 +150,7 @@ def _next(
 
 
 def _expected(figures: Mapping[float, tuple[float, float]], target: float, below: float, above: float) -> float:
-    """Return the target's epsilon on the power law through both ends; without such a law, their geometric mean."""
+    """Return the epsilon at the target on the power law through both ends, else the ends' geometric mean."""
     ends = [sum(figures[epsilon]) / 2 for epsilon in (below, above)]
     if not 0 < ends[0] < target < ends[1] < math.inf:
         return math.sqrt(below * above)

@@ -13,14 +13,14 @@ from epsilometer.auditing.calibration.sampled import Batch
 from epsilometer.runtime.progress import note
 
 Key = tuple[str, float, int, int]
-"""attack, epsilon, number of the first trial, number of trials"""
+"""The attack, epsilon, number of the first trial, and number of trials of a batch."""
 
 
 class Journal(UserDict[Key, Batch]):
-    """Guesses by their trials; each new batch is a line at the end of the file: a hash, a space and JSON.
+    """Batches of guesses, by the key of their trials. Each new batch appends a line: a hash, a space and JSON.
 
-    A note counts lines that do not match their hash, and their trials are measured again. Such lines are damaged, were
-    truncated when the process was killed, or come from a version that wrote no hashes.
+    Trials of lines that do not match their hash are measured again, and a note counts these lines. They are damaged,
+    were truncated when the process was killed, or come from a version that wrote no hashes.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,15 +40,15 @@ class Journal(UserDict[Key, Batch]):
             )
         if damaged:
             note(
-                f"{damaged} of {len(lines)} lines in {path} are damaged, cut off or of an earlier version; "
-                "what they held is measured again"
+                f"{damaged} of {len(lines)} lines in {path} are damaged, truncated or of an earlier version; "
+                "their trials are measured again"
             )
 
     def __setitem__(self, key: Key, batch: Batch) -> None:
         self.data[key] = batch
         posteriors = None if batch.posteriors is None else batch.posteriors.tolist()
         measured = json.dumps([*key, batch.successes, posteriors]).encode()
-        with self.path.open("ab") as file:  # the line break first, since the last line may be cut off
+        with self.path.open("ab") as file:  # a line break first, since the last line may be truncated
             file.write(b"\n" + _hash(measured) + b" " + measured)
 
 

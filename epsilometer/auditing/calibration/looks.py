@@ -1,4 +1,4 @@
-"""Repeated bounds of a figure from fresh rewrites, to search the epsilon at which it meets a target (`computed.meet`).
+"""Bounds of a figure from fresh rewrites (looks), for the search of the epsilon at a target (`computed.meet`).
 
 The j-th look has the level 6 alpha / (pi j)^2. These sum to alpha, so the bounds of all looks hold together with
 probability at least 1 - alpha, whichever epsilons are tried.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Turn(NamedTuple):
-    """One look's terms. level: its allowed error; left: the rewrites left; again: earlier looks at this epsilon."""
+    """Terms of one look. level: its error probability. left: rewrites left. again: earlier looks at this epsilon."""
 
     level: float
     left: int
@@ -40,8 +40,9 @@ class Looks:
     Looks at one epsilon repeat until their bounds together show on which side of the target the figure lies. If too few
     rewrites are left for a look, the target itself is returned, which decides nothing.
 
-    look: (epsilon, turn) -> bounds that are wrong with probability at most the turn's level, from at most `turn.left`
-    rewrites; None if these are too few. spent: the number of all rewrites so far. number: the number of looks.
+    look: a function of an epsilon and a `Turn` that returns bounds, wrong with probability at most the turn's level,
+    from at most `turn.left` rewrites; None if these are too few. spent: the number of all rewrites so far. number: the
+    number of looks.
     """
 
     look: Callable[[float, Turn], Look | None]

@@ -1,40 +1,40 @@
 """The nominal epsilon at which an attack's empirical loss meets a target, with an interval. Losses are in nats.
 
 The target loss l corresponds to a target success probability p* = e^l / (e^l + k - 1) (TeDA eq. 10 solved for the
-probability, with delta 0 whatever the claim, because a claim with a large delta would allow any leak). The search is
-for c, the largest epsilon below which no success probability p(epsilon) exceeds p*; p is assumed to stay at or above p*
-above c. Fresh trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of them.
+probability, with delta 0 for every claim, because a claim with a large delta would allow any leak). The search is for
+c, the largest epsilon below which no success probability p(epsilon) exceeds p*. Assumption: above c, p is at least p*.
+Fresh trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of them.
 
 **Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). For each cell between two epsilons of the grid a
 bettor tests "c lies in this cell", under which p <= p* at the epsilons before it and p >= p* at those after it. A batch
 of s successes in n trials at an epsilon before the cell multiplies its wealth by
 
-    sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   the sum over q > p*; the rest of w is not bet;
+    sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   summed over q > p* (the weight at other q is not bet);
 
 at an epsilon after the cell the sum is over q < p*. The weights w may depend on all earlier batches. Each factor has an
 expectation of at most 1 under the hypothesis, whatever the earlier batches and the choice of the epsilon, so the wealth
 of the true cell ever exceeds 1 / alpha with probability at most alpha (Ville's inequality). The cells whose wealth
 never exceeded it are a confidence set that is valid at every time together: alpha is not divided among epsilons or
-looks, and trials at one epsilon count for all cells beyond it. If all cells are refuted, so is the assumption.
+looks, and trials at one epsilon count for all cells. If all cells are refuted, the assumption is refuted.
 
 **Posteriors instead of hits.** A trial's factor is 1 + b (x - p*), where b = (q - p*) / (p* (1 - p*)) and x is 1 for a
-success and 0 otherwise. Where the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in
-[0, 1] and has the same mean, so all of the above holds, and it varies less. Then b is r times as large, but at most 0.9
-of the largest stake that cannot make the wealth negative, where r = p* (1 - p*) / (variance of x in earlier batches):
-one x is as informative as r coins. This relies on the declared law. The hits of the same trials test the law after
-every batch (`posteriors.LawTest`), with a tenth of alpha; if they refute it, the search goes on with hits, from the
-first batch on, and reports that.
+success and 0 otherwise. If the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in
+[0, 1] and has the same mean, so all of the above holds, and it varies less. Then the stake b is multiplied by
+r = p* (1 - p*) / (variance of x in earlier batches), since one x is as informative as r coins; but it is at most 0.9 of
+the largest stake that cannot make the wealth negative. This relies on the stated law. The hits of the same trials test
+the law after every batch (`posteriors.LawTest`), with a tenth of alpha. If they refute it, the search starts again with
+the hits of all batches so far, and reports that.
 
-**The bets** follow the posterior over curves with loss(epsilon) = l (epsilon / c)^b, c anywhere and b from 1/4 to 6; a
-tenth of each wealth bets on the success rate of that epsilon alone, whatever the curve. A poor model costs trials, not
-validity. Among several attacks the strongest counts: before c all lie at or below p*, so each has an equal part of the
-wealth; after c at least one lies at or above p*, so only the smallest of their wealths counts.
+**The bets** follow the posterior over curves with loss(epsilon) = l (epsilon / c)^b, for any c and for b from 1/4 to 6.
+A tenth of each wealth bets on the success rate at that epsilon alone, without a curve. A poor model costs trials, not
+validity. Of several attacks the strongest counts. Before c the rates of all attacks are at most p*, so each has an
+equal part of the wealth; after c at least one rate is p* or more, so only the smallest of their wealths counts.
 
 **A loss that falls** from above the target at the smallest epsilon to below it at a larger one is searched once more on
 fresh trials between these two epsilons, from the other side: for c, above which no success probability exceeds p*.
 
-**Where to draw**: both ends first, then three epsilons between them, then where two epsilons contradict a rising curve;
-otherwise at the two ends of that interval of the requested width which the posterior expects to settle soonest.
+**The next epsilon**: both ends first, then three epsilons between them, then those that contradict a rising curve;
+otherwise an end of the interval of the requested width that the posterior expects to settle with the fewest trials.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.core.errors import UserError
 from epsilometer.core.values import check_number, check_whole
 
-_SPAN = 8  # steps of the grid in an interval of the requested width
+_SPAN = 8  # grid steps in an interval of the requested width
 _EXPONENTS = np.array([0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6])  # b
-_WINDOW = 6.0  # intervals: trials farther from the crossing tell less about the curve there
-_PARTS = np.log([0.9, 0.1])  # shares of the wealth: bet on the curve, and on each epsilon alone
-_ALONE = 10  # weight of the guess p*, in trials, for an epsilon alone
-_CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors) from which a second look pays
-_BATCH = 200  # fewest trials in a batch; with posteriors half as many
+_WINDOW = 6.0  # in intervals; trials farther from the crossing have less weight
+_PARTS = np.log([0.9, 0.1])  # shares of the wealth bet on the curve, and on each epsilon alone
+_ALONE = 10  # weight of p* as a prior guess, in trials, for an epsilon alone
+_CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors) that justify a second look
+_BATCH = 200  # fewest trials in a batch; half as many with posteriors
 _LOOK = 30  # number of posteriors that shows on which side of p* an epsilon lies
 _SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # positions in the range
 _MOST = 0.9  # largest share of the possible stake on a posterior
@@ -69,24 +69,24 @@ _DOUBT = 0.1  # share of alpha for the test of the law
 
 FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = SearchStatus
 HITS, POSTERIORS = "hits", "posteriors"
-ATTRIBUTE = "attribute"  # measure of a loss about a label of a text, not about which text it was
+ATTRIBUTE = "attribute"  # measure of a loss of a label, not of the source text
 
 
 @dataclass(frozen=True)
 class Batch:
-    """An attack's guesses in n trials: the number of successes, and their posteriors [n] where the law is known."""
+    """An attack's guesses in n trials: the number of successes, and their posteriors [n] if the law is known."""
 
     successes: int
     posteriors: NDArray[np.float64] | None = None
 
 
 Measure = Callable[[float, int, int, Sequence[int]], Sequence[Batch]]
-"""(epsilon, first, count, attacks) -> the guesses in fresh trials number first, ..., first + count - 1.
+"""Maps (epsilon, first, count, attacks) to guesses in the fresh trials first, ..., first + count - 1.
 
-attacks: the numbers of the requested attacks; the result has a batch for each of them.
+attacks: the indices of the requested attacks; the result has a batch for each of them.
 """
 
-_Values = tuple[NDArray[np.float64], NDArray[np.integer]]  # numbers in [0, 1], and how often each came
+_Values = tuple[NDArray[np.float64], NDArray[np.integer]]  # distinct numbers in [0, 1], and their counts
 
 Watch = Callable[[int, float, float], None]
 """(trials spent, low, high): an interval that contains the epsilon sought, if the range contains it at all."""
@@ -100,8 +100,9 @@ def unwatched(spent: int, low: float, high: float) -> None:
 class Point:
     """The measurements at one epsilon.
 
-    successes, trials: of each attack; losses: their plug-in values in nats, by the numbers that the search used;
-    values: these numbers, for each attack one in [0, 1] per trial. candidates, alpha: of the design.
+    successes, trials: one number per attack. values: for each attack the numbers that the search used, one in [0, 1]
+    per trial (hits or posteriors). losses: each attack's plug-in loss in nats at the mean of its values. candidates,
+    alpha: of the design.
     """
 
     epsilon: float
@@ -118,9 +119,9 @@ class Point:
         return max(self.losses)
 
     def between(self, attack: int | None = None) -> tuple[float, float]:
-        """Return the interval of the loss of an attack, by its number, or of the strongest, at confidence 1 - alpha.
+        """Return the interval of an attack's loss (by index), or of the strongest's, at confidence 1 - alpha.
 
-        It is valid however the number of trials was chosen (`betting`).
+        It is valid for any way of choosing the number of trials (`betting`).
         """
         values = [each for each in (self.values if attack is None else [self.values[attack]]) if len(each)]
         ends = [interval(each, self.alpha / len(values)) for each in values]
@@ -132,17 +133,17 @@ class Point:
 class Calibrated:
     """The result of a search.
 
-    low, high: an interval that contains epsilon at the target, at confidence 1 - alpha; best: its expected place.
+    low, high: an interval that contains the epsilon at the target, at confidence 1 - alpha. best: its estimate.
 
     status: "found" (the interval is as narrow as requested), "undecided" (the trials ran out first), "outside" (the
     target is not reached between the smallest and the largest epsilon; `low` or `high` is infinite or 0, and `best` is
     None), "falling" (the loss is above the target at the smallest epsilon and below it at a larger one: it falls
-    through the target in between) or "not monotone" (it is above the target at one epsilon and below it at a larger
-    one; the interval is that of the largest epsilon below which no measured one exceeds the target).
+    through the target in between) or "not monotone" (the loss is above the target at one epsilon and below it at a
+    larger one; the interval is about the largest epsilon below which no measured loss exceeds the target).
     trials: number of rewrites spent. points: the measurements, by epsilon. contradiction: for a curve that falls
-    somewhere, the two points that show it, by epsilon. attacks: their names, in the order of the points' numbers, if
-    they have names. by: HITS or POSTERIORS, the basis of the interval; departs: True if hits refuted the mechanism's
-    law.
+    somewhere, the two points that show it, by epsilon. attacks: the attacks' names, in the order of the points'
+    numbers; empty if they have none. by: HITS or POSTERIORS, the basis of the interval. departs: True if hits refuted
+    the mechanism's law.
     """
 
     target: float
@@ -160,10 +161,10 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class Goal:
-    """The loss to meet, in nats, and the search for its epsilon, between `low` and `high`.
+    """The target loss, in nats, and the range of epsilon to search, from `low` to `high`.
 
-    width: high / low of the final interval; budget: number of all trials together. Raises
-    UserError for a target, range or budget outside the rules.
+    width: the ratio of the ends of the final interval. budget: the number of all trials together. Raises UserError for
+    an invalid target, range, width or budget.
     """
 
     target: float
@@ -185,7 +186,7 @@ class Goal:
         if not self.width > 1:
             raise UserError(f"width, the ratio of the interval's ends, must be > 1, got {self.width}", "EPS-A038")
         if self.budget < 1:
-            raise UserError(f"budget, the most that may be spent, must be >= 1, got {self.budget}", "EPS-A039")
+            raise UserError(f"budget, the largest number of trials, must be >= 1, got {self.budget}", "EPS-A039")
 
 
 def calibrate(
@@ -199,7 +200,7 @@ def calibrate(
     """Search for the epsilon at which the strongest of several attacks meets the goal's loss.
 
     Only the candidates and alpha of the design matter. watch: called after every batch. lawful: True if batches have
-    posteriors. Raises UserError for a loss that no success rate shows, before anything is measured.
+    posteriors. Raises UserError for a loss that no success rate can prove, before anything is measured.
     """
     target, low, high, budget, k = goal.target, goal.low, goal.high, goal.budget, design.k
     _check_shown(target, k)
@@ -251,16 +252,16 @@ def calibrate(
 
 
 def _check_shown(target: float, candidates: int) -> None:
-    """Refuse a loss that no success rate shows."""
+    """Raise UserError for a loss that no success rate can prove."""
     if not success_bound(target, candidates) < 1:
         raise UserError(
-            f"no success rate shows a loss of {target:g} nats with {candidates} candidates; set a lower target",
+            f"no success rate proves a loss of {target:g} nats with {candidates} candidates; set a lower target",
             "EPS-A040",
         )
 
 
 def _ends(evidence: _Evidence, last: int, *, falls: bool) -> tuple[int, int]:
-    """Return the places around the crossing, -1 and last + 1 where unknown; falls: places count from the last."""
+    """Return the places around the crossing, -1 or last + 1 if unknown. falls: True if places count from the last."""
     below, above = evidence.ends()
     return (last - above, last - below) if falls else (below, above)
 
@@ -282,7 +283,7 @@ def _outcome(evidence: _Evidence, last: int, *, falls: bool, contradicted: bool)
 
 
 class _Rounds:
-    """The batches of all rounds, and the numbers that give their losses: posteriors until the hits refute the law."""
+    """The batches of all rounds, and the numbers that are bet on: posteriors until the hits refute the law."""
 
     def __init__(self, attacks: int, steps: int, alpha: float, lawful: bool) -> None:
         self._alpha, self._steps, self._lawful = alpha, steps, lawful
@@ -293,7 +294,7 @@ class _Rounds:
 
     @property
     def by(self) -> str:
-        """HITS or POSTERIORS."""
+        """The numbers that are bet on: HITS or POSTERIORS."""
         has_posteriors = not self.batches or any(batch.posteriors is not None for batch in self.batches[0][2])
         return POSTERIORS if self._lawful and has_posteriors and not self.departs else HITS
 
@@ -308,7 +309,7 @@ class _Rounds:
         self.departs = self.departs or any(law.refutes(level) for law in self._laws)
 
     def values(self, number: int) -> tuple[int, Sequence[int], list[_Values]]:
-        """Return the place and the attacks of a batch, and the numbers that are bet on."""
+        """Return the place and the attacks of a batch, and for each attack the numbers that are bet on."""
         place, numbers, batches, count = self.batches[number]
         values = []
         for batch in batches:
@@ -319,7 +320,7 @@ class _Rounds:
         return place, numbers, values
 
     def evidence(self, curves: _Curves, last: int, replayed: bool = False) -> _Evidence:
-        """Return the evidence of all batches so far on the places up to `last`; without batches, no evidence yet."""
+        """Return evidence on the places up to `last`: empty or, if `replayed`, with all batches so far."""
         alpha = self._alpha * (1 - _DOUBT) if self.by == POSTERIORS else self._alpha
         evidence = _Evidence(curves, len(self._laws), last, math.log(1 / alpha))
         for number in range(len(self.batches) if replayed else 0):
@@ -351,9 +352,9 @@ class _Rounds:
 
 
 class _Curves:
-    """The curves that are bet on: q [steps + crossings, b] by the distance of an epsilon from the crossing, in steps.
+    """The curves that are bet on: success rates q [steps + crossings, b], by distance from the crossing in grid steps.
 
-    Crossings lie in the middle between two places of the grid, so that no curve meets p* at a place.
+    Crossings lie midway between two places of the grid, so that no curve meets p* at a place.
     """
 
     def __init__(self, target: float, candidates: int, step: float, steps: int) -> None:
@@ -366,7 +367,7 @@ class _Curves:
         self.hit, self.miss = np.log(q), np.log1p(-q)
         self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # b of a coin
         self.below = distance < 0
-        self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # of ln wealth in a trial
+        self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # of ln wealth per trial
 
     def at(self, table: NDArray[np.float64], place: int) -> NDArray[np.float64]:
         """Return the rows of a table at this place, [crossings, ...]."""
@@ -379,13 +380,13 @@ class _Curves:
 
 
 class _Evidence:
-    """The evidence on places 0, ..., last. Cell c lies before place c, and cell last + 1 after the last place."""
+    """The bets on places 0, ..., last of the grid. Cell c lies before place c, cell last + 1 after the last place."""
 
     def __init__(self, curves: _Curves, attacks: int, last: int, limit: float) -> None:
         self._curves, self._last, self._limit = curves, last, limit
         self._trials = np.zeros((attacks, last + 1), np.int64)
         self._sums, self._squares = np.zeros((2, attacks, last + 1))
-        self._coins = np.ones((attacks, last + 1))  # r, coins that are as informative as one number
+        self._coins = np.ones((attacks, last + 1))  # r: the number of coins that are as informative as one value
         # ln wealth that was bet on p < p* and on p > p*: [by the curve or alone, attacks, places]
         self._below, self._above = np.zeros((2, len(_PARTS), attacks, last + 1))
         self._crossing: list[float | None] = [None] * attacks  # expected place
@@ -410,35 +411,35 @@ class _Evidence:
             self._trials[attack, place] += times.sum()
             self._coins[attack, place] = self._worth(attack, place)
         self.wealth = self._total()
-        self._refuted |= self.wealth >= self._limit  # final, however poor the bettor becomes
+        self._refuted |= self.wealth >= self._limit  # final, even if the wealth falls again
 
     def _worth(self, attack: int, place: int) -> float:
-        """Return how many coins are as informative as one of these numbers; 1 where all numbers are 0 or 1."""
+        """Return the number of coins that are as informative as one value here; 1 if all values are 0 or 1."""
         n, s, squares = (of[attack, place] for of in (self._trials, self._sums, self._squares))
         coin = self._curves.wanted * (1 - self._curves.wanted)
         return 1.0 if squares == s else max(1.0, coin * (n + 1) / (squares - s**2 / n + coin))
 
     def _near(self, attack: int, place: int) -> float:
-        """Return the number of coins (`_worth`) at the nearest place where it is known."""
+        """Return the number of coins (`_worth`) at the nearest place with trials."""
         seen = np.flatnonzero(self._trials[attack])
         return float(self._coins[attack, seen[np.abs(seen - place).argmin()]]) if len(seen) else 1.0
 
     def open(self) -> NDArray[np.bool_]:
-        """[last + 2]: the cells that are not refuted."""
+        """Return [last + 2]: True for the cells that are not refuted."""
         return ~self._refuted
 
     def ends(self) -> tuple[int, int]:
-        """Return the places around the cells that are not refuted, -1 and last + 1 beyond the grid."""
+        """Return the places around the cells that are not refuted; -1 or last + 1 beyond the grid."""
         cells = np.flatnonzero(self.open())
         return (int(cells[0]) - 1, int(cells[-1])) if len(cells) else (-1, self._last + 1)
 
     def is_narrow(self) -> bool:
-        """True if the interval is as narrow as requested."""
+        """Return True if the interval is as narrow as requested."""
         below, above = self.ends()
         return below >= 0 and above <= self._last and above - below <= _SPAN
 
     def unsettled(self, place: int) -> list[int]:
-        """Return the attacks that are worth running here: those not known to lie below p* by this place alone."""
+        """Return the attacks to run here: those whose rate is not yet shown to be below p*; if none, all of them."""
         settled = np.logaddexp.reduce(self._below[..., place] + _PARTS[:, None], axis=0) >= self._limit
         return [int(i) for i in np.flatnonzero(~settled)] or list(range(len(settled)))
 
@@ -447,20 +448,20 @@ class _Evidence:
         return min(max(min(self._mean(i) for i in range(len(self._crossing))), 0.0), float(self._last))
 
     def contradiction(self) -> tuple[int, int] | None:
-        """Return the clearest case of a place above p* before a place below it."""
+        """Return the clearest pair of a place above p* and a later place below it; None without such a pair."""
         clear = self._clear()
         pairs = [(i, j) for j in np.flatnonzero(clear < -_CLEAR) for i in np.flatnonzero(clear[:j] > _CLEAR)]
         best = max(pairs, key=lambda pair: min(clear[pair[0]], -clear[pair[1]]), default=None)
         return best and (int(best[0]), int(best[1]))
 
     def first_above(self) -> int:
-        """Return the first place that lies above p* beyond doubt; requires a curve that contradicts itself."""
+        """Return the first place that is surely above p*; requires a contradiction."""
         sure = np.flatnonzero(self._clear() > self._limit)
         pair = self.contradiction()
         return int(sure[0]) if len(sure) else pair[0] if pair else 0
 
     def next(self) -> int | None:
-        """Return the place of the next batch; None when nothing is left to find out."""
+        """Return the place of the next batch; None if the search is finished."""
         if not (self.open().any()):
             return None
         scan = [round(part * self._last) for part in _SCAN]
@@ -471,7 +472,7 @@ class _Evidence:
         if pair := self.contradiction():
             return min(pair, key=lambda place: abs(clear[place]))
         below, above = self.ends()
-        if above == 0 and clear[self._last] <= _CLEAR:  # a falling loss may lie below the target there
+        if above == 0 and clear[self._last] <= _CLEAR:  # a falling loss may be below the target there
             return self._last
         if below == self._last and clear[0] >= -_CLEAR:
             return 0
@@ -496,7 +497,7 @@ class _Evidence:
         width = min(_SPAN, self._last)
         both = low[: self._last - width + 1] + high[width:]
         left = int(both.argmin())
-        if min(high[0], low[-1]) < both[left]:  # all places lie above p*, or all below
+        if min(high[0], low[-1]) < both[left]:  # all places may be above p*, or all below
             return 0 if high[0] <= low[-1] else self._last
         return left if low[left] >= high[left + width] else left + width
 
@@ -542,7 +543,7 @@ def _gain(
     *,
     coins: float,
 ) -> NDArray[np.float64]:
-    """Return [...]: the ln factor of the wealth for each of the stakes [...], on numbers with these counts (times)."""
+    """Return the ln factor of the wealth for each stake [...], on values that occur `times` times."""
     if coins > 1:
         stakes = np.clip(stakes, -_MOST / (1 - wanted), _MOST / wanted)
     gain: NDArray[np.float64] = np.log1p(np.multiply.outer(stakes, values - wanted)) @ times

@@ -23,11 +23,11 @@ from epsilometer.core.randomness import Noise
 from epsilometer.game.play import Knowledge, play, with_queries
 
 Journal = MutableMapping[tuple[str, float, int, int], Batch]
-"""Guesses by attack, epsilon, first trial and count, of searches that agree in everything else."""
+"""Batches of guesses by attack, epsilon, first trial and count. All must come from the same search settings."""
 
 
 class Guessed(NamedTuple):
-    """An attack's guesses in n trials, which of them are right [n], and the numbers of the rewritten texts [n]."""
+    """An attack's guesses in n trials, True for right guesses [n], and the indices of the rewritten texts [n]."""
 
     guesses: Guesses
     right: NDArray[np.bool_]
@@ -35,7 +35,7 @@ class Guessed(NamedTuple):
 
 
 Guessing = Callable[[float, int, int, Sequence[int]], list[Guessed]]
-"""(epsilon, first, count, attacks) -> the guesses of each attack in fresh trials."""
+"""Maps (epsilon, first, count, attacks) to the guesses of each attack in fresh trials."""
 
 
 def fresh_batches(
@@ -61,10 +61,10 @@ def fresh_guesses(
     tally: Tally,
     paired: bool = False,
 ) -> Guessing:
-    """Return a function that draws new candidate sets, sources and noise for each batch, and runs these attacks on it.
+    """Return a function that draws new candidate sets, sources and noise for each batch, and runs the attacks.
 
-    stream: the name of the random stream, with the design's seed, the epsilon and the number of the first trial. tally:
-    counts the rewrites. paired: True for the same candidate sets and sources at each epsilon. Raises UserError where
+    stream: part of the name of the random stream, with the seed, the epsilon and the number of the first trial. tally:
+    counts the rewrites. paired: True for the same candidate sets and sources at each epsilon. Raises UserError if
     some texts are among those that the mechanism counts as public.
     """
     refuse_public(mechanism, pool.texts)
@@ -104,10 +104,10 @@ def search(
 ) -> Calibrated:
     """Return the nominal epsilon at which the strongest of these attacks meets the goal's loss.
 
-    The search uses posteriors where the mechanism's law is known, as long as the hits do not refute it (`sampled`).
-    The loss is the guessing loss, even if the mechanism claims another kind. Every batch has fresh candidate sets,
-    targets and noise. attacks: those that apply to the mechanism, by name. journal: read before any text is rewritten;
-    the search adds its counts to it. watch: as in `sampled.calibrate`.
+    The search uses posteriors if the mechanism's law is known, and hits otherwise or if hits refute the law
+    (`sampled`). The loss is the guessing loss at delta 0, for every kind of claim. Every batch has fresh candidate
+    sets, targets and noise. attacks: those that apply to the mechanism, by name. journal: read before any text is
+    rewritten; the search adds its counts to it. watch: as in `sampled.calibrate`.
     """
     design = as_installed(design)
     tally = Tally()

@@ -1,1 +1,1 @@
-"""Ceilings that no mechanism can exceed: the largest worth at a guess loss, and the loss that a worth proves."""
+"""Ceilings: the largest worth (mean cosine) of any mechanism at a guess loss, and the loss that a worth proves."""

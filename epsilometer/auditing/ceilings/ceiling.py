@@ -1,4 +1,4 @@
-"""The ceilings of some texts, in one call."""
+"""Ceilings on the mean cosine between texts and rewrites, in one call."""
 
 from __future__ import annotations
 
@@ -42,17 +42,16 @@ def ceiling(
     public: Sequence[str] = (),
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Return the largest mean cosine between original and rewrite that any mechanism can have: a row for each loss.
+    """Return the largest mean cosine between text and rewrite (the worth) of any mechanism, a row per loss.
 
-    Sets of `size` texts are drawn; one mechanism serves each set, and all pairs of the set are audited. Columns: nats;
-    guess_loss, the ceiling where the best adversary's average loss among two is that many nats; pure_epsilon, the
-    ceiling under that pure epsilon between any two texts of a set; one_text, the worth of releasing the best of the
-    `public` texts for every input, null without public texts; texts, the number that one mechanism serves, averaged
-    over the pairs.
+    `sets` sets of `size` texts are drawn. One mechanism serves each set, and all pairs of the set are audited.
+    Embeddings are those of the default encoder. Columns: nats, the loss; guess_loss, the ceiling if the best
+    adversary's average loss between two texts is that loss; pure_epsilon, the ceiling if the pure loss between any two
+    texts of a set is at most that loss; one_text, the worth of releasing the best of the `public` texts for every
+    input, null without public texts; texts, the mean number of texts that one mechanism serves.
 
-    Embeddings are those of the default encoder.
-    equal_length: a set's texts have equally many words. Raises UserError for losses below 0, and for fewer texts (of
-    equal length) than a set has.
+    equal_length: True if the texts of a set must have equally many words. Raises UserError for losses below 0, and for
+    fewer texts (of equal length) than a set has.
     """
     _check(losses)
     distinct = list(dict.fromkeys(texts))
@@ -68,11 +67,11 @@ def ceiling_of_pairs(
     size: int = 10,
     public: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """Return the ceiling over pairs that an audit has compared, by their numbers in `texts`; columns as in `ceiling`.
+    """Return the ceiling over pairs that an audit has compared, by their indices in `texts`; columns as in `ceiling`.
 
-    Sets of at most `size` texts are grown along the pairs. The ceiling is tight if the pairs share many texts. If
-    `texts` is near 2, each pair could have a mechanism of its own, and the ceiling is far too high. Raises UserError
-    for losses below 0 and for invalid pairs.
+    Pairs that share texts are joined into sets of at most `size` texts. The ceiling is tight if the pairs share many
+    texts. If the column `texts` is near 2, each pair could have its own mechanism, and the ceiling is far too high.
+    Raises UserError for losses below 0 and for invalid pairs.
     """
     _check(losses)
     distinct = list(dict.fromkeys(texts))
@@ -91,7 +90,7 @@ def _check(losses: Sequence[float]) -> None:
 def _rows(
     texts: Sequence[str], audited: Sequence[NDArray[np.int64]], losses: Sequence[float], public: Sequence[str]
 ) -> pl.DataFrame:
-    """Return a row for each loss. audited: the pairs of each set, by the numbers of its texts."""
+    """Return a row for each loss. audited: the pairs of each set, as indices of texts."""
     from epsilometer.models.encoder import Encoder
 
     model = Encoder(ENCODER)
@@ -111,7 +110,7 @@ def _rows(
 
 
 def _numbered(texts: Sequence[str], distinct: Sequence[str], pairs: Any) -> NDArray[np.int64]:
-    """Return the pairs by numbers of distinct texts. Raises UserError for anything but pairs of two different texts."""
+    """Return the pairs as indices of distinct texts. Raises UserError unless each pair has two different texts."""
     numbers = np.asarray(pairs)
     if numbers.ndim != 2 or numbers.shape[1] != 2 or not len(numbers) or numbers.dtype.kind not in "iu":
         raise UserError(
@@ -136,10 +135,10 @@ def _served(vectors: NDArray[np.float64], pairs: NDArray[np.int64]) -> TextSet:
 
 
 def share_of_possible(worth: float, loss: float, ceilings: Frontier, one_text: float) -> float:
-    """Return (U - c) / (F(l) - c): 0 for one public text given to everybody, 1 at the ceiling, below 0 for less than c.
+    """Return (U - c) / (F(l) - c): 0 for one public text given to everybody, 1 at the ceiling, negative if U < c.
 
-    worth (U) and loss (l) are those of the same trials; one_text: c, the worth of the best public text. NaN where the
-    ceiling is not higher than c.
+    worth (U) and loss (l) come from the same trials. one_text: c, the worth of the best public text. NaN if the ceiling
+    is not higher than c.
     """
     room = float(ceilings.ceiling(success_of(loss))) - one_text
     return (worth - one_text) / room if room > 0 else float("nan")

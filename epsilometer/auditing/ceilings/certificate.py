@@ -1,4 +1,4 @@
-"""A loss proved without an attack: the least loss of any mechanism with a given worth.
+"""A loss proved without an attack: the smallest loss of any mechanism with a given worth (mean cosine).
 
 For sets S of texts, drawn independently, with ceilings F_S (`frontier.py`) and any slope lambda > 0, let
 
@@ -6,13 +6,13 @@ For sets S of texts, drawn independently, with ceilings F_S (`frontier.py`) and 
 
 The mean worth U_S of a mechanism on the audited pairs of S, whose best adversary names the source with probability p_S,
 is at most F_S(p_S) <= m_S + lambda p_S. So the mean success is p >= E[U_S - m_S] / lambda. As F_S(1) <= 1, the number
-U_S - m_S lies in [-2 + lambda / 2, lambda]: a betting interval for means of bounded numbers covers both the worth and
-the choice of sets (`estimation/betting.py`). lambda is chosen on the first half of the sets; the second half gives the
-interval.
+U_S - m_S lies in [-2 + lambda / 2, lambda], and a betting interval for the mean of bounded numbers gives the lower
+bound (`estimation/betting.py`). It covers the randomness of rewrites and of sets. lambda is chosen on the first half of
+the sets; the second half gives the interval.
 
-Assumptions: the trials of a set are fresh draws of that mechanism, sources as in `TextSet`, and worth is the cosine of
-sentence embeddings by the encoder behind F; an undefined worth counts -1. Where the released text shows more than a
-mechanism's law states, this loss may rightly exceed that of the law.
+Assumptions: the trials of a set are fresh draws of that mechanism, with sources as in `TextSet`; worth is the cosine of
+sentence embeddings by the encoder behind F; an undefined worth counts as -1. If the released text shows more than a
+mechanism's law describes, this loss may rightly exceed the loss under the law.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from epsilometer.auditing.estimation.betting import interval
 from epsilometer.core.errors import UserError
 
 _SLOPES = np.geomspace(0.05, 4, 40)
-_ROUNDED = 1e-4  # largest excess of a cosine over its bounds
-_LEAST = 2  # sets in each half
+_ROUNDED = 1e-4  # largest rounding error of a cosine beyond its bounds
+_LEAST = 2  # fewest sets in each half
 
 
 def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alpha: float = 0.01) -> float:
-    """Return the guess loss in nats that these worths prove, with probability 1 - alpha; 0 where they prove none.
+    """Return the guess loss in nats that these worths prove, with probability 1 - alpha; 0 if they prove none.
 
-    worths: [sets], the mean worth of the trials of each set, NaN where it is undefined. Raises UserError for fewer than
+    worths: [sets], the mean worth of the trials of each set, NaN if it is undefined. Raises UserError for fewer than
     four sets, and for a worth beyond a cosine's bounds.
     """
     if len(frontiers) < 2 * _LEAST:

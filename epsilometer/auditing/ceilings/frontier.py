@@ -1,7 +1,7 @@
 """The largest worth that any mechanism can have on K texts at a guess loss.
 
-K texts with weights pi (how often each is the source; sum 1), audited pairs among them with weights (sum 1). A
-mechanism is any law P_i over outputs of any kind; the worth of output y for text i is u(i, y), and
+Given are K texts with weights pi (the probability of each as the source) and audited pairs of them with weights; both
+sum to 1. A mechanism is a law P_i over outputs for each text i. The worth of output y for text i is u(i, y), and
 
     U = sum over i of pi_i sum over y of P_i(y) u(i, y).
 
@@ -10,7 +10,8 @@ with at least one text in A:
 
     g(A) = max over y of sum over i in A of pi_i u(i, y).
 
-If the best adversary names the source of a pair, of two equally likely texts, with mean probability p, then U <= F(p):
+If the best adversary finds the source among the two equally likely texts of a pair with mean probability p, then
+U <= F(p):
 
     F(p) = max sum_A w_A g(A)   over w >= 0,    sum over A containing i of w_A = 1 for every i,
                                 sum_A w_A h(A) / 2 <= p.
@@ -19,15 +20,15 @@ Proof. For an output y let q = (P_1(y), ..., P_K(y)), the integral over t of the
 {i: q_i >= t}. These are nested, so max(q_a, q_b) is the integral of 1[level set meets {a, b}], and the success, half
 the sum over y of max(P_a, P_b), is half of sum_A w_A 1[A meets {a, b}] with w_A the measure of the level set A over all
 outputs. The worth of y is at most f(q) = max over y' of sum pi_i q_i u(i, y'), which is sublinear, hence at most the
-integral of f of the level sets, which is g. The laws sum to one, which is the first condition. And F is reached:
-release A with probability w_A for every i in A.
+integral of f over the level sets, where f equals g. The laws sum to one, which is the first condition. Some mechanism
+reaches F: for each i in A, release the best output for A with probability w_A.
 
 Under pure epsilon between all texts, outputs are mixtures of q_A = e^-epsilon + (1 - e^-epsilon) 1_A (Kairouz, Oh and
 Viswanath, JMLR 2016), so the ceiling is max sum_A w_A f(q_A) over w >= 0 with sum_A w_A q_A(i) = 1.
 
-With the cosine of unit embeddings e_i as worth, g(A) = |sum over i in A of pi_i e_i|: any unit vector is allowed as an
-output. A text need not have that embedding, so the ceiling may be out of reach. Worth that is not a function of
-original and output (F1 after training on many rewrites) has no such ceiling.
+With the cosine of unit embeddings e_i as worth, g(A) = |sum over i in A of pi_i e_i|, where any unit vector counts as
+an output. Perhaps no text has that embedding, so the ceiling may be out of reach. This ceiling applies only to a worth
+that is a function of original and output, and not to F1 after training on many rewrites.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.sizes import LARGEST_SET
 
 _SLACK = 1e-7  # largest error of a solved programme
-_ROUNDED = 1e-4  # largest excess of an embedding's length over 1
+_ROUNDED = 1e-4  # largest rounding error of an embedding's length above 1
 
 Array = NDArray[np.float64]
 
@@ -56,8 +57,8 @@ Array = NDArray[np.float64]
 class TextSet:
     """K texts that one mechanism serves, and the pairs of them that are audited.
 
-    vectors: unit embeddings, float64 [K, d]. pairs: [m, 2] numbers of texts, audited with `weights` [m], which sum
-    to 1; both texts of a pair are equally often the source.
+    vectors: unit embeddings, float64 [K, d]. pairs: [m, 2] indices of texts, audited with `weights` [m], which sum
+    to 1; both texts of a pair are equally likely as source.
     """
 
     vectors: Array
@@ -91,9 +92,9 @@ class TextSet:
         return counted.astype(np.float64)
 
     def worths(self, low: float = 0.0) -> Array:
-        """Return [subsets]: the largest cosine worth of one output for each set A; texts outside A count `low` times.
+        """Return [subsets]: the largest cosine worth of one output for each set A; texts outside A weigh `low`.
 
-        low 0: g(A). low e^-epsilon: f(q_A), of outputs under pure epsilon.
+        With low = 0 this is g(A); with low = e^-epsilon it is f(q_A), for outputs under pure epsilon.
         """
         held = low + (1 - low) * subsets(len(self.vectors))
         scaled = self.sources[:, None] * self.vectors
@@ -110,8 +111,8 @@ class TextSet:
 class Frontier:
     """Bounds of F, piecewise linear in the success probability p from 1/2 to 1.
 
-    at: [n], ascending; lower: [n], points of F, so F lies nowhere below the polygon of their chords; upper: [n],
-    no less than F, and above `lower` by the error of the solved programmes.
+    at: [n], ascending values of p. lower: [n], F at these points; since F is concave, it is nowhere below the lines
+    between them. upper: [n], upper bounds of F: `lower` plus the largest error of the solved programmes.
     """
 
     at: Array
@@ -119,11 +120,11 @@ class Frontier:
     lower: Array
 
     def ceiling(self, success: Array | float) -> Array:
-        """Return the largest worth at success probabilities of the best adversary."""
+        """Return the largest worth at these success probabilities of the best adversary."""
         return np.asarray(np.interp(success, self.at, self.upper))
 
     def needed(self, worth: float) -> float:
-        """Return the least success probability that allows a worth; 1/2 if even that allows it, inf if none does."""
+        """Return the smallest success probability that allows this worth, at least 1/2; infinity if none does."""
         if worth <= self.upper[0]:
             return 0.5
         if worth > self.upper[-1]:
@@ -138,10 +139,10 @@ def frontier(texts: TextSet) -> Frontier:
 
 
 def frontiers(served: Sequence[TextSet]) -> list[Frontier]:
-    """Return F of each set, from every point where it bends: between two of them no mechanism is above their chord.
+    """Return F of each set, by all points where its slope changes.
 
-    F is concave, so its tangent of slope l is max sum_A w_A (g(A) - l h(A) / 2) over the first condition alone.
-    With a chord's slope it shows that F is the chord, or gives a point of F above it.
+    F is concave, so its tangent with slope l is max sum_A w_A (g(A) - l h(A) / 2) under the first condition alone. For
+    the slope of a chord between two points, this maximum shows that F equals the chord, or gives a point of F above it.
     """
     result: dict[int, Frontier] = {}
     for count in {len(texts.vectors) for texts in served}:
@@ -183,7 +184,7 @@ def _polygon(points: dict[float, float], gap: float) -> Frontier:
 
 
 def _connected(texts: TextSet) -> NDArray[np.int64]:
-    """Return the numbers, in `subsets`, of the largest sets that split no audited pair, as success 1/2 allows."""
+    """Return rows of `subsets`: the connected components of the audited pairs, the best sets at success 1/2."""
     count = len(texts.vectors)
     audited = texts.pairs[texts.weights > 0]
     graph = coo_array((np.ones(len(audited)), audited.T), (count, count))
@@ -203,10 +204,10 @@ def under_pure_epsilon(served: Sequence[TextSet], epsilon: float) -> Array:
 
 
 def mean(frontiers: Sequence[Frontier], weights: Array | None = None) -> Frontier:
-    """Return F of several sets, which may differ in mechanism and success.
+    """Return F of several sets together; each set may have its own mechanism and success.
 
-    weights: of the sets; None: all are audited equally often. Success is spent first where worth rises most: the pieces
-    of all sets are taken in the order of their slopes.
+    weights: of the sets; None if all are audited equally often. A given mean success is best used where worth rises
+    fastest, so the linear pieces of all sets are joined in descending order of slope.
     """
     weights = np.ones(len(frontiers)) if weights is None else weights
     parts, shares = [], (weights / weights.sum()).tolist()
@@ -233,7 +234,7 @@ def loss_of(success: float) -> float:
 
 @cache
 def subsets(count: int) -> Array:
-    """Return [2^count - 1, count]: which texts each non-empty subset holds."""
+    """Return [2^count - 1, count]: a row per non-empty subset, 1 for the texts in it and 0 for the others."""
     held = ((np.arange(1, 1 << count)[:, None] >> np.arange(count)) & 1).astype(np.float64)
     held.setflags(write=False)
     return held

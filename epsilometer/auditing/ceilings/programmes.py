@@ -1,14 +1,14 @@
-"""Many small linear programmes solved side by side; they differ in their objectives alone.
+"""Solver of many small linear programmes at once; they differ only in their objectives c.
 
     F(c) = max over w >= 0 of sum over A of w_A c_A,    sum over A of w_A a_A(i) = 1 for every i.
 
-The simplex method with Dantzig's rule runs on all programmes at once: a step is a few small products, while one call of
-a solver takes milliseconds. The right-hand sides (1) are perturbed by about 1e-9, differently in each row, so no basis
-is degenerate and every step gains (Charnes 1952).
+The simplex method with Dantzig's rule runs on all programmes at once: a step is a few small matrix products, while one
+call of a general solver takes milliseconds. The right-hand sides (1) are perturbed by about 1e-9, differently in each
+row, so no basis is degenerate and every step improves the objective (Charnes 1952).
 
-The last dual y alone proves a bound: raised by t until y.a_A + t sum_i a_A(i) >= c_A for every A, it gives
-F(c) <= sum_i (y_i + t). Perturbation and rounding make that about 1e-9 larger than F(c). If the excess would be larger,
-or if the columns are too similar for the products, SciPy's HiGHS solves the programme.
+The last dual solution y proves an upper bound: if t is added to every y_i until y.a_A + t sum_i a_A(i) >= c_A for every
+A, then F(c) <= sum_i (y_i + t). Perturbation and rounding make this bound about 1e-9 larger than F(c). If the excess
+would be larger, or if the columns are too similar to invert their matrix, SciPy's HiGHS solves the programme.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 _PERTURBED = 1e-9
-_OPTIMAL = 1e-10  # largest gain of a column at the optimum
+_OPTIMAL = 1e-10  # largest gain of a column that counts as optimal
 _POSITIVE = 1e-9  # smaller entries of a direction count as 0
-_NONE = 1e-6  # a weight between minus this and 0 is due to the perturbation, and counts as 0
+_NONE = 1e-6  # a weight above minus this value counts as 0: the perturbation causes it
 _STEPS = 1000
 _ALIKE = 1e6  # largest condition number of the first basis
 
@@ -30,22 +30,23 @@ Array = NDArray[np.float64]
 
 
 class Solved(NamedTuple):
-    """The solutions of n programmes. bounds: [n], no less than F; columns, weights: [n, K], those of an optimum."""
+    """The solutions of n programmes. bounds: [n], upper bounds of F. columns, weights: [n, K], an optimal basis."""
 
     bounds: Array
     columns: NDArray[np.int64]
     weights: Array
 
     def total(self, table: Array) -> Array:
-        """Return [n]: the sum of w_A times the entries of A in the rows of a table [n, columns]."""
+        """Return [n]: the sum over A of w_A times the entry of A in each programme's row of a table [n, columns]."""
         totals: Array = (np.take_along_axis(table, self.columns, axis=1) * self.weights).sum(axis=1)
         return totals
 
 
 def largest(objectives: Array, columns: Array, start: NDArray[np.integer]) -> Solved:
-    """Solve the programmes of objectives c [n, columns].
+    """Solve the programmes with objectives c [n, columns].
 
-    columns: a, [columns, K], none below 0; start: [K] columns with positive weights that solve the conditions.
+    columns: a, [columns, K], not negative. start: [K], indices of columns that fulfil the conditions with positive
+    weights.
     Raises RuntimeError for a programme without a solution.
     """
     count, rows = len(objectives), columns.shape[1]

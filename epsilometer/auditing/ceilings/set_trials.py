@@ -1,9 +1,9 @@
-"""Trials of sets, which give worth, loss and ceilings over the same texts.
+"""Trials of sets of texts, which give worth, loss and ceilings over the same texts.
 
-A ceiling is tight where many pairs among texts that one mechanism serves are audited (`frontier.py`). So sets of texts
-are drawn (`draw_sets`), and each gets one trial: a uniform pair of its texts, and one of the two, uniformly, as source.
-So every text of a set is equally likely the source, which is pi in `TextSet.of_all_pairs`. More trials of a set would
-tell less than as many further sets, which are cheap: a set's ceiling takes a hundredth of a second.
+A ceiling is tight if many pairs of the texts that one mechanism serves are audited (`frontier.py`). So sets of texts
+are drawn (`draw_sets`), and each set gets one trial: a uniform pair of its texts, one of them uniformly chosen as
+source. Every text of a set is equally likely as source: its probability is pi in `TextSet.of_all_pairs`. Further sets
+are more informative than further trials of a set, and they are cheap: a set's ceiling takes a hundredth of a second.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from epsilometer.text.words import words
 def draw_sets(
     texts: Sequence[str], count: int, size: int, *, equal_length: bool = False, seed: int | str = 0
 ) -> list[NDArray[np.int64]]:
-    """Draw sets of different texts, [size] numbers each: uniformly; with equal_length, all as long as one uniform text.
+    """Draw `count` sets of different texts uniformly; return [size] indices of texts per set.
 
-    Raises UserError for a size for which no ceiling is computed, and where no set can be drawn.
+    equal_length: True to draw only texts with as many words as one uniformly drawn text. Raises UserError for a size
+    without a ceiling, and if no set can be drawn.
     """
     check_size(size)
     check_whole(count, "sets")
@@ -47,9 +48,9 @@ def draw_sets(
 
 
 def draw_trials(sets: Sequence[NDArray[np.integer]], seed: int | str = 0) -> Trials:
-    """Return a trial of every set, in their order, of two candidates each.
+    """Return one trial per set, with two candidates each.
 
-    sets: the numbers of each set's texts. Raises ValueError for a set of fewer than two texts.
+    sets: the indices of each set's texts. Raises ValueError for a set of fewer than two texts.
     """
     uniforms = Noise.named(len(sets), seed, "trials", "sets").uniforms(3)
     candidates = np.empty((len(sets), 2), np.int32)
@@ -63,10 +64,10 @@ def draw_trials(sets: Sequence[NDArray[np.integer]], seed: int | str = 0) -> Tri
 
 
 def grown_sets(pairs: NDArray[np.integer], size: int) -> list[NDArray[np.intp]]:
-    """Group audited pairs [n, 2] into sets of at most `size` texts; return the places in `pairs` of each set's pairs.
+    """Group audited pairs [n, 2] into sets of at most `size` texts; return each set's pairs as indices into `pairs`.
 
-    Pairs are taken in order; each joins its texts' sets unless that exceeds `size`. A pair between two sets
-    is a set of its own. Raises UserError for a size for which no ceiling is computed.
+    Pairs are taken in order; each merges the sets of its two texts unless the result exceeds `size`. A pair whose texts
+    stay in two sets becomes a set by itself. Raises UserError for a size without a ceiling.
     """
     check_size(size)
     set_of = {text: [text] for text in np.unique(pairs).tolist()}
@@ -85,7 +86,7 @@ def grown_sets(pairs: NDArray[np.integer], size: int) -> list[NDArray[np.intp]]:
 
 
 def check_size(size: int) -> None:
-    """Raise UserError for a size of sets for which no ceiling is computed."""
+    """Raise UserError for a size of sets without a ceiling: below 2 or above LARGEST_SET."""
     check_whole(size, "size")
     if not 2 <= size <= LARGEST_SET:
         raise UserError(f"a ceiling needs sets of 2 to {LARGEST_SET} texts, got a size of {size}", "EPS-A051")

@@ -1,11 +1,11 @@
 """The share of the possible worth that a mechanism reaches, on trials of sets (`set_trials`): rows of `POSSIBLE`.
 
-Worth U is the mean cosine of text and rewrite over the trials; the loss l is that of the same trials. F(l) is the
-largest worth that any mechanism can have at that loss (`frontier.py`), c the worth of the best public text given to
-everybody, and the share of the possible is (U - c) / (F(l) - c). A loss computed from a mechanism's law gives the share
-itself. A law of latents bounds the loss from above, hence F, so the share is at least the figure; the same holds for
-the upper bound of a loss that is estimated from draws of a law. Attacks bound the loss from below, so the share is at
-most the figure, which may exceed 1. (For a worth below c both directions are reversed.)
+Worth U is the mean cosine of text and rewrite over the trials; l is the loss of the same trials. F(l) is the largest
+worth that any mechanism can have at that loss (`frontier.py`), and c the worth of the best public text given to
+everybody. The share of the possible is (U - c) / (F(l) - c). A loss computed from a mechanism's law gives the exact
+share. A law of latents, and draws of a law, give an upper bound of the loss, and so of F; then the true share is at
+least the figure. Attacks give a lower bound of the loss; then the true share is at most the figure, which may exceed 1.
+For a worth below c both directions are reversed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from epsilometer.auditing.results.diagnostics import STRONGEST
 
 BY_LAW, BY_LATENTS, BY_DRAWS, BY_ATTACKS = "law", "latents", "draws", "attacks"
 EXACTLY, AT_LEAST, AT_MOST = "=", "≥", "≤"
-NATS = np.concatenate([np.arange(40) / 20, np.arange(8, 33) / 4])  # points of a curve: 0 to 8
+NATS = np.concatenate([np.arange(40) / 20, np.arange(8, 33) / 4])  # losses at which a curve is evaluated: 0 to 8 nats
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 class Lost:
     """A loss in nats and its evidence.
 
-    BY_LAW gives the loss itself, BY_LATENTS and BY_DRAWS an upper bound, BY_ATTACKS a lower bound.
+    nats: for BY_LAW the loss itself, for BY_LATENTS and BY_DRAWS an upper bound, for BY_ATTACKS a lower bound.
     """
 
     nats: float
@@ -50,7 +50,7 @@ class Lost:
 class Sets:
     """The sets of an audit and the ceilings on them.
 
-    served: the sets of texts; all pairs within a set are audited. one_text: c, None where no public text is known.
+    served: the sets of texts; all pairs within a set are audited. one_text: c, None without public texts.
     """
 
     served: Sequence[TextSet]
@@ -67,7 +67,7 @@ class Sets:
         return mean(self.frontiers)
 
     def curve(self) -> Iterator[dict[str, float]]:
-        """Yield rows of `CEILINGS`: the ceiling at NATS."""
+        """Yield rows of `CEILINGS`: the ceiling at each loss in NATS."""
         for nats, worth in zip(NATS.tolist(), self.whole.ceiling(success_of(NATS)).tolist(), strict=True):
             yield {"nats": nats, "ceiling": worth}
 
@@ -87,15 +87,14 @@ def best_text(public: Array, sets: Sequence[TextSet]) -> float | None:
 
 
 def lost(exact: pl.DataFrame, estimates: pl.DataFrame) -> Lost | None:
-    """Return the loss of a cell at one budget: from its law, else from its latents, else from attacks.
+    """Return the loss of a cell at one budget: from its law if it is known, else from attacks.
 
-    exact: its rows of schema `EXACT`, over all pairs of its trials; estimates: those of `ESTIMATES`. None without
-    either.
+    exact: the cell's rows of schema `EXACT`; estimates: its rows of schema `ESTIMATES`. None if neither has a loss.
     """
     for law in exact.filter(pairs=ALL).to_dicts():
         if not law["released"]:
             return Lost(law["average_high"], BY_LATENTS)
-        if law["method"] == SAMPLED_AT_LEAST:  # a lower bound, as attacks give
+        if law["method"] == SAMPLED_AT_LEAST:  # a lower bound, like that of attacks
             return Lost(law["average_low"], BY_ATTACKS)
         if law["method"] == IMPORTANCE:
             return Lost(law["average_high"], BY_DRAWS)
@@ -106,7 +105,7 @@ def lost(exact: pl.DataFrame, estimates: pl.DataFrame) -> Lost | None:
 
 
 def pure_claim(claims: Array, estimates: pl.DataFrame) -> float | None:
-    """Return the pure epsilon claimed for the texts of every trial; None if these differ, are missing or have a delta.
+    """Return the pure epsilon claimed for all trials; None if claims differ, are missing or have a delta.
 
     claims: [trials], the claimed losses; estimates: rows of `ESTIMATES` of the cell at that budget.
     """
@@ -117,8 +116,8 @@ def pure_claim(claims: Array, estimates: pl.DataFrame) -> float | None:
 def row(sets: Sets, worths: Array, lost: Lost, pure_epsilon: float | None, alpha: float) -> dict[str, Any]:
     """Return the columns of `POSSIBLE` from `worth` on, without the interval of worth.
 
-    worths: [sets], the cosine in each set's trial. pure_epsilon: the claim between every two texts of a set; None
-    without such a claim. alpha: the probability that the loss proved by worth is too large.
+    worths: [sets], the cosine in each set's trial. pure_epsilon: the claim between every two texts of a set, or
+    None. alpha: the probability that `proved`, the loss proved by worth, is too large.
     """
     worth = float(worths.mean())
     share = None if sets.one_text is None else share_of_possible(worth, lost.nats, sets.whole, sets.one_text)

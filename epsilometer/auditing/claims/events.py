@@ -1,12 +1,13 @@
-"""Events that tell the outputs of one input from those of another, learnt from draws. Losses are in nats.
+"""Events that distinguish the outputs of two inputs, learnt from draws. Losses are in nats.
 
-If outputs hardly ever repeat, no single output can prove a loss: an output that shows its input beside a random number
-would look private. So events are tested as well. An event is a trait that outputs share (the output itself, an input in
-it, a word, its beginning, three characters in a row, its length), or the outputs that a naive Bayes classifier over
-these traits assigns to one input rather than to another, at any odds. A claim with a delta is only about events.
+If outputs hardly ever repeat, no single output can prove a loss: a mechanism that returns its input followed by a
+random number would look private. So sets of outputs (events) are tested as well. An event is a trait that outputs share
+(the output itself, an input in it, a word, its beginning, three characters in a row, its length), or the outputs that a
+naive Bayes classifier over these traits assigns to one input rather than to another, at any log-odds. A claim with a
+delta bounds only the probabilities of events.
 
-One part of the draws trains the classifier, another chooses an event for each pair of inputs: the one that would prove
-the largest loss. Further draws test the chosen events, one test per pair, however many events were considered.
+One part of the draws trains the classifier. Another chooses an event for each pair of inputs: the one that would prove
+the largest loss. Further draws test the chosen events, so there is one test per pair for any number of candidates.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from numpy.typing import NDArray
 
 from epsilometer.text.words import words
 
-_LONG = 200  # characters at the start of an output whose groups of three are traits; all of its words are
-_GRID = 1e6  # steps per unit of log-odds; finer digits depend on the processor
+_LONG = 200  # only the first characters give trigrams as traits; all words are traits
+_GRID = 1e6  # log-odds are rounded to 1 / _GRID: further digits depend on the processor
 
 
 @dataclass(frozen=True)
 class Event:
-    """A set of outputs. name: in words, or the output itself; holds: for each distinct output, True if it is in it."""
+    """A set of outputs. name: a description, or the output itself. holds: True for each distinct output in it."""
 
     name: str
     holds: NDArray[np.bool_]
@@ -34,9 +35,9 @@ class Event:
 class Events:
     """Events learnt from draws at a few inputs.
 
-    inputs: n texts. outputs: m distinct texts. draws: numbers of outputs at each input, [n, a] to train the classifier
-    and [n, b] to choose events. lower: [b + 1], the lower bound of an event's probability by its count; delta: of the
-    claim.
+    inputs: n texts. outputs: m distinct texts. draws: indices of the outputs drawn at each input, [n, a] to train
+    the classifier and [n, b] to choose events. lower: [b + 1], the lower bound of an event's probability by its count.
+    delta: the delta of the claim.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Events:
         vectorizer = CountVectorizer(analyzer=lambda text: _traits(text, inputs), binary=True)
         vectorizer.fit([outputs[i] for i in np.unique(learn)])
         names = vectorizer.get_feature_names_out()
-        rank = dict.fromkeys(map(_containing, inputs), 1) | dict.fromkeys(outputs, 0)  # simplest of equal events first
+        rank = dict.fromkeys(map(_containing, inputs), 1) | dict.fromkeys(outputs, 0)  # simplest first
         order = np.argsort([rank.get(name, 2) for name in names], kind="stable")
         self._names, self._traits = names[order], vectorizer.transform(outputs).tocsc()[:, order]
         classifier = BernoulliNB().fit(self._traits[learn.ravel()], np.repeat(np.arange(len(inputs)), learn.shape[1]))
@@ -69,7 +70,7 @@ class Events:
         self._gains, self._costs = self._gain[held], self._cost[held]
 
     def best(self, first: int, second: int) -> Event:
-        """Return the event that would prove the largest loss of input number `first` against input number `second`."""
+        """Return the event that would prove the largest loss of input `first` against input `second` (indices)."""
         proved = self._gains[first] - self._costs[second]
         trait = int(proved.argmax())
         odds = self._scores[:, first] - self._scores[:, second]
@@ -83,14 +84,14 @@ class Events:
         return Event(str(self._names[trait]), self._traits[:, [trait]].toarray()[:, 0] > 0)
 
     def frequency(self, number: int, other: int) -> float:
-        """Return the frequency of an input's most frequent output, or of outputs assigned to it, not to the other."""
+        """Return the frequency of an input's most frequent output or, if larger, of outputs assigned to it."""
         outputs = self._choose[number]
         likelier = int((self._scores[outputs, number] > self._scores[outputs, other]).sum())
         return max(int(self._most[number]), likelier) / len(outputs)
 
 
 def _traits(text: str, inputs: Sequence[str]) -> Iterator[str]:
-    """Yield the traits of an output, each in words."""
+    """Yield the traits of an output as descriptions."""
     yield text
     for source in inputs:
         if source.casefold() in text.casefold():

@@ -9,25 +9,27 @@ from dataclasses import dataclass
 class Finding:
     """The result of checking a claim at one privacy budget.
 
-    method:   "exact" (all pairs of `inputs`, all outputs), "largest found" (all pairs of a sample of `inputs`, all
-              outputs), "Monte Carlo" (a lower bound from `draws` draws for each of `inputs`, on events that half of
-              them chose), "not checked" (a mechanism that lists no inputs can only be audited) or "none" (no claim).
+    method:   "exact" (all pairs of all inputs, all outputs), "largest found" (all pairs of a sample of inputs, all
+              outputs), "Monte Carlo" (a lower bound from `draws` draws for each input; one half chooses events, the
+              other tests them), "not checked" (the mechanism lists no inputs, so only an audit can test the claim) or
+              "none" (no claim).
     verdict:  violated, not refuted, not testable, not checked, or no claim.
-    reason:   why a claim is not testable or not checked and what to do about it, what a check by draws could not see,
-              and whether the noise is as claimed; or None.
-    worst:    the loss of the witness, at least 0; infinite where an output is possible under one input only. With a
-              delta, where the law does not meet the claim without it: the loss at this delta of the pair whose delta is
-              largest at the claimed loss. claimed: the claimed loss of its pair. The witness has the least difference
-              of the two. None where nothing was compared. For a claim that is a curve both are numbers of its kind:
-              rho, a divergence in nats, or mu.
-    witness:  the inputs x, x' and the output y; from draws y may be an event, in words.
-    bound:    an upper bound on the excess over the claim of any pair of the whole vocabulary, where the structure of
-              the law gives one.
-    testable: the largest claim that this number of draws could refute, if the most frequent output at one input never
-              came at the other; None where the law is computed.
-    noise_p:  for continuous noise, the probability that noise of the claimed density fits no better (`noise_fit`).
-    largest:  the largest loss between any two of the compared inputs, whatever is claimed for them; from draws a lower
-              bound.
+    reason:   why a claim is not testable or not checked and what to do about it, which leaks a check by draws could
+              miss, and whether the noise is as claimed; or None.
+    claimed, worst: the claimed loss of the witness's pair of inputs, and their largest loss, at least 0. `worst` is
+              infinite if an output is possible under only one of the inputs. The witness is the pair with the smallest
+              claimed - worst. If the claim has a delta and the law exceeds the claim without it, the witness is the
+              pair with the largest delta at the claimed loss, and `worst` its loss at the claim's delta. None if
+              nothing was compared. If the claim is a curve, both are parameters of its kind: rho, a divergence in
+              nats, or mu.
+    witness:  the inputs x, x' and the output y; with draws, y may be an event in words.
+    inputs:   the number of compared inputs.
+    bound:    an upper bound on the excess over the claim of any pair of the whole vocabulary, if the law's structure
+              gives one.
+    testable: the largest claim that this number of draws could refute if the most frequent output at one input never
+              occurred at the other; None if the law is computed.
+    noise_p:  for continuous noise, the p-value of the claimed density (`noise_fit`).
+    largest:  the largest loss between any two of the compared inputs, for any claim; with draws, a lower bound.
     """
 
     epsilon: float
@@ -46,5 +48,5 @@ class Finding:
 
     @property
     def slack(self) -> float | None:
-        """claimed - worst, the least over all compared pairs: negative where the claim is violated."""
+        """claimed - worst, the smallest over all compared pairs; negative if the claim is violated."""
         return None if self.worst is None or self.claimed is None else self.claimed - self.worst

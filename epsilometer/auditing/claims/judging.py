@@ -1,4 +1,4 @@
-"""One verdict per claim, for an audit in one call: from its guesses and from the worst case under its laws."""
+"""One verdict per claim for an audit in one call: from guesses, and from the worst case under the stated laws."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from epsilometer.core.mechanism import HasInputs, Mechanism
 from epsilometer.runtime.progress import note
 
 _BY_GUESSES = pl.lit(False)
-_INPUTS = 500  # up to this many inputs all pairs are enumerated; beyond, a sample is compared
-_ENTRIES = 2e8  # most losses to compute: tenths of a second, short beside an audit
+_INPUTS = 500  # up to this many inputs, all pairs are compared; else a sample
+_ENTRIES = 2e8  # largest number of losses to compute, in tenths of a second
 
 
 def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
     """Return the worst case of the claim at each epsilon, schema `CLAIMS`; no rows if only sampling could check it.
 
-    The computation is deterministic, so it is not a test that shares alpha. Standard error reports violated claims,
-    and the number of compared inputs, if not all.
+    The computation is deterministic, so it is not a test that shares alpha. Notes on standard error report violated
+    claims and, unless all inputs were compared, their number.
     """
     rows: list[dict[str, Any]] = []
     if mechanism is not None and isinstance(mechanism, HasInputs) and callable(getattr(mechanism, "laws", None)):
@@ -55,7 +55,7 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
 def judged(table: pl.DataFrame, worst: pl.DataFrame, computed: pl.Expr = _BY_GUESSES) -> pl.DataFrame:
     """Return the rows of an audit of one mechanism with `overall` and `overall_by`.
 
-    worst: from `worst_cases`; computed: which rows' verdicts were computed from its laws, by default none.
+    worst: from `worst_cases`. computed: True for rows whose verdicts were computed from laws; by default, none.
     """
     named = table.drop(OVERALL, strict=False).with_columns(mechanism=pl.lit(None, pl.String))
     tests = named.filter(~computed).with_columns(refutable=pl.lit(None, pl.Float64))

@@ -1,12 +1,12 @@
-"""The largest loss of one unit of a mechanism as it is used, over its whole vocabulary, in nats.
+"""The largest loss of one unit of a mechanism over its whole vocabulary, in nats.
 
-A claim that grows with a distance says little about words that lie far apart: the pair with the least slack may lose
-1 nat, and another pair 800 nats within its claim. The largest loss over all pairs of inputs x, x' and outputs y is
+A claim that grows with distance allows distant words any loss: the pair nearest to its claim may lose 1 nat, while
+another pair loses 800 nats and is within its claim. The largest loss over all pairs of inputs x, x' and outputs y is
 
     max over y of (max over x of ln P(y | x) - min over x of ln P(y | x)),
 
 computed in one pass over the laws. With too many laws, a sample of the inputs gives a lower bound; without laws, the
-draws of a check do. The claim itself cannot give this loss, because it is in doubt.
+draws of the claim's check give one. The claim itself is not used, because it is under test.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
-_ENTRIES = 1e8  # most inputs times outputs whose laws are computed: seconds
-_SAMPLED = 1e7  # the same for a sample, where there are more
+_ENTRIES = 1e8  # largest number of inputs times outputs that is computed, in seconds
+_SAMPLED = 1e7  # the number computed for a sample, if there are more
 
 
 def largest_losses(mechanism: Mechanism, findings: Sequence[Finding]) -> list[tuple[float, str] | None]:
-    """Return the loss at the epsilon of each finding, and its evidence.
+    """Return the largest loss at the epsilon of each finding, and its evidence; None if there is no evidence.
 
-    The evidence is "exact", a "lower bound" (some inputs, all outputs) or "draws" (a lower bound for the words of the
-    finding); None where nothing is known. findings: results of checks of the claim, for this mechanism or for one
-    over a part of its vocabulary.
+    The evidence is "exact", "lower bound" (some inputs, all outputs) or "draws" (a lower bound for the finding's
+    inputs). findings: checks of the claim, of this mechanism or of one over a part of its vocabulary.
     """
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
         return [None if finding.largest is None else (finding.largest, "draws") for finding in findings]
@@ -43,7 +42,7 @@ def largest_losses(mechanism: Mechanism, findings: Sequence[Finding]) -> list[tu
 
 
 def _over_all(laws: Laws, epsilons: Sequence[float]) -> list[float]:
-    """Return one loss for each epsilon."""
+    """Return the largest loss over all laws, one for each epsilon."""
     rows, units = one_law_each(laws)
     rows = np.unique(rows)
     high = np.full((len(epsilons), laws.outputs), -np.inf)

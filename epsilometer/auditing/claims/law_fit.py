@@ -21,7 +21,7 @@ def law_fit(
 ) -> list[float | None]:
     """Return for each epsilon the p-value of the trials' units under the stated law; None without laws or units.
 
-    source: [trials], numbers of texts; rewrites: of all trials, one item per epsilon.
+    source: [trials], indices of the rewritten texts. rewrites: one item per epsilon, with the rewrites of all trials.
     """
     units = [output.units for output in rewrites if output.units is not None]
     lawful: object = mechanism

@@ -2,8 +2,8 @@
 
 Units are drawn independently of each other (`Laws`), so their losses add up, while a claim for whole texts stays the
 same. Anyone who sees the units also sees their number, so between texts with different numbers of units the loss is
-infinite, unless some output is the empty text. The draw for a unit may depend on the units beside it; then a claim that
-counts only the units in which texts differ is too small.
+infinite, unless some output is the empty text. The draw for a unit may also depend on neighbouring units; then a claim
+that counts only the units in which texts differ is too small.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.verdicts import VIOLATED, loss_at_delta, pair_claims, rounding
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 
-MOST = 1000  # most repetitions
-_POWERS = tuple(2**i for i in range(1, 9))  # tested repetitions: a claim may grow up to some length
-_OUTPUTS = 1 << 22  # most outputs of all units together that are enumerated
+MOST = 1000  # largest number of repetitions
+_POWERS = tuple(2**i for i in range(1, 9))  # tested numbers of repetitions: a claim may stop growing at some length
+_OUTPUTS = 1 << 22  # largest number of joint outputs of all units that are enumerated
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
 
 
 def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
-    """Return the finding, or a violated one if the claim does not hold between its witness's inputs repeated.
+    """Return the finding, or a violated one if the claim fails between repetitions of the witness's inputs.
 
-    finding: for inputs of one unit, between which the claim holds. Returned unchanged where a longer text has no more
+    finding: a check that the claim passed for inputs of one unit. It is returned unchanged if a longer text has no more
     units.
     """
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs) or finding.witness is None:
@@ -51,7 +51,7 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
         claimed = _claimed(mechanism, finding.epsilon, *longer)
         if same_laws and not delta and count * (finding.worst or 0.0) <= claimed + rounding(claimed):
             continue
-        # Each length has its own law: a mechanism may read a limited number of words.
+        # Computed for each length: a mechanism may truncate texts.
         loss = _loss(mechanism, finding.epsilon, *longer, delta=delta)
         if loss > claimed + rounding(claimed):
             reason = f"units are drawn one by one, so that the losses of {count * units} add up"
@@ -66,9 +66,9 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
 
 
 def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta: float) -> Finding:
-    """Return the finding, or a violated one if two longer texts that differ in one of the witness's inputs lose more.
+    """Return the finding, or a violated one if two texts made of the witness's two inputs lose more than claimed.
 
-    They lose more if the draw for a unit depends on its place, or on the units beside it.
+    This happens if the draw for a unit depends on its place, or on neighbouring units.
     """
     assert isinstance(mechanism, HasLaws)
     assert finding.witness is not None
@@ -87,7 +87,7 @@ def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta:
 
 
 def _repetitions(finding: Finding) -> list[int]:
-    """Return how often to repeat the inputs, ascending, up to a number that breaks a claim that does not grow."""
+    """Return numbers of repetitions, ascending; one of them violates any claim that does not grow with length."""
     if not finding.worst or not math.isfinite(finding.worst):
         return list(_POWERS)
     return sorted({*_POWERS, min(math.floor((finding.claimed or 0.0) / finding.worst) + 1, MOST)})
@@ -104,7 +104,7 @@ def _claimed(mechanism: Mechanism, epsilon: float, first: str, second: str) -> f
 def _loss(mechanism: HasLaws, epsilon: float, first: str, second: str, *, delta: float) -> float:
     """Return the largest loss of any output between two texts with equally many units.
 
-    With a delta, the loss at it of the pair that all units form; 0 where they have too many outputs.
+    With a delta, return the loss of the whole texts at that delta; 0 if they have too many joint outputs.
     """
     laws = mechanism.laws([first, second])
     both = np.stack([laws.rows.row(0), laws.rows.row(1)], axis=1)

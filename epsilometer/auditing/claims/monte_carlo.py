@@ -1,8 +1,8 @@
 """A lower bound of a mechanism's largest excess over its claim, from draws. Losses are in nats.
 
 A claim of c with delta says P(S | x) <= e^c P(S | x') + delta for every set S of outputs. n draws at each of two inputs
-prove no loss above ln((a - delta) / (1 - a)) with a = error^(1/n), the Clopper-Pearson limit when every draw is right:
-5 nats from a thousand draws. A larger claim cannot be refuted, whatever the mechanism does. It is not testable, and the
+prove no loss above ln((a - delta) / (1 - a)) with a = error^(1/n), the Clopper-Pearson limit for an event in every
+draw: 5 nats from a thousand draws. For no mechanism could they refute a larger claim. It is not testable, and the
 correction for multiple tests leaves it out before any draw is made (Tarone 1990, "A modified Bonferroni method for
 discrete data"). The same code can be tested at a smaller epsilon, where it claims less (`refutable_epsilons`).
 """
@@ -36,7 +36,7 @@ _NEVER_TWICE = (
     "most outputs never came again, so the claim was tested by what they have in common and by a classifier; a leak of "
     "another form would go unseen"
 )
-_TARGETS = (1.0, 3.0)  # nats: wanted values of the largest claim among the inputs
+_TARGETS = (1.0, 3.0)  # wanted values, in nats, of the largest claim among the inputs
 
 
 def monte_carlo(
@@ -51,9 +51,9 @@ def monte_carlo(
     """Return the largest excess that draws at a few inputs prove.
 
     Half of the draws choose, for each pair of inputs, the event whose loss looks largest (`events`); the other half
-    bounds that loss from below. Each bound may fail with probability alpha over the number of bounds, so all together
-    with alpha. The claim is not testable if it could not be refuted even with the most frequent output at one input,
-    and the outputs assigned to that input, never seen at the other.
+    bounds that loss from below. Each bound is wrong with probability at most alpha over the number of bounds, so any is
+    wrong with probability at most alpha. The claim is not testable if it could not be refuted even if the most frequent
+    output at one input, and the outputs assigned to that input, never occurred at the other.
     """
     guarantee = mechanism.guarantee(epsilon)
     delta = guarantee.delta if guarantee else 0.0
@@ -80,7 +80,7 @@ def monte_carlo(
 
 
 def covers_some(covered: int, total: int) -> str | None:
-    """Return a note on the number of pairs of inputs without a claim; None where every pair has one."""
+    """Return a note on the number of pairs of inputs without a claim; None if every pair has one."""
     return None if covered == total else _COVERS_SOME.format(without=total - covered, total=total)
 
 
@@ -95,7 +95,7 @@ def _by_events(
     error: float,
     seed: int,
 ) -> Finding:
-    """Test the claims [n] for ordered pairs [n, 2] of the chosen inputs; error: of each of the two limits of a pair."""
+    """Test the claims [n] for ordered pairs [n, 2] of the chosen inputs. error: of each of a pair's two limits."""
     claim = mechanism.guarantee(epsilon)
     delta = claim.delta if claim else 0.0
     source = [text for text in chosen for _ in range(draws)]
@@ -107,7 +107,7 @@ def _by_events(
     held = np.array([[event.holds[test[i]].sum() for i in pair] for pair, event in zip(pairs, best, strict=True)])
     often = np.array([round(events.frequency(i, j) * test.shape[1]) for i, j in pairs])
     lower = lower_limits(test.shape[1], error)
-    loss = np.maximum(_proved(held[:, 0], held[:, 1], lower, delta), 0)  # every pair has an event with 0 or more
+    loss = np.maximum(_proved(held[:, 0], held[:, 1], lower, delta), 0)  # a loss of 0 needs no proof
     testable = _proved(often, np.zeros_like(often), lower, delta)
     worst = int((loss - claims).argmax())
     finding = Finding(
@@ -135,8 +135,8 @@ def refutable_epsilons(
 ) -> list[float]:
     """Return privacy budgets at which the claims between the chosen inputs reach up to 1 and 3 nats.
 
-    Extrapolated from the claims at `epsilon`, as if they grew in proportion to it; empty where the claim covers no
-    pair.
+    They are extrapolated from the claims at `epsilon`, as if claims grew in proportion to it; none if the claim covers
+    no pair.
     """
     chosen = _chosen(mechanism, epsilon, texts, inputs, seed=seed)
     pairs = np.array([(i, j) for j in range(len(chosen)) for i in range(j)])
@@ -148,7 +148,7 @@ def refutable_epsilons(
 def _chosen(mechanism: Mechanism, epsilon: float, texts: Sequence[str], inputs: int, seed: int) -> list[str]:
     """Return the inputs to draw at: half at random, half their nearest neighbours.
 
-    A claim that grows with the distance is tightest between near inputs.
+    A claim that grows with distance is smallest between near inputs.
     """
     order = np.argsort(Noise.named(len(texts), "monte carlo", seed).uniforms()[:, 0])
     chosen = [texts[i] for i in order[: max(2, inputs // 2)]]
@@ -162,7 +162,7 @@ def _chosen(mechanism: Mechanism, epsilon: float, texts: Sequence[str], inputs: 
 
 
 def _testable(claims: NDArray[np.float64], draws: int, alpha: float, delta: float) -> tuple[int, float]:
-    """Return the number of bounds to test (Tarone's K), and the largest loss that each could prove, if any can be."""
+    """Return the number of bounds to test (Tarone's K; 0 if none is testable), and the largest provable loss."""
     for count in range(1, len(claims) + 1):
         ceiling = _ceiling(draws, alpha / (2 * count), delta)
         below = int((claims < ceiling).sum())
@@ -172,7 +172,7 @@ def _testable(claims: NDArray[np.float64], draws: int, alpha: float, delta: floa
 
 
 def _ceiling(draws: int, error: float, delta: float) -> float:
-    """Return ln((a - delta) / (1 - a)), the proved loss of an event in all draws at one input and none at the other."""
+    """Return ln((a - delta) / (1 - a)), the loss proved by an event in all draws at one input and none at another."""
     never = -math.expm1(math.log(error) / draws)  # 1 - a
     return math.log(1 - never - delta) - math.log(never) if 1 - never > delta else -math.inf
 

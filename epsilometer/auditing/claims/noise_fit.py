@@ -1,20 +1,22 @@
 """A test that continuous noise has the density that its mechanism's claim needs. Losses are in nats.
 
-A mechanism that moves a vector of d dimensions and computes the output from the new point has no law that could be
-enumerated: P(y | x) is an integral over the cell of y. But under noise z of density ~ e^(-epsilon ||z||) the densities
-of any point for two vectors x, x' have a ratio of at most e^(epsilon ||x - x'||), and so have the probabilities of any
-output. It remains to test that the noise has that density: that its length and direction are independent,
+Some mechanisms add noise to a vector of d dimensions and compute the output from the noisy vector. Their law cannot be
+enumerated: P(y | x) is an integral over all points whose output is y. But under noise z of density ~ e^(-epsilon ||z||)
+the densities of any point for two vectors x, x' have a ratio of at most e^(epsilon ||x - x'||), and so do the
+probabilities of any output. It remains to test that the noise has that density: its length and direction must be
+independent,
 
     ||z|| ~ Gamma(d, 1 / epsilon),    z / ||z|| uniform on the sphere,
 
-and that ||x - x'|| is the distance that the claim counts. Five Kolmogorov-Smirnov tests compare with laws that are
-exact for finite samples; if t is the inner product of a uniform direction with another, (t + 1) / 2 has the law
-Beta((d - 1) / 2, (d - 1) / 2). Noise of the claimed density has a p-value of at most alpha with probability at most
-alpha.
+and ||x - x'|| must be the distance that the claim counts. Five Kolmogorov-Smirnov tests compare lengths and inner
+products of directions with their exact laws; if t is the inner product of a uniform direction with another direction,
+(t + 1) / 2 has the law Beta((d - 1) / 2, (d - 1) / 2). Noise of the claimed density has a p-value of at most alpha with
+probability at most alpha.
 
-A mechanism that draws about directions by the von Mises-Fisher law is tested in the same way: the cosine of a draw and
-its mean has the law of `core/von_mises_fisher.py`, the direction across is uniform and independent of it, and a claim
-is at least the largest loss of a draw, |kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|.
+A mechanism that draws directions from the von Mises-Fisher law is tested in the same way. The cosine of a draw and its
+mean has the law of `core/von_mises_fisher.py`; the part of the draw orthogonal to the mean has a uniform direction that
+is independent of the cosine; and a claim must be at least the largest loss of a draw,
+|kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|.
 """
 
 from __future__ import annotations
@@ -29,16 +31,16 @@ from epsilometer.core.mechanism import Mechanism, MovesVectors, TurnsVectors
 from epsilometer.core.randomness import Noise
 
 DRAWS = 2000
-_DISTANCE = 1e-6  # largest relative difference between the distance of two vectors and that of the claim
-_ANGLES = 20_001  # points of the table of a law of angles
-_FLAT = 1e-9  # share of the largest variance below which an axis counts as flat, its direction mere rounding
+_DISTANCE = 1e-6  # largest relative difference between the vectors' distance and the claim's
+_ANGLES = 20_001  # points in the table of an angle's distribution function
+_FLAT = 1e-9  # an axis below this share of the largest variance is ignored as rounding error
 
 
 def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], seed: int = 0) -> float | None:
-    """Return the probability that noise of the claimed density fits no better: the least of five p-values, times five.
+    """Return the p-value of a mechanism's noise under the claimed density: the smallest of five p-values, times five.
 
-    texts: the mechanism's inputs, of one unit each; the draws cycle through them. 0 where the claim counts another
-    distance; None where the mechanism moves no vectors, or vectors of one dimension, or claims nothing.
+    texts: the mechanism's inputs, of one unit each; the draws cycle through them. Returns 0 if the claim counts another
+    distance, and None if the mechanism adds no noise to vectors, or to vectors of one dimension, or claims nothing.
     """
     claim = mechanism.guarantee(epsilon)
     if claim is None:
@@ -69,7 +71,7 @@ def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float
     direction = noise / np.maximum(length, np.finfo(float).tiny)[:, None]
     variances, axes = np.linalg.eigh(np.cov(vectors, rowvar=False))
     least = min(np.searchsorted(variances, _FLAT * variances[-1]), dimensions - 1)
-    along, across = direction @ axes[:, -1], direction @ axes[:, least]  # axes of the vectors' largest, least variance
+    along, across = direction @ axes[:, -1], direction @ axes[:, least]  # axes of largest and smallest variance
     pairs = np.einsum("ij,ij->i", direction[:half], direction[half : 2 * half])
     lengths = gamma(dimensions, scale=1 / epsilon)
     cosines = beta((dimensions - 1) / 2, (dimensions - 1) / 2, -1, 2)
@@ -81,7 +83,7 @@ def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float
 
 
 def _of_directions(mechanism: TurnsVectors, epsilon: float, source: Sequence[str], texts: int, *, seed: int) -> float:
-    """Return the p-value of draws about directions; 0 if a claim is below the largest loss of a draw."""
+    """Return the p-value of drawn directions; 0 if a claim is smaller than the largest loss of a draw."""
     from epsilometer.core.von_mises_fisher import log_moment
 
     directions = mechanism.directions(source, epsilon)
@@ -102,7 +104,7 @@ def _of_directions(mechanism: TurnsVectors, epsilon: float, source: Sequence[str
 
 
 def fit_directions(units: NDArray[np.float64], turns: NDArray[np.float64], kappas: NDArray[np.float64]) -> float:
-    """Return the p-value of draws [n, d] about unit vectors [n, d] for the law of concentrations kappa [n]."""
+    """Return the p-value of draws [n, d] around unit vectors [n, d] under the law with concentrations kappa [n]."""
     from scipy.stats import beta, kstest, uniform  # takes a second to load
 
     from epsilometer.core.von_mises_fisher import angle_range, log_angle_density

@@ -1,4 +1,4 @@
-"""The statements of a mechanism about itself at an epsilon: all that estimates and verdicts need of it."""
+"""The statements of a mechanism about itself at an epsilon: its claim and all else that estimates and verdicts need."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PER_UNIT = (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE)
 class Stated:
     """The statements of a mechanism about itself.
 
-    claim: in words; claimed: whether there is one; delta: of the claim, 0 without one; per_unit: its epsilon (nats)
-    if that belongs to a token, word or triple and multiplies no distance, else None; control: whether the mechanism
-    only checks the audit; releases: the released views, in alphabetical order; unknown_words, cut_texts: the shares of
-    out-of-vocabulary words and of truncated texts among the audited texts, None where it has no such limit; fit_p: the
-    p-value of the trials' outputs under its law (`law_fit`), None where it states none; curve: of a claim in zCDP,
-    Renyi or GDP.
+    claim: the claim in words. claimed: True if there is a claim. delta: the claim's delta, 0 without a claim. per_unit:
+    the claim's epsilon (nats) if it is for a token, word or triple and is not multiplied by a distance, else None.
+    control: True if the mechanism is a control. releases: the released views, in alphabetical order. unknown_words,
+    cut_texts: the shares of out-of-vocabulary words and of truncated texts among the audited texts, None without such a
+    limit. fit_p: the p-value of the trials' outputs under the stated law (`law_fit`), None without a law. curve: the
+    curve of a claim in zCDP, Renyi or GDP, else None.
     """
 
     claim: str = describe(None)
@@ -44,9 +44,10 @@ class Stated:
 def stated(
     mechanism: Mechanism | None, epsilon: float, left: Unread = _EVERYTHING_READ, fit_p: float | None = None
 ) -> Stated:
-    """Return what a mechanism states at an epsilon; None, an unknown mechanism, claims nothing and releases the text.
+    """Return the statements of a mechanism at an epsilon. mechanism: None if unknown, then nothing is claimed.
 
-    left: counts of what it does not read of the audited texts (`unread`), the same at every epsilon.
+    left: counts of truncated texts and out-of-vocabulary words (`unread`), the same at every epsilon. fit_p: see
+    `Stated`.
     """
     if mechanism is None:
         return Stated()
@@ -77,7 +78,7 @@ def write(statements: Mapping[float, Stated], path: Path) -> None:
 
 
 def read(path: Path) -> dict[float | None, Stated]:
-    """Return the statements that `write` wrote, by epsilon as tables hold it: None without a privacy budget.
+    """Return the statements that `write` wrote, by epsilon (None without a privacy budget).
 
     Raises UserError for a file that is missing or damaged.
     """

@@ -1,15 +1,16 @@
-"""Verdicts: the claim compared with the measurement. Losses are in nats.
+"""Verdicts: claims compared with measurements. Losses are in nats.
 
-Each trial has its own claim c: epsilon times the distance between its candidates (the largest of all pairs), infinite
-where the claim does not cover a pair. Under it an adversary names the source with probability at most (e^c + (k - 1)
-delta) / (e^c + k - 1) (TeDA eq. 10 solved for the probability). The verdict tests the number of successes against the
-sum of these bounds. An audit cannot prove privacy, so the verdicts are "violated" and "not refuted". A claim that no
-outcome could have refuted is "not testable"; without any comparison the verdict is "not checked".
+Each trial has its own claimed loss c: epsilon times the largest distance between two of its candidates, infinite if the
+claim does not cover a pair. Under the claim an adversary guesses the source with probability at most
+(e^c + (k - 1) delta) / (e^c + k - 1) (TeDA eq. 10 solved for the probability). The verdict tests the number of
+successes against the sum of these bounds. An audit cannot prove privacy, so the verdicts are "violated" and "not
+refuted". A claim that no outcome could have refuted is "not testable"; without any comparison the verdict is "not
+checked".
 
 The tests of an audit share its level alpha after Tarone (1990, "A modified Bonferroni method for discrete data",
-Biometrics 46). Let p* be the p-value of a test if every guess were right, a number known before any guess is read. With
-K the least k for which at most k tests have p* <= alpha / k, only tests with p* <= alpha / K can reject, each
-with probability at most alpha / K, and there are at most K of them: under true claims any is called violated with
+Biometrics 46). Let p* be the p-value of a test if every guess were right; it is known before any guess is made. Let K
+be the smallest k for which at most k tests have p* <= alpha / k. Only tests with p* <= alpha / K can reject, each with
+probability at most alpha / K, and there are at most K of them. So if all claims are true, any is called violated with
 probability at most alpha.
 """
 
@@ -36,7 +37,7 @@ from epsilometer.text.words import words
 
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
 LARGEST_FOUND = "largest found"  # method of a check by laws of some inputs
-BY_LAW = "by its stated law"  # for a verdict that assumes the mechanism's stated output distribution
+BY_LAW = "by its stated law"  # source of a verdict that assumes the mechanism's stated output distribution
 NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
 _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # the heaviest first
 
@@ -44,7 +45,7 @@ _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # the he
 def rounding(claims: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """Return the largest excess of a computed loss over a claim by rounding alone, in nats: doubles have 16 digits.
 
-    It is the same for all claims up to 1,000, so it does not decide which pair has the least slack.
+    It is the same for all claims up to 1,000, so it does not decide which pair is nearest to its claim.
     """
     return np.maximum(1e-9, 1e-12 * np.asarray(claims))
 
@@ -57,9 +58,9 @@ def rounded_up(delta: float) -> float:
 def trial_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], candidates: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Return [trials]: the largest claimed loss between two candidates of each trial; candidates: [trials, k] numbers.
+    """Return [trials]: the largest claimed loss between two candidates of each trial; candidates: [trials, k] indices.
 
-    Raises UserError where a mechanism counts audited texts as public.
+    Raises UserError if the mechanism counts audited texts as public.
     """
     refuse_public(mechanism, texts)
     guarantee, k = mechanism.guarantee(epsilon), candidates.shape[1]
@@ -79,10 +80,10 @@ def trial_claims(
 
 
 def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
-    """Raise UserError where some of these texts are among those that a mechanism counts as public.
+    """Raise UserError if some of these texts are among those that a mechanism counts as public.
 
-    Texts that differ only in case, white space and punctuation count as equal. They are not left out silently: then
-    private texts would decide which texts are public.
+    Texts that differ only in case, white space and punctuation count as equal. The public texts are not simply reduced:
+    then private texts would decide which texts are public.
     """
     if shared := count_public(mechanism, texts):
         raise UserError(
@@ -93,19 +94,19 @@ def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
 
 
 def count_public(mechanism: Mechanism | None, texts: Sequence[str]) -> int:
-    """Return the number of these texts that are among those that a mechanism counts as public."""
+    """Return the number of these texts that a mechanism counts as public."""
     public_texts: Sequence[str] = mechanism.public_texts if isinstance(mechanism, HasPublicTexts) else ()
     public = set(map(_compared, public_texts))
     return sum(_compared(text) in public for text in texts) if public else 0
 
 
 def _compared(text: str) -> str:
-    """Return the words of a text; a text without words as it is."""
+    """Return the words of a text, or the text itself if it has none."""
     return " ".join(words(text)) or text
 
 
 def _largest_claim(mechanism: Mechanism, epsilon: float, texts: Sequence[str], numbers: NDArray[np.integer]) -> float:
-    """Return the largest claim between any two of these texts, text by text, which saves memory."""
+    """Return the largest claim between any two of these texts, computed text by text to save memory."""
     largest = 0.0
     for i in range(len(numbers) - 1):
         others = numbers[i + 1 :]
@@ -119,10 +120,10 @@ def _largest_claim(mechanism: Mechanism, epsilon: float, texts: Sequence[str], n
 def pair_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], pairs: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Return [n]: the claimed loss between the texts of each pair; pairs: [n, 2] numbers. Infinite without a claim.
+    """Return [n]: the claimed loss between the texts of each pair; pairs: [n, 2] indices. Infinite without a claim.
 
-    It is the pure loss, at the claim's delta: infinite where the claim is a curve. A claim for whole texts counts once
-    however different the texts are. Raises UserError for distances below 0 or NaN, and for a wrong number of them.
+    It is the loss at the claim's delta, and infinite if the claim is a curve. A claim for whole texts is the same for
+    all pairs. Raises UserError for negative or NaN distances, and for a wrong number of them.
     """
     guarantee = mechanism.guarantee(epsilon)
     if guarantee is None or guarantee.curve is not None:
@@ -140,7 +141,7 @@ def pair_claims(
     if len(wrong := np.flatnonzero(~(distance >= 0))):
         raise UserError(
             f"distance returns {distance[wrong[0]]} for the inputs {pairs[wrong[0]].tolist()} (counted from 0)"
-            f"{at_budget(epsilon)}; it must be a number >= 0, infinite where the claim does not cover the pair",
+            f"{at_budget(epsilon)}; it must be a number >= 0, infinite if the claim does not cover the pair",
             "EPS-A056",
         )
     with np.errstate(invalid="ignore"):
@@ -150,7 +151,7 @@ def pair_claims(
 def guess_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], pairs: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Return `pair_claims` for guessing between the two texts: for a curve, the loss that it implies at delta 0."""
+    """Return [n]: the claimed loss of guessing between two texts: `pair_claims`, or for a curve its loss at delta 0."""
     guarantee = mechanism.guarantee(epsilon)
     if guarantee is None or guarantee.curve is None:
         return pair_claims(mechanism, epsilon, texts, pairs)
@@ -179,16 +180,16 @@ def _distances(
 
 
 def check_distances(mechanism: Mechanism, epsilons: Sequence[float], texts: Sequence[str]) -> None:
-    """Raise UserError where the mechanism's distance between the first text and the last is not a distance."""
+    """Raise UserError if the mechanism returns an invalid distance between the first text and the last."""
     ends = np.array([[0, len(texts) - 1], [len(texts) - 1, 0]])
     for epsilon in epsilons:
         pair_claims(mechanism, epsilon, texts, ends)
 
 
 def loss_at_delta(left: NDArray[np.float64], right: NDArray[np.float64], delta: float) -> float:
-    """Return the least c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding; infinite without one.
+    """Return the smallest c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding; infinity if none is.
 
-    left, right: P and P' [outputs]. The deciding sets hold the outputs of the largest ratios.
+    left, right: P and P' [outputs]. Only sets of the outputs with the largest ratios P / P' need to be compared.
     """
     delta = rounded_up(delta)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -207,9 +208,10 @@ def expected_successes(claims: NDArray[np.float64], candidates: int, delta: floa
 def p_value(successes: int, trials: int, expected: float) -> float:
     """Return the largest probability of at least that many successes under the claim.
 
-    The successes are a sum of independent, differently distributed Bernoulli variables; at or above its mean + 1 a
-    binomial variable with the same mean has the heavier tail (Hoeffding 1956, "On the distribution of the number of
-    successes in independent trials", theorem 4), and below that 1 is returned.
+    expected: the largest mean number of successes under the claim. The successes are a sum of independent Bernoulli
+    variables with different means. From the mean + 1 on, a binomial variable with the same mean has the heavier tail
+    (Hoeffding 1956, "On the distribution of the number of successes in independent trials", theorem 4). For fewer
+    successes the result is 1.
     """
     if successes < expected + 1:
         return 1.0
@@ -223,7 +225,7 @@ def smallest_p_value(trials: int, expected: float) -> float:
 
 
 def divisor(smallest: Sequence[float], alpha: float) -> int:
-    """Return K, by which alpha is divided; smallest: p* of every test of the audit (Tarone 1990). 1 without tests."""
+    """Return K, the divisor of alpha (Tarone 1990); 1 without tests. smallest: p* of every test of the audit."""
     ordered = np.sort(np.asarray(smallest, np.float64))
     k = 1
     while np.searchsorted(ordered, alpha / k, side="right") > k:
@@ -243,8 +245,8 @@ def refutable(
 ) -> float:
     """Return the largest claimed loss that all right guesses in this many trials would refute at a level, in nats.
 
-    covered: the trials that the claim covers, with the same loss claimed for each; the others count as right. 0
-    where even a claim of 0 would not be refuted.
+    covered: the number of trials that the claim covers, each with the same claimed loss; the others count as right.
+    Returns 0 if even a claim of 0 would not be refuted.
     """
     if not covered:
         return 0.0
@@ -254,9 +256,9 @@ def refutable(
 
 
 def trials_needed(allowed: float, level: float) -> int | None:
-    """Return the fewest trials that can refute, at a level, a claim that allows this share of right guesses on average.
+    """Return the fewest trials, all with right guesses, that refute a claim at a level; None if no number does.
 
-    Every guess is assumed right. None where the claim allows all of them.
+    allowed: the mean share of right guesses that the claim allows.
     """
     return None if allowed >= 1 else max(1, math.ceil(math.log(level) / math.log(allowed)))
 
@@ -267,14 +269,14 @@ def describe(guarantee: Guarantee | None) -> str:
 
 
 def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
-    """Return one verdict per claim, from the audit, the check of units and the exact loss of texts together.
+    """Return one verdict per claim, from the audit, the worst-case check and the exact loss of texts together.
 
     estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. A claim is violated if one of these violates
     it, else not refuted if one tested it; else not testable, not checked or no claim, in this order.
     Returns a row per mechanism and epsilon: mechanism, epsilon, claim, verdict, by (the source of the verdict: audit,
     a check or an exact loss with `BY_LAW`, draws, or several, joined by "and"; null if nothing could be tested),
-    reason (why a claim is not testable or not checked, what draws could not see, and evidence against the noise; else
-    null).
+    reason (why a claim is not testable or not checked, which leaks draws could miss, and evidence against the noise;
+    else null).
     """
     claim = ["mechanism", "epsilon"]
     most = pl.col("refutable").max().over(claim)
@@ -290,7 +292,7 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
         .then(pl.lit(f"check of some inputs {BY_LAW}"))
         .otherwise(pl.lit(f"exact check {BY_LAW}"))
     )
-    by_loss = (  # a text computed from latents may lose less than they do
+    by_loss = (  # a text computed from latents may have a smaller loss than the latents
         pl.when(pl.col("released").fill_null(True))
         .then(pl.lit(f"exact loss {BY_LAW}"))
         .otherwise(pl.lit(f"exact loss of its latents {BY_LAW}"))
@@ -313,9 +315,9 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
 
 
 def with_overall(table: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
-    """Return a table of mechanisms and epsilons with the verdict on each row's claim and its source.
+    """Return a table with two new columns: `overall`, the verdict on each row's claim, and `overall_by`, its source.
 
-    The new columns are `overall` and `overall_by`. verdicts: from `overall`.
+    table: has the columns mechanism and epsilon. verdicts: from `overall`.
     """
     columns = verdicts.select("mechanism", "epsilon", overall="verdict", overall_by="by")
     return table.join(columns, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")

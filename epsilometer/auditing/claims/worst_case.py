@@ -2,18 +2,20 @@
 
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x').
 
-A mechanism with laws is enumerated. Each input is a text of one unit; or, if a mechanism always releases the same
-number of units, a text of that many units with one law (units are drawn independently, so their losses add up). The
-least slack c - L over all pairs of inputs and all outputs decides, to 1e-9. With a delta, the largest sum of
-P(y | x) - e^c P(y | x') over the outputs with a positive difference decides.
+A mechanism with laws is enumerated. Each input is a text of one unit; if a mechanism always releases the same number of
+units, an input has that many units with the same law (units are drawn independently, so their losses add up). A claim
+without a delta is violated if c - L < 0, up to rounding (1e-9), for some pair of inputs and some output. A claim with a
+delta is violated if, for some pair, the sum of P(y | x) - e^c P(y | x') over the outputs where it is positive exceeds
+delta.
 
 A mechanism without laws is sampled (`monte_carlo`). The loss is then a lower bound at confidence 1 - alpha over all
 tests, which can refute the claim but never confirm it. If the mechanism adds continuous noise to a vector, the noise
 itself is compared with the density that the proof needs (`noise_fit`).
 
-The law describes the units: if the released text may show more of its source, a law within the claim confirms nothing.
+The law describes the units. If the released text may reveal more of its source, a law within the claim confirms
+nothing.
 
-An audit measures an average adversary on real texts; this check finds the worst pair, however rare.
+An audit measures the average loss on real texts; this check finds the worst pair of inputs, even if it is rare.
 """
 
 from __future__ import annotations
@@ -50,10 +52,10 @@ from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import HasBound, HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
-EXACT = 5000  # most inputs whose pairs are all enumerated
-SAMPLED = 200  # size of the sample whose pairs are enumerated beyond that
-ENTRIES = 2e11  # most input pairs times outputs to enumerate: minutes
-_POOL = 2000  # inputs to search for neighbours
+EXACT = 5000  # up to this many inputs, all pairs are enumerated
+SAMPLED = 200  # of more inputs, a sample of this size is enumerated
+ENTRIES = 2e11  # largest number of input pairs times outputs to enumerate: minutes
+_POOL = 2000  # number of inputs among which neighbours are searched
 _CELLS = 1 << 17  # probabilities compared at a time, which fit in the processor's cache
 _LARGEST = 700.0  # nats: larger exponents overflow
 _BLOCK = 32  # inputs compared with all others at a time
@@ -69,7 +71,7 @@ _SHOWS_MORE = (
 )
 _NOT_LONGER = "texts longer than the inputs, which the claim covers, were not drawn from; an audit sees some"
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
-_ALIKE = -1e300  # excess of two inputs that the mechanism treats alike: a witness only if all pairs are
+_ALIKE = -1e300  # excess of two inputs with equal laws: the witness only if all pairs have equal laws
 
 
 def check_claim(
@@ -81,11 +83,11 @@ def check_claim(
     entries: float = ENTRIES,
     bounded: bool = True,
 ) -> Finding:
-    """Run the strongest check that the mechanism allows; inputs: the most to enumerate; beyond that, a sample.
+    """Run the strongest check of the claim that the mechanism allows.
 
-    entries: about the most losses of two inputs and an output to compute.
-    bounded: whether a mechanism's own bound is computed (`HasBound`), which compares all of its inputs: minutes for a
-    large vocabulary.
+    alpha, seed: of a check by draws. inputs: the largest number to enumerate; of more, a sample is used. entries: about
+    the largest number of losses (two inputs and an output) to compute. bounded: True to compute the mechanism's own
+    bound over all its inputs (`HasBound`), which takes minutes for a large vocabulary.
     """
     claim = mechanism.guarantee(epsilon)
     if claim is None:
@@ -142,9 +144,9 @@ def _of_curve(mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequenc
 
 
 def _compared(curve: Curve, epsilon: float, texts: Sequence[str], *, laws: NDArray[np.float64], method: str) -> Finding:
-    """Return the finding of these texts: the pair and direction that needs the largest rho, divergence or mu.
+    """Return the finding about the ordered pair of texts that needs the largest rho, divergence or mu.
 
-    laws: log-laws [texts, outputs]. The finding's claimed, worst and largest are numbers of the claim's own kind.
+    laws: log-laws [texts, outputs]. `claimed`, `worst` and `largest` of the finding are parameters of the claim's kind.
     """
     most, pair, claimed = -math.inf, (0, 0), curve.size
     for i in range(len(texts)):
@@ -181,9 +183,9 @@ def _by_law(
 
 
 def _sample(mechanism: Mechanism, epsilon: float, texts: Sequence[str], some: int, *, seed: int) -> list[str]:
-    """Return a sample of this many inputs: half drawn at random, and for each its nearest among a pool of the others.
+    """Return a sample of `some` inputs: one half random, the other half their nearest neighbours in a pool.
 
-    A claim that grows with the distance is tightest between near inputs.
+    A claim that grows with distance is smallest between near inputs.
     """
     order = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])
     chosen, others = np.split(order[:_POOL], [(some + 1) // 2])
@@ -209,7 +211,7 @@ def _sampled(mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: 
         fits = finding.reason and f"the noise has the claimed density, as far as {DRAWS:,} draws show (p = {p:.2g})"
     else:
         fits = f"the noise does not have the density that the claim needs (p = {p:.2g})"
-        if finding.verdict == NOT_REFUTED:  # draws see little, and the proof's premise is false
+        if finding.verdict == NOT_REFUTED:  # draws are weak evidence, and the proof's premise is false
             finding = replace(finding, verdict=NOT_CHECKED)
     reason = "; ".join(part for part in (finding.reason, fits) if part) or None
     return replace(finding, noise_p=p, reason=reason)
@@ -218,7 +220,7 @@ def _sampled(mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: 
 def exact(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], method: str = "exact", bound: float | None = None
 ) -> Finding:
-    """Return the largest excess over all pairs of these texts (one unit each, or n with one law), and all outputs."""
+    """Return the largest excess over all pairs of texts and all outputs; each text has one unit, or n with one law."""
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
         raise TypeError("an exact check needs the mechanism's laws and inputs")
     table, units = _log_laws(mechanism, epsilon, texts)
@@ -262,7 +264,7 @@ def exact(
 
 
 def _log_laws(mechanism: HasLaws, epsilon: float, texts: Sequence[str]) -> tuple[NDArray[np.float64], int]:
-    """Return the log-laws [texts, outputs], and how many units of each text have them."""
+    """Return the log-laws [texts, outputs], and the number of units per text, which all have that law."""
     laws = mechanism.laws(texts)
     own, units = one_law_each(laws)
     rows, place = np.unique(own, return_inverse=True)
@@ -276,10 +278,10 @@ def _log_laws(mechanism: HasLaws, epsilon: float, texts: Sequence[str]) -> tuple
 def _with_delta(
     mechanism: Mechanism, finding: Finding, *, texts: Sequence[str], laws: NDArray[np.float64], delta: float
 ) -> Finding:
-    """Return the finding of these texts with their claim's delta taken into account.
+    """Return the finding about these texts if the claim's delta is taken into account.
 
-    finding: that of the claim without its delta, which it violates; laws: log-laws [texts, outputs], one unit each. The
-    set of all outputs y with P(y | x) > e^c P(y | x') has the largest difference of P(S | x) and e^c P(S | x').
+    finding: a violation of the claim without its delta. laws: log-laws [texts, outputs], one unit each. The set S of
+    all outputs y with P(y | x) > e^c P(y | x') has the largest P(S | x) - e^c P(S | x').
     """
     assert isinstance(mechanism, HasInputs)
     probable, epsilon = np.exp(laws), finding.epsilon
@@ -313,7 +315,7 @@ def _with_delta(
 
 
 def one_law_each(laws: Laws) -> tuple[NDArray[np.integer], int]:
-    """Return the law row of each text [n], and how many units have it; refuse texts without a single law."""
+    """Return the law row of each text [n], and its number of units. Raises UserError unless each text has one law."""
     units = int(laws.rows.lengths[0])
     own = laws.rows.values[:: max(1, units)]
     if not units or (laws.rows.lengths != units).any() or (laws.rows.values != np.repeat(own, units)).any():

@@ -1,4 +1,4 @@
-"""The rules of an attack."""
+"""The rules that an attack must follow."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _TRIALS, _SLOTS = 2000, 3
 def check_attack(attack: Attack, mechanism: Mechanism | None = None, epsilon: float = 1.0) -> list[Check]:
     """Return the checks of an attack.
 
-    mechanism: rewrites TEXTS for the attack; by default one of three simple mechanisms that the attack
-    applies to, which release text, text and units with a law, or latents.
+    mechanism: rewrites TEXTS for the attack. By default, the first of three simple mechanisms to which the attack
+    applies; they release text, text and units with a law, or latents.
     """
     return checked(_Checks(attack, mechanism, epsilon).rules())
 
@@ -31,8 +31,7 @@ def check_attack(attack: Attack, mechanism: Mechanism | None = None, epsilon: fl
 class _Checks:
     """An attack under test.
 
-    The attack sees nothing that tells the source, so right guesses beyond chance come from elsewhere.
-    mechanism: None until the first rule has chosen one of the simple ones.
+    mechanism: None until the first rule chooses one of the simple mechanisms.
     """
 
     attack: Attack
@@ -120,7 +119,7 @@ class _Checks:
         return None
 
     def _blind(self) -> str | None:
-        """Check guesses from one rewrite for all trials: slots are equally frequent, so only chance is right."""
+        """Check guesses if all trials show one rewrite: slots must be equally frequent, and right only by chance."""
         guesses = self._guess(self._rewrites().take(np.zeros(_TRIALS, np.int64)))
         frequent = np.bincount(guesses, minlength=_SLOTS)
         expected = _TRIALS / _SLOTS
@@ -164,7 +163,7 @@ class _Unchanged:
 
 
 class _Masks:
-    """A mechanism that keeps a word with probability 1/2 and masks it otherwise: for attacks on text."""
+    """A mechanism for attacks on text: it masks each word with probability 1/2."""
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         uniforms = noise.uniforms(max((len(text.split()) for text in texts), default=0)).tolist()
@@ -176,7 +175,7 @@ class _Masks:
 
 
 class _Noisy:
-    """A latent of letters' counts with Gaussian noise: for attacks on latents."""
+    """A mechanism for attacks on latents: it adds uniform noise to the counts of letters."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)

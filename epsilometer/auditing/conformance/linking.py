@@ -1,4 +1,4 @@
-"""The rules of an attack by linking."""
+"""The rules that an attack by linking must follow."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from epsilometer.core.linking import LinkingAttack
 from epsilometer.core.randomness import Noise
 
 _PEOPLE = 200
-_CLOSE = 1e-5  # differences that the order of summation may cause
+_CLOSE = 1e-5  # tolerance for differences due to the order of summation
 
 
 def check_linking(attack: LinkingAttack) -> list[Check]:
-    """Return the checks of an attack by linking, on rewrites that repeat the facts about people, or nothing."""
+    """Return the checks of an attack by linking. Rewrites either repeat the facts about people, or are all equal."""
     return checked(_Checks(attack).rules())
 
 
 @dataclass(frozen=True)
 class _Checks:
-    """An attack by linking under test. Facts are texts of six words each, which no two people share."""
+    """An attack by linking under test. Each person has a different text of TEXTS as facts."""
 
     attack: LinkingAttack
 

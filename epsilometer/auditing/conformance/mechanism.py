@@ -1,4 +1,4 @@
-"""The rules of a mechanism."""
+"""The rules that a mechanism must follow."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ from epsilometer.core.mechanism import (
 )
 from epsilometer.core.randomness import Noise
 
-_DRAWS = 4000  # rewrites of a text for a test of its distribution
-_BUDGETS = (1.0, 2.0, 4.0)  # times the given epsilon, at which draws are compared with the law
-_POWER = 0.9  # probability of finding the smallest departure that a remark names
+_DRAWS = 4000  # rewrites of a text in a test of their distribution
+_BUDGETS = (1.0, 2.0, 4.0)  # draws are compared with the law at these multiples of epsilon
+_POWER = 0.9  # probability of detecting the smallest departure that a remark reports
 _INPUTS = 5  # number of a mechanism's listed inputs to use, spread over the list
-_BATCHES = 60  # batches of distinct texts
-_FEW = 16  # rewrites to inspect before _DRAWS of them are drawn
-_TRIALS = 300  # rewrites of one text, to see whether they differ
-_AGAIN = 20  # rewrites of each text, enough for some outputs to repeat
-_BINS = 20  # most groups of outputs that are compared with a law
+_BATCHES = 60  # batches of distinct texts, in the test of a publication
+_FEW = 16  # rewrites to inspect before drawing _DRAWS of them
+_TRIALS = 300  # rewrites of one text, which must not all be equal
+_AGAIN = 20  # rewrites of each text; some outputs then repeat
+_BINS = 20  # largest number of groups of outputs compared with a law
 _OUT = (0.0, -1.0, math.nan, math.inf)  # invalid privacy budgets
-_SPELLED = 1.1  # units per released text: a few pieces of words are spelled alike
-_COLUMNS = 1024  # most numbers of a latent that are compared with each other
-_ALIKE = 0.99  # correlation from which two noises count as one: independent noises reach it with probability < 1e-50
+_SPELLED = 1.1  # largest ratio of distinct units to texts: some tokens are spelled alike
+_COLUMNS = 1024  # largest number of latent dimensions compared with each other
+_ALIKE = 0.99  # correlation of shared noise: independent noise reaches it with probability < 1e-50
 
 
 def check_mechanism(mechanism: Mechanism, epsilon: float | None, texts: Sequence[str] = TEXTS) -> list[Check]:
-    """Return the checks of a mechanism at an epsilon, None where it has no privacy budget.
+    """Return the checks of a mechanism at an epsilon, None if it has no privacy budget.
 
-    texts: readable for the mechanism, at least one of more than one word; a mechanism that lists `inputs` is checked on
-    some of these too. Raises UserError for an epsilon that is missing or not needed.
+    texts: texts that the mechanism can read, at least one of them with more than one word. If the mechanism lists
+    `inputs`, some of them are used as well. Raises UserError for an epsilon that is missing or not needed.
     """
     (budget,) = budgets(mechanism, None if epsilon is None else [epsilon])
     return checked(_Checks(mechanism, budget, list(dict.fromkeys(texts))).rules())
@@ -104,7 +104,7 @@ class _Checks:
 
     @property
     def _read(self) -> list[str]:
-        """The texts, and some inputs where the mechanism lists them."""
+        """The texts, and some inputs if the mechanism lists them."""
         if not isinstance(self.mechanism, HasInputs):
             return self.texts
         inputs = self.mechanism.inputs
@@ -135,7 +135,7 @@ class _Checks:
         texts = self._read * 4
         noise, whole = _noise(texts), self._rewrite(texts, _noise(texts))
         order = np.random.default_rng(0).permutation(len(texts))
-        for rows, what in ((order, "in another order"), (order[::3], "beside fewer others"), (order[:1], "alone")):
+        for rows, what in ((order, "in another order"), (order[::3], "with fewer others"), (order[:1], "alone")):
             part = self._rewrite([texts[i] for i in rows], noise[rows])
             if not _equal(part, whole.take(rows)):
                 return f"a rewrite changes {what}; draw text i from stream i of `noise`, and keep no state"
@@ -143,7 +143,7 @@ class _Checks:
 
     def _fresh(self) -> str | None:
         if self.mechanism.guarantee(self.epsilon) is None:
-            return self._remembered()  # without a claim it may be deterministic
+            return self._remembered()  # a mechanism without a claim may be deterministic
         outputs = set()
         for text in self._read:
             rewrites = self._rewrite([text] * _TRIALS, _noise([text] * _TRIALS))
@@ -154,14 +154,14 @@ class _Checks:
                 return "another seed gives the same rewrites; draw from `noise`, not from a generator with a fixed seed"
             outputs.add(rewrites.texts[0])
         if len(outputs) == 1:
-            return None  # one output for all texts proves nothing
+            return None  # a constant output reveals nothing
         return (
             f"{_TRIALS} rewrites of a text are equal, and differ from those of another text: without noise no claim "
             "holds; use stream i of `noise` for text i"
         )
 
     def _remembered(self) -> str | None:
-        """Return a remark on how the mechanism answers repeated texts."""
+        """Return a remark if the mechanism repeats its answers to repeated texts, else None."""
         texts, recollection = self.texts * _AGAIN, Recollection()
         recollection.add(texts, self._rewrite(texts, _noise(texts)).texts)
         memory = recollection.memory
@@ -172,7 +172,7 @@ class _Checks:
         return None
 
     def _batches(self) -> str | None:
-        """Run chi-square tests of the released texts, one for each text, at FALSE_ALARM over all of them."""
+        """Run a chi-square test of the rewrites of each text, at FALSE_ALARM over all tests."""
         texts, count = self.texts, len(self.texts)
         released = [list(self._rewrite(texts, Noise.operating_system(count)).texts) for _ in range(_BATCHES)]
         repeated = list(self._rewrite(texts * _BATCHES, _noise(texts * _BATCHES)).texts)
@@ -278,7 +278,7 @@ class _Checks:
         return None
 
     def _any_texts(self) -> str | None:
-        """Check a claim without a metric: it means one epsilon for every two texts, whatever `distance` returns."""
+        """Check that `distance` does not scale a claim without a metric, which states one epsilon for all pairs."""
         assert isinstance(self.mechanism, HasDistance)
         claim = self.mechanism.guarantee(self.epsilon)
         if claim is None or not claim.of_any_texts:
@@ -305,7 +305,7 @@ class _Checks:
         return None
 
     def _by_laws(self) -> str | None:
-        """Run chi-square tests of outputs at each place of each text and budget, at FALSE_ALARM over all of them."""
+        """Run a chi-square test of the outputs at each place of each text and budget, at FALSE_ALARM over all tests."""
         assert isinstance(self.mechanism, HasLaws)
         budgets_tested = (
             [self.epsilon * factor for factor in _BUDGETS] if has_budget(self.mechanism) else [self.epsilon]
@@ -325,7 +325,7 @@ class _Checks:
         )
 
     def _by_law(self, level: float) -> tuple[str | None, float]:
-        """Return the departure from the law at this epsilon, if any, and the largest one that the tests may miss."""
+        """Return the departure from the law at this epsilon, if any, and the smallest one that the tests detect."""
         assert isinstance(self.mechanism, HasLaws)
         texts = self._read
         laws, places = self.mechanism.laws(texts), []
@@ -358,7 +358,7 @@ class _Checks:
         texts = self._read + (list(self.mechanism.inputs[:50]) if isinstance(self.mechanism, HasInputs) else [])
         rewrites = self._rewrite(texts * _AGAIN, _noise(texts * _AGAIN))
         if rewrites.units is None:
-            return None  # the previous rule reports this
+            return None  # another rule reports this
         each = [(text, tuple(rewrites.units.row(i).tolist())) for i, text in enumerate(rewrites.texts)]
         if len(set(each)) > _SPELLED * len({text for text, _ in each}):
             return (
@@ -386,9 +386,9 @@ class _Checks:
         return None
 
     def _own_noise(self) -> str | None:
-        """Check that the outputs of a word twice in a text are independent, and so are the numbers of a latent's noise.
+        """Check that two equal words of a text, and two dimensions of a latent, have independent noise.
 
-        The first check is for claims per word alone, under which words are randomised one by one.
+        The first check is only for claims per word, under which words are randomised one by one.
         """
         claim = self.mechanism.guarantee(self.epsilon)
         if claim is not None and claim.granularity == Granularity.WORD:
@@ -398,7 +398,7 @@ class _Checks:
                 if any(
                     len(text.split()) != 2 for text in self._rewrite([twice] * _FEW, streams[np.arange(_FEW)]).texts
                 ):
-                    continue  # generated text: its words do not correspond to the input's words, and it costs much
+                    continue  # generated text: its words do not correspond to input words, and it is costly
                 rewrites = [text.split() for text in self._rewrite([twice] * _DRAWS, streams).texts]
                 pairs = [(split[0], split[1]) for split in rewrites if len(split) == 2]
                 if len(pairs) == _DRAWS and _dependence(pairs) * len(self._read) < FALSE_ALARM:
@@ -434,7 +434,7 @@ def _methods(mechanism: Mechanism) -> Iterator[tuple[str, int]]:
 
 
 def _each(rewrites: Rewrites) -> list[tuple[object, ...]]:
-    """Return the views of each rewrite: its text, its units, its latent after the noise."""
+    """Return the views of each rewrite: the text, the units and the noisy latent, if there are any."""
     units = rewrites.units
     parts: list[Sequence[object]] = [list(rewrites.texts)]
     if units is not None:
@@ -445,17 +445,17 @@ def _each(rewrites: Rewrites) -> list[tuple[object, ...]]:
 
 
 def _equal(left: Rewrites, right: Rewrites) -> bool:
-    """Return True if texts, units and outcomes are equal: counts of questions may not depend on the batch either."""
+    """Return True if texts, units, latents and outcomes are equal."""
     first, second = (None if of.outcomes is None else of.outcomes.table().rows() for of in (left, right))
     return _each(left) == _each(right) and first == second
 
 
 def _least_departure(degrees: int, draws: float, level: float) -> float:
-    """Return the smallest total variation between groups of outputs that Pearson's test finds with probability _POWER.
+    """Return the smallest total variation over groups of outputs that Pearson's test detects with probability _POWER.
 
-    With d_i the error of the probability p_i of group i, the statistic has noncentrality n sum of d_i^2 / p_i. Among
-    departures of total variation t the noncentrality is least, 4 n t^2, where they scale groups of total probability
-    1/2 by the same factor. 1 where nothing could be found.
+    degrees: of freedom. If the probability p_i of group i is wrong by d_i, the statistic has noncentrality n times the
+    sum of d_i^2 / p_i. Among departures of total variation t the smallest noncentrality is 4 n t^2, if groups of total
+    probability 1/2 are scaled by the same factor. Returns 1 if no departure could be detected.
     """
     if degrees < 1:
         return 1.0
@@ -465,7 +465,10 @@ def _least_departure(degrees: int, draws: float, level: float) -> float:
 
 
 def _alike(first: Sequence[str], second: Sequence[str]) -> float:
-    """Return Pearson's p-value that equally long lists of texts have one distribution, by the most frequent texts."""
+    """Return Pearson's p-value that two equally long lists of texts have the same distribution.
+
+    The three most frequent texts are counted one by one, all others together.
+    """
     values, counts = np.unique([*first, *second], return_counts=True)
     common = values[np.argsort(-counts, kind="stable")[:3]].tolist()
     table = np.array([[*(part.count(text) for text in common), 0] for part in (first, second)])
@@ -497,7 +500,10 @@ def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> tuple
 
 
 def _dependence(pairs: Sequence[tuple[str, str]]) -> float:
-    """Return Pearson's p-value of independence of a pair's parts: frequent outputs apart, all others together."""
+    """Return Pearson's p-value that the two parts of pairs are independent.
+
+    The three most frequent parts are counted one by one, all others together.
+    """
     values, counts = np.unique([part for pair in pairs for part in pair], return_counts=True)
     common = values[np.argsort(-counts, kind="stable")[:3]].tolist()
     number = {value: i for i, value in enumerate(common)}

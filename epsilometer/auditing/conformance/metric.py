@@ -1,4 +1,4 @@
-"""The rules of a metric of closeness."""
+"""The rules that a metric of similarity must follow."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from epsilometer.auditing.conformance.rules import TEXTS, Check, Rule, checked, 
 
 
 class Measures(Protocol):
-    """A metric, as `epsilometer.auditing.worth.similarity` defines it."""
+    """A metric of similarity (`epsilometer.auditing.worth.similarity`)."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """Return [n] for n pairs."""
+        """Return a number for each of n pairs [n]."""
         ...
 
 
 def check_metric(metric: Measures) -> list[Check]:
-    """Return the checks of a metric of closeness."""
+    """Return the checks of a metric of similarity."""
     return checked(_metric_rules(metric))
 
 

@@ -1,4 +1,4 @@
-"""Rules that a component must keep, and the results of checking them."""
+"""Rules that a component must follow, and the results of checking them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-FALSE_ALARM = 1e-6  # of each statistical test
+FALSE_ALARM = 1e-6  # probability that a statistical test fails a correct component
 TEXTS = (
     "please book a table for two",
     "show me flights from boston to denver",
@@ -22,12 +22,12 @@ class Holds(str):
 
 
 Rule = tuple[str, Callable[[], str | None]]
-"""A rule, and a function that returns what breaks it and how to fix that. None, or a remark, if it holds."""
+"""A rule, and a function that checks it: it returns the problem and its remedy; if the rule holds, None or a remark."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A rule; problem: what breaks it and how to fix that, None if it holds; remark: a note on a rule that holds."""
+    """A checked rule. problem: the problem and its remedy, None if the rule holds. remark: a note if it holds."""
 
     rule: str
     problem: str | None
@@ -40,13 +40,13 @@ def checked(rules: Iterator[Rule]) -> list[Check]:
     for rule, holds in rules:
         try:
             problem = holds()
-        except Exception as error:  # the component's author must see any error of that code
+        except Exception as error:  # its author must see any error of the component
             problem = f"raises {type(error).__name__}: {error}"
         remark = str(problem) if isinstance(problem, Holds) else None
         problem = None if remark is not None else problem
         checks.append(Check(rule, problem, remark))
         if problem is not None and len(checks) == 1:
-            break  # without its first rule, the interface, the others are meaningless
+            break  # if the first rule (the interface) fails, the others are meaningless
     return checks
 
 

@@ -1,7 +1,7 @@
 """Checks that refuse a corpus before its release, and figures that only the curator sees.
 
-Both depend on private texts. A refusal can therefore say something of them, and a claim covers completed runs that are
-published. The figures for the curator are in no published file.
+Both depend on private texts. So a refusal can reveal something about them, and the claim covers only completed runs
+that are published. No published file contains the curator's figures.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 if TYPE_CHECKING:  # takes a second to import
     from sklearn.linear_model import LogisticRegression
 
-FEWEST = 30  # people
-LARGEST = 0.2  # share of one person in the texts that count
-SAMPLE = 2000  # private texts that the curator's figures are measured on
-FAR, NEAR = 0.25, 0.95  # cosines below which texts share hardly anything, and above which they are near copies
+FEWEST = 30  # smallest number of people
+LARGEST = 0.2  # largest share of one person in the counted texts
+SAMPLE = 2000  # private texts in the sample for the curator's figures
+FAR, NEAR = 0.25, 0.95  # cosines: below FAR texts have little in common, above NEAR they are almost equal
 
 
 def check(mechanism: CorpusMechanism, corpus: PrivateCorpus, epsilon: float) -> None:
-    """Raise UserError for a corpus that should not be released like this."""
+    """Raise UserError for a corpus that must not be released by this mechanism at this epsilon."""
     if getattr(mechanism, "control", False):
         raise UserError(
-            f"{type(mechanism).__name__} is a yardstick and not for publication; release by vote_histogram", "EPS-A201"
+            f"{type(mechanism).__name__} is a control, not for publication; release with vote_histogram", "EPS-A201"
         )
     by_user = mechanism.guarantee(epsilon).granularity is Granularity.USER
     most = mechanism.most if isinstance(mechanism, NoisyVotes) and by_user else len(corpus)
     written = Counter(range(len(corpus)) if corpus.people is None else corpus.people)
     if len(written) < FEWEST:
         raise UserError(
-            f"the corpus has texts of {len(written)} people, and fewer than {FEWEST} are no corpus to publish; add "
-            "people, or keep it",
+            f"the corpus has texts of {len(written)} people, but a publication needs at least {FEWEST}; add people, or "
+            "do not publish it",
             "EPS-A202",
         )
     count = [min(texts, most) for texts in written.values()]
@@ -56,16 +56,16 @@ def check(mechanism: CorpusMechanism, corpus: PrivateCorpus, epsilon: float) -> 
         )
     if isinstance(mechanism, HasPublicTexts) and (shared := count_public(mechanism, corpus.texts)):  # type: ignore[arg-type]
         raise UserError(
-            f"{shared:,} of the private texts are among the public texts, which must be collected apart from them; "
-            "take these out of the public texts if they come from the same place, else out of the private ones",
+            f"{shared:,} of the private texts are among the public texts, which must be collected separately; remove "
+            "them from the public texts if both have the same source, else from the private ones",
             "EPS-A204",
         )
     _check_labels(mechanism, corpus)
     if isinstance(mechanism, NoisyVotes) and (units := mechanism.units(corpus)) < (needed := mechanism.needed(epsilon)):
         noun = "people" if by_user else "texts"
         raise UserError(
-            f"at epsilon {epsilon:g} noise drowns the votes of {units:,} {noun}; {needed:,} {noun} would do, or a "
-            "larger epsilon, fewer labels or a smaller m",
+            f"at epsilon {epsilon:g} the votes of {units:,} {noun} are too few for the noise; give {needed:,} {noun}, "
+            "a larger epsilon, fewer labels or a smaller m",
             "EPS-A205",
         )
 
@@ -76,8 +76,8 @@ def _check_labels(mechanism: CorpusMechanism, corpus: PrivateCorpus) -> None:
         return
     if both := listed & set(corpus.people):
         raise UserError(
-            f"{len(both)} of the labels are identifiers of people, too, so a label would name a person; give a column "
-            "of labels that many people share",
+            f"{len(both)} of the labels are also identifiers of people, so a label would identify a person; give a "
+            "column of labels that many people share",
             "EPS-A206",
         )
     people: dict[str, set[str]] = {}
@@ -85,7 +85,7 @@ def _check_labels(mechanism: CorpusMechanism, corpus: PrivateCorpus) -> None:
         if label in listed:
             people.setdefault(label or "", set()).add(person)
     if not people:
-        raise UserError("no text has a label of --labels; check how they are spelled", "EPS-A207")
+        raise UserError("no text has a label of --labels; check their spelling", "EPS-A207")
     single = sum(len(each) == 1 for each in people.values())
     if single > len(people) / 2:
         raise UserError(
@@ -99,9 +99,9 @@ def _check_labels(mechanism: CorpusMechanism, corpus: PrivateCorpus) -> None:
 class ForTheCurator:
     """Figures of private texts, for the curator alone.
 
-    people: their number. f1: macro F1 on a sample of private texts of a classifier that learnt from the release, None
-    without labels. far, near: the shares of the sample with a cosine below .25 to each released text, and above .95 to
-    one. sample: its size.
+    people: the number of people. f1: macro F1, on a sample of private texts, of a classifier trained on the release,
+    None without labels. far, near: the share of the sample with a cosine below FAR to every released text, and the
+    share with a cosine above NEAR to some released text. sample: the size of the sample.
     """
 
     people: int
@@ -114,7 +114,7 @@ class ForTheCurator:
         """Return a line for each figure."""
         lines = [f"{self.people:,} people"]
         if self.f1 is not None:
-            lines.append(f"macro F1 {self.f1:.3f} on {self.sample:,} of the private texts, learnt from the release")
+            lines.append(f"macro F1 {self.f1:.3f} on {self.sample:,} private texts, if trained on the release")
         if self.far is not None and self.near is not None:
             lines.append(
                 f"{self.far:.1%} of {self.sample:,} private texts are unlike every released text (cosine below {FAR}), "
@@ -124,7 +124,7 @@ class ForTheCurator:
 
 
 def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: Release) -> ForTheCurator:
-    """Return the figures; those that need vectors are of `vote_histogram` alone."""
+    """Return the curator's figures; only for `vote_histogram` those that need embeddings."""
     if not isinstance(mechanism, VoteHistogram) or not release.texts:
         return ForTheCurator(corpus.count_people)
     rows = np.argsort(Noise.operating_system(len(corpus)).uniforms()[:, 0])[:SAMPLE].tolist()
@@ -139,20 +139,20 @@ def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: 
 
 
 def head(released: NDArray[np.float64], release: Release) -> LogisticRegression | None:
-    """Return a classifier of the released texts' vectors; None where fewer than two labels are released."""
+    """Return a classifier trained on the released texts' vectors; None if fewer than two labels are released."""
     from sklearn.linear_model import LogisticRegression
 
     if release.labels is None or len(set(release.labels)) < 2:
         return None
-    fitted = LogisticRegression(C=10, max_iter=60, tol=1e-3)  # as well as to the end, in a third of the time
+    fitted = LogisticRegression(C=10, max_iter=60, tol=1e-3)  # F1 as of a converged fit, in a third of the time
     fitted.fit(released, list(release.labels), release.weights / release.weights.mean())
     return fitted
 
 
 def learnt(fitted: LogisticRegression | None, own: NDArray[np.float64], labels: Sequence[str | None]) -> float | None:
-    """Return the macro F1 of a classifier on texts with vectors `own` and labels.
+    """Return the macro F1 of a classifier on texts with vectors `own` and labels; None without a classifier.
 
-    None without a classifier. Texts without one of its labels are left out.
+    Texts whose label the classifier does not have are left out.
     """
     from sklearn.metrics import f1_score
 

@@ -1,10 +1,10 @@
-"""A release of noisy votes as a mechanism on one text: every question and every way to ask then takes it.
+"""A release of noisy votes as a mechanism on one text, so that any question can be asked about it.
 
-The corpus but one text is known to the adversary, who wants to know which text is in the open place. The votes of the
-others are then subtracted, and each cell shows the text's own vote, 0 or 1, plus noise. Whether this sum is at
-least 1 is a sufficient statistic: the likelihood ratio of 1 vote to 0 is e^r for all sums of at least 1, and e^-r
-for all others, r being the rate of the noise. It is "up" with probability 1 / (1 + e^-r) for a vote, e^-r of that
-without. So a text's law is a bit for each cell, and its output lists the cells that are up.
+The adversary knows all texts of the corpus but one, and guesses the remaining text. After subtracting the votes of the
+known texts, each cell shows the unknown text's vote, 0 or 1, plus noise of rate r. A cell is "up" if this sum is at
+least 1; that is a sufficient statistic, since the likelihood ratio of a vote of 1 to 0 is e^r for all sums of at least
+1, and e^-r for all others. A cell is up with probability 1 / (1 + e^-r) with a vote, and e^-r / (1 + e^-r) without.
+So a text's law is one bit per cell, and its output lists the cells that are up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 
 
 class OneText:
-    """The view of one text on a release by replacement with Laplace noise, in which each person has one text.
+    """Mechanism that "rewrites" one text as its trace in a release with Laplace noise; each person has one text.
 
     m: the number of exemplars, which is public. labels: the label of each text, if the mechanism has labels.
     """
@@ -35,8 +35,8 @@ class OneText:
     def __init__(self, mechanism: VoteHistogram, m: int, labels: Mapping[str, str] | None = None) -> None:
         if mechanism.neighbours != "replaced" or mechanism.most != 1 or mechanism.delta:
             raise UserError(
-                "the view of one text is of one text a person, replaced, under Laplace noise; compute others with "
-                "epsilometer.auditing.corpora.vote_loss",
+                "the view of one text needs one text per person, neighbours that are replaced, and Laplace noise; for "
+                "other releases use epsilometer.auditing.corpora.vote_loss",
                 "EPS-A197",
             )
         if bool(mechanism.labels) != bool(labels):
@@ -45,17 +45,17 @@ class OneText:
         self.shown_as = "vote_histogram, one text"
 
     def guarantee(self, epsilon: float) -> Guarantee:
-        """Epsilon between any two texts in the open place."""
+        """Return the claim: epsilon between any two texts in place of the unknown one."""
         public = self.mechanism.guarantee(epsilon).public
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, public=f"all other texts, {public}")
 
     @property
     def public_texts(self) -> Sequence[str]:
-        """Return all public texts."""
+        """The public texts of the mechanism."""
         return self.mechanism.public_texts
 
     def cells(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the number [n] of each text's cell; -1 for a label that is not in the list."""
+        """Return the index [n] of each text's cell; -1 for a label that is not in the list."""
         nearest = self.mechanism.public.nearest(texts, self.m)
         if not self.labels:
             return nearest

@@ -1,8 +1,8 @@
-"""A corpus for publication: noise from the operating system, the ledger, a statement, and the released texts.
+"""Publication of a corpus: noise from the operating system, the ledger, a statement, and the released texts.
 
-In this order: everything is checked, the release is drawn, the ledger is written and synced, the statement appears,
-then the released texts, each whole or not at all and readable by their owner alone. The two files are functions of the
-release and of public data: for two neighbouring corpora and the same noisy table they are equal byte by byte.
+The order is: check everything, draw the release, write and sync the ledger, write the statement, write the released
+texts. Both files are written atomically and readable only by their owner. They are functions of the release and of
+public data: for two neighbouring corpora and the same noisy table they are equal byte by byte.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 from epsilometer.runtime.withholding import withheld
 
 _COVERS = (
-    "Completed runs that are published. A run that is refused, for few people, one person who wrote much, or texts "
-    "that are public, too, may show that by its absence."
+    "Completed runs that are published. A run may be refused (too few people, one person with too many texts, or "
+    "private texts that are also public), and the absence of its release may reveal that."
 )
 _NOT_CLAIMED = [
     "that the release is anonymous, or lawful to publish",
-    "that people are protected whom others' texts mention: a unit is who wrote a text",
+    "that people mentioned in texts of others are protected: the claim covers a text's author",
     "that the public texts, or the public encoder, have not seen the private texts",
     "that a private sentence is unlike every released one: the released sentences were public before",
 ]
@@ -41,7 +41,10 @@ _NOT_CLAIMED = [
 
 @dataclass(frozen=True)
 class Publication:
-    """A publication: its form, its epsilon, and the place of its ledger. again: people may be in earlier releases."""
+    """A publication of a corpus by a mechanism at an epsilon.
+
+    name: of the mechanism. ledger: the path of the ledger. again: True if people may be in earlier releases.
+    """
 
     name: str
     mechanism: CorpusMechanism
@@ -50,9 +53,9 @@ class Publication:
     again: bool = False
 
     def publish(self, corpus: PrivateCorpus, out: Path) -> tuple[Release, Standing]:
-        """Write the released texts to a file, and its statement beside it. Returns them and the ledger's standing.
+        """Write the released texts to `out` and the statement next to it; return the release and the ledger's standing.
 
-        Raises UserError where the corpus is refused (`checks.check`), and for people of an earlier release.
+        Raises UserError if the corpus is refused (`checks.check`), and for people of an earlier release.
         """
         check(self.mechanism, corpus, self.epsilon)
         claim, ledger = self.mechanism.guarantee(self.epsilon), Ledger(self.ledger)
@@ -65,14 +68,14 @@ class Publication:
         return release, standing
 
     def _units(self, corpus: PrivateCorpus) -> int | None:
-        """Return the number of people or texts, where the claim takes it to be public."""
+        """Return the number of people or texts if the claim takes it to be public, else None."""
         claim = self.mechanism.guarantee(self.epsilon)
         if claim.neighbours is not Neighbours.REPLACED:
             return None
         return corpus.count_people if claim.granularity is Granularity.USER else len(corpus)
 
     def write(self, release: Release, of_all: Sum, units: int | None, out: Path) -> None:
-        """Write the statement, then the released texts. Nothing else of the corpus is read."""
+        """Write the statement, then the released texts. units: the public number of people or texts, if any."""
         statement = json.dumps(self.statement(release, of_all, units), indent=1, ensure_ascii=False) + "\n"
         write_text(statement, statement_of(out), private=True)
         columns: dict[str, Any] = {"text": release.texts, "label": release.labels, "weight": release.weights}
@@ -117,11 +120,11 @@ class Publication:
 
 
 def _spent(amount: Sum, user: bool) -> dict[str, Any]:
-    """Return a sum by replacement of a person, as data."""
+    """Return a sum of spent budgets as data, by the replacement of a person."""
     times = {} if user else {"times": "the number of a person's texts"}
     return {"epsilon": amount.epsilon, "delta": amount.delta, "releases without a bound": amount.unbounded, **times}
 
 
 def statement_of(out: Path) -> Path:
-    """Return the path of the statement beside a release."""
+    """Return the path of the statement next to a release."""
     return out.with_name(f"{out.name}.statement.json")

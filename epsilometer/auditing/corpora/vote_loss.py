@@ -1,13 +1,14 @@
-"""The exact loss of noisy votes: what the table H + Z tells about which of k tables H is.
+"""The exact loss of noisy votes: an adversary sees a table H + Z and guesses which of k candidates H is.
 
-Everything else is known to the adversary, so only the candidates' own votes count. With Laplace noise of rate r
+The adversary knows everything else, so only the candidates' votes matter. With Laplace noise of rate r
 (`noisy_table`), P(Z = z) = (1 - q) / (1 + q) q^|z| with q = e^-r. In a cell in which candidates cast 0 to s votes, all
-outcomes z <= 0 have the same likelihood ratios, and so have all z >= s: s + 1 outcomes suffice. Cells are independent,
-and a cell in which all candidates cast equally many votes shows nothing.
+outcomes z <= 0 have the same likelihood ratios, and so do all z >= s; so s + 1 outcomes suffice. Cells are independent,
+and a cell in which all candidates cast equally many votes reveals nothing.
 
-One text, k candidates in k cells, replacement at epsilon (r = epsilon / 2): each cell says "up" with probability
-p = 1 / (1 + q) where the text votes for it, 1 - p elsewhere. For k = 2 the best adversary is right with probability p,
-so the guess loss is epsilon / 2; the loss itself is epsilon with probability p^2, 0 with 2 p (1 - p), -epsilon else.
+Example: one text, k candidates in k cells, replacement at epsilon (r = epsilon / 2). A cell is up (`one_text`) with
+probability p = 1 / (1 + q) if the text votes for it, else with probability 1 - p. For k = 2 the best adversary is right
+with probability p, so the guess loss is epsilon / 2. The loss of an outcome is epsilon with probability p^2, 0 with
+probability 2 p (1 - p), and -epsilon otherwise.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from epsilometer.core.errors import UserError
 
 Array = NDArray[np.float64]
 
-_MOST = 1 << 22  # outcomes times candidates
+_MOST = 1 << 22  # largest number of outcomes times candidates
 
 
 def outcome_laws(votes: NDArray[np.integer], rate: float) -> Array:
@@ -43,19 +44,19 @@ def outcome_laws(votes: NDArray[np.integer], rate: float) -> Array:
 
 
 def _cell_law(own: int, top: int, rate: float) -> Array:
-    """Return the probabilities of: at most 0, 1, ..., top - 1, at least top; of Z + own, 0 <= own <= top."""
+    """Return the probabilities that Z + own is at most 0, equal to 1, ..., top - 1, or at least top."""
     q = math.exp(-rate)
     inside = [(1 - q) / (1 + q) * q ** abs(z - own) for z in range(1, top)]
     return np.array([q**own / (1 + q), *inside, q ** (top - own) / (1 + q)])
 
 
 def success(votes: NDArray[np.integer], rate: float) -> float:
-    """Return the probability that the best adversary names the right one of k equally likely candidates."""
+    """Return the probability that the best adversary guesses right among k equally likely candidates."""
     return float(outcome_laws(votes, rate).max(0).sum() / len(votes))
 
 
 def guess_loss(votes: NDArray[np.integer], rate: float) -> float:
-    """Return ln((k - 1) s / (1 - s)) of the best adversary's success s, in nats; 0 where nothing is learnt."""
+    """Return ln((k - 1) s / (1 - s)) for the best adversary's success s, in nats, at least 0."""
     best, k = success(votes, rate), len(votes)
     return max(0.0, math.log((k - 1) * best / (1 - best)))
 
@@ -67,15 +68,15 @@ def delta(votes: NDArray[np.integer], rate: float, level: float) -> float:
 
 
 def pure_loss(votes: NDArray[np.integer], rate: float) -> float:
-    """Return the largest log-ratio of two candidates' laws, either way: the rate times their L1 distance."""
+    """Return the largest absolute log-ratio of two candidates' laws: the rate times their L1 distance."""
     first, second = outcome_laws(votes, rate)
     return float(np.abs(np.log(first / second)).max())
 
 
 def of_pairs(cells: NDArray[np.integer], rate: float) -> tuple[float, float]:
-    """Return the mean guess loss over pairs of texts, if one of each pair voted, and the share of pairs in one cell.
+    """Return the guess loss at the mean success over all pairs of texts, and the share of pairs in the same cell.
 
-    cells: [n] the cell of each text. All pairs of two texts are equally likely.
+    One text of each pair voted. cells: [n], the cell of each text.
     """
     n = len(cells)
     if n < 2:

@@ -1,11 +1,12 @@
-"""Three ways to share what labelled texts teach, with one learner: public texts alone, rewrites, a released corpus.
+"""Comparison of three sources of training data: public texts alone, rewrites of texts, a released corpus.
 
-Every way ends in texts with labels. A classifier of embeddings learns from them (`checks.head`), and its macro F1 is
-taken on the same held-out clean texts:
+Each way ends in texts with labels. A classifier of embeddings is trained on them (`checks.head`), and its macro F1 is
+measured on the same held-out clean texts:
 
-1. public texts alone: 64 of them labelled by hand, whose labels are spread to the others (`post_processing.spread`);
-2. texts rewritten one at a time, each with its label in the clear, as a learner takes them; and the same with the
-   public texts labelled by these rewrites, each voting for its nearest exemplar without noise, if that teaches more;
+1. public texts alone: 64 of them are labelled by hand, and their labels spread to the others
+(`post_processing.spread`); 2. texts rewritten one at a time, with their labels unprotected: either the rewrites
+themselves, or public texts that the
+   rewrites label (each votes for its nearest exemplar, without noise), whichever gives the larger F1;
 3. the whole corpus, released by `vote_histogram`: the mean over draws of the noise.
 """
 
@@ -27,7 +28,7 @@ from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, near
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 
 BY_HAND = 64  # public texts that are labelled by hand
-DRAWS = 5  # of noise
+DRAWS = 5  # draws of the noise
 
 Array = NDArray[np.float64]
 
@@ -46,7 +47,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Ways:
-    """Public, private and held-out texts of one kind, disjoint. labels: the public list. seed: of the noise."""
+    """Disjoint public, private and held-out texts. labels: the public list of labels. seed: the seed of the noise."""
 
     public: Labelled
     private: Labelled
@@ -61,7 +62,7 @@ class Ways:
 
     @cached_property
     def mechanism(self) -> VoteHistogram:
-        """The mechanism on the public texts."""
+        """`vote_histogram` on the public texts."""
         texts = tuple(self.public.texts)
         public = PublicTexts.of(texts, lambda texts: np.array([self._vectors[text] for text in texts]), 0)
         return VoteHistogram(resource=texts, labels=self.labels).on(public)
@@ -75,7 +76,7 @@ class Ways:
         return count, self._f1(self.mechanism.labelled(votes, 0.0))
 
     def rewritten(self, rewrites: Labelled) -> float:
-        """Return F1 of rewrites as they are, or of public texts that they label, whichever is larger."""
+        """Return the larger F1: of the rewrites themselves, or of public texts that the rewrites label."""
         as_they_are = self._score(rewrites.vectors, Release(rewrites.texts, np.ones(len(rewrites)), rewrites.labels))
         m = self.mechanism.number(len(rewrites), 1.0)
         public = self.mechanism.public
@@ -103,5 +104,5 @@ class Ways:
 
 
 def loss_of_release(epsilon: float) -> float:
-    """Return the guess loss in nats between two texts that vote for different cells, epsilon / 2 (`vote_loss`)."""
+    """Return epsilon / 2, the guess loss in nats between two texts that vote for different cells (`vote_loss`)."""
     return guess_loss(np.eye(2, dtype=np.int64), float(CellNoise(epsilon, votes=1, replaced=True).rate))

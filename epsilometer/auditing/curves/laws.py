@@ -1,15 +1,15 @@
-"""The worst case of a claim in zCDP, Renyi or GDP, by laws: all orders or levels, between all pairs of inputs.
+"""The worst case of a claim in zCDP, Renyi or GDP under stated laws, for a pair of inputs and all orders or levels.
 
 For laws P and Q on finitely many outputs, K(a) = ln sum P^a Q^(1 - a) is (a - 1) times the Renyi divergence of order a.
-It is convex, K(1) = 0 where Q covers P, and K(a) <= (a - 1) L for the largest loss L.
+It is convex, K(1) = 0 if every output of P is possible under Q, and K(a) <= (a - 1) L for the largest loss L.
 
-- **zCDP** claims K(a) <= rho a (a - 1) for every a > 1. From a = L / rho on it holds. Below, an interval of orders is
-  settled where the chord of K exceeds the claim nowhere by more than a 100,000th of it, as K lies below its chord;
-  otherwise it is halved, and a violation shows at its middle.
-- **Renyi** claims K(a) <= (a - 1) epsilon at its order; divergences do not fall with the order, so all smaller orders
-  follow.
-- **GDP** claims P(S) <= Phi(Phi^-1(Q(S)) + mu) for every S. The best sets are those of the largest ratios. The curve
-  through them is linear between two of them, and Phi(Phi^-1(x) + mu) concave, so comparing these sets suffices.
+- **zCDP** claims K(a) <= rho a (a - 1) for every a > 1. For a >= L / rho this always holds. The smaller orders are
+  divided into intervals. K lies below its chord, so an interval is settled if the chord never exceeds the claim by more
+  than a 100,000th of it; otherwise the interval is halved. A violation is a value of K above the claim at a midpoint.
+- **Renyi** claims K(a) <= (a - 1) epsilon at its order. Divergences do not decrease with the order, so the claim then
+  holds at all smaller orders.
+- **GDP** claims P(S) <= Phi(Phi^-1(Q(S)) + mu) for every set S of outputs. Only sets of the outputs with the largest
+  ratios P / Q need comparison: the curve through them is piecewise linear, and Phi(Phi^-1(x) + mu) is concave.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from scipy.special import logsumexp, ndtri
 
 from epsilometer.core.curves import Curve, Gdp, Renyi, Zcdp
 
-ROUNDING = 1e-9  # tolerance, relative to the claim and absolute
-_BETWEEN = 1e-5  # share of the claim: a smaller excess between two orders is not searched for
+ROUNDING = 1e-9  # tolerance, both relative to the claim and absolute
+_BETWEEN = 1e-5  # share of the claim; smaller excesses between two orders are ignored
 _NEVER = -1e299  # replaces the logarithm of 0
 
 Array = NDArray[np.float64]
 
 
 def needed(curve: Curve, p: Array, q: Array) -> float:
-    """Return the least rho, divergence at the order or mu that holds of log-laws p against q [outputs]; one direction.
+    """Return the smallest rho, divergence at the order, or mu that holds for log-laws p against q [outputs].
 
-    For zCDP: the largest value met where the claim is violated, else at most the claimed rho.
+    Only this direction is compared. For zCDP, returns a value above the claimed rho if the claim is violated, else a
+    value of at most the claimed rho.
     """
     p, q = (np.where(law < _NEVER, -np.inf, law) for law in (p, q))
     if np.array_equal(p, q):
@@ -49,7 +50,7 @@ def needed(curve: Curve, p: Array, q: Array) -> float:
 
 
 def _rho(curve: Zcdp, p: Array, q: Array) -> float:
-    """Return the largest K(a) / (a (a - 1)) met, until every interval of orders is settled or the claim is violated."""
+    """Return the largest computed K(a) / (a (a - 1)); stops if all intervals are settled, or at a violation."""
     last = max(2.0, float((p - q).max()) / curve.rho)
     slack = curve.rho * (1 + ROUNDING) + ROUNDING
 
@@ -60,7 +61,7 @@ def _rho(curve: Zcdp, p: Array, q: Array) -> float:
     largest, open_intervals = ratio(*ends[1]), [(ends[0], ends[1])]
     while open_intervals and largest <= slack:
         (a, low), (b, high) = open_intervals.pop()
-        # The chord less the claim, rho x (x - 1), is concave: largest where the slopes are equal, or at an end.
+        # The chord minus the claim, rho x (x - 1), is concave: its maximum is where slopes are equal, or at an end.
         slope = (high - low) / (b - a)
         at = min(max((slope / curve.rho + 1) / 2, a), b)
         if low + slope * (at - a) <= curve.rho * at * (at - 1) * (1 + _BETWEEN) + ROUNDING:

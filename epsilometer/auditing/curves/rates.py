@@ -1,10 +1,11 @@
-"""A claim in zCDP, Renyi or GDP against an attack's confident guesses: one pair of rates, compared at every level.
+"""A test of a claim in zCDP, Renyi or GDP by the rates of an attack's confident guesses.
 
-Let a be the rate of right guesses with a score of at least some threshold, and b that of wrong ones. If delta(c) is
-the delta that the claim allows at level c, then a <= e^c b / (k - 1) + delta(c) for every c (`estimation/tail.py`).
-Once a has a lower and b an upper bound, these inequalities follow from both, so levels cost no confidence. The
-threshold is learnt on the first half of the trials, both rates are bounded on the second. The curve follows from a
-claim in zCDP or Renyi and does not imply it, so a claim that attacks do not refute may still be false.
+Among all trials, let a be the rate of right guesses with a score of at least some threshold, and b the rate of wrong
+ones. If delta(c) is the delta that the claim allows at loss c, then a <= e^c b / (k - 1) + delta(c) for every c
+(`estimation/tail.py`). One lower bound of a and one upper bound of b test these inequalities for all c, without a
+correction for their number. The first half of the trials chooses the threshold, the second half bounds both rates. A
+claim in zCDP or Renyi implies the curve delta(c), but the curve does not imply the claim. So attacks may fail to refute
+a false claim.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from scipy.special import betaincinv
 from epsilometer.auditing.estimation.tail import Scored, thresholds
 from epsilometer.core.curves import LEVELS, Curve
 
-_LEAST = 1e-30  # smaller p-values are not distinguished
+_LEAST = 1e-30  # smallest p-value
 _HALVINGS = 30  # bisection steps on the logarithm of a p-value
 
 
 def p_value(scored: Scored, curve: Curve, candidates: int) -> float:
-    """Return an upper bound on the p-value under the claim: the least error at which the rates' bounds break it."""
+    """Return an upper bound of the p-value under the claim: the smallest error at which the bounds violate it."""
     trials = len(scored.right)
     if trials < 2:
         return 1.0

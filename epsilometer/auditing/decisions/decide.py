@@ -2,21 +2,23 @@
 
 - *within*: every limit that applies is kept, by upper bounds that hold for every adversary (`evidence`).
 - *beyond*: a lower bound exceeds a limit.
-- *not exceeded by these attacks*: for a black box, whose attacks stay below the limits; it is never *within*.
-- *open*: anything else; `why` and `settles` name the open point, and what would settle it.
+- *not exceeded by these attacks*: for a black box whose attacks stay below the limits; a black box is never *within*.
+- *open*: anything else; `why` names the reason, and `settles` what would settle it.
 
-Labels that exist but are not among the attributes to hide are open, have no limit and decide nothing.
+Labels that exist but are not among the attributes to hide are listed as open. They have no limit and decide nothing.
 
-**The error of *within*.** Let each upper bound fail with probability at most alpha / 2; those by laws over every pair
-never do. Budgets are judged from the smallest up, and the first that is not within ends the sequence: no larger budget
-is called within, whatever its figures. Then the probability that any budget beyond a limit is called within is at most
-alpha / 2, among all budgets of a mechanism on a data set. Proof: let b be the first budget that is beyond, and l a
-limit that it exceeds. An error at any budget requires that b is called within, so the upper bound of l at b must fail
-(a fixed sequence of tests; Maurer, Hothorn and Lehmacher 1995). So neither the number of limits nor that of budgets
-increases the error. Several mechanisms or data sets each have this probability. Laws are assumed as stated: a test of
-fit can refute a law, which then gives no bound, but cannot prove one. For identifiers it holds unless texts that were
-not audited have many more of them than the audited texts. *Beyond* errs with alpha / 2 for each lower bound. A limit
-has at most two lower bounds at each budget: by attacks, and by a law at half of its alpha.
+**The error of *within*.** Let each upper bound fail with probability at most alpha / 2; bounds by laws over all pairs
+never fail. Budgets are judged in ascending order; after the first that is not within, no larger budget is called
+within. Then the probability that any budget beyond a limit is called within is at most alpha / 2, among all budgets of
+a mechanism on a data set. Proof: let b be the first budget that is beyond, and l a limit that it exceeds. An error at
+any budget requires that b is called within, so the upper bound of l at b must fail (a fixed sequence of tests; Maurer,
+Hothorn and Lehmacher 1995). So neither the number of limits nor the number of budgets increases the error. With several
+mechanisms or data sets, each has this probability.
+
+Assumptions: the mechanism follows its stated law (a test of fit can refute a law, which then gives no bound, but cannot
+prove it); other texts do not have many more identifiers than the audited texts. A *beyond* is wrong with probability
+at most alpha / 2 for each lower bound. A limit has at most two lower bounds at each budget: by attacks, and by a law at
+half of its alpha.
 """
 
 from __future__ import annotations
@@ -52,8 +54,8 @@ def decide(
 ) -> pl.DataFrame:
     """Return the decision on every cell (schema `DECISIONS`): a row per limit, and the row `all`.
 
-    attributes: by data set, the labels to hide. alpha: of the audit's intervals. labels: by data set, all labels; those
-    that need not be hidden are listed as not tested.
+    attributes: by data set, the labels to hide. alpha: of the audit's intervals. labels: by data set, all labels;
+    labels that need not be hidden are listed as open.
     """
     rows, ended = [], set()
     for named, cell in cells(tables, alpha):
@@ -74,7 +76,7 @@ def decision(
 ) -> list[dict[str, Any]]:
     """Return the rows of `DECISIONS` of one cell, without its name: one for each limit, and `all` as the last.
 
-    smaller_are_within: whether the mechanism is within at all smaller budgets. untested: labels that exist but are not
+    smaller_are_within: True if the mechanism is within at all smaller budgets. untested: labels that exist but are not
     among the attributes to hide.
     """
     rows = [_row(each) for each in every]
@@ -89,7 +91,7 @@ def decision(
 
 
 def worst(law: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return columns of the row `all` on risks behind an average: the worst pair, and texts above 4 nats."""
+    """Return columns of the row `all` on risks that an average hides: the worst pair, and texts above 4 nats."""
     if law is None:
         return {}
     return {

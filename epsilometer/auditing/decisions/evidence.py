@@ -1,18 +1,17 @@
-"""Bounds on each limited figure of a cell, and where they come from. Losses are in nats.
+"""Bounds on each limited figure of a cell, and their sources. Losses are in nats.
 
-An upper bound holds for every adversary. Its source is the law of the released view, or of the latents behind it, over
-all pairs of texts that trials can draw; or a count of recorded identifiers, in the rewrites or in everything that
-the mechanism can release (`worth.releases`). A law that the rewrites depart from gives no upper bound. A mechanism
-without a law is a black box and has no upper bound.
+An upper bound holds for every adversary. Its source is a law or a count. A law describes the released view or its
+latents, and is evaluated over all pairs of texts that trials can draw. A count is of recorded identifiers, in the
+rewrites or in everything that the mechanism can release (`worth.releases`). A law that rewrites refute gives no upper
+bound. A mechanism without a law is a black box and has no upper bound on a loss.
 
-A claim gives no upper bound: "not refuted" covers the compared pairs alone, and a mean over all pairs may exceed the
-claim by the share of the others. Where the law's pure loss was computed for every pair, its maximum bounds every
-average with certainty, whatever the claim (`exact_loss.rows.enumerated`). Elsewhere the law's 99 % interval over drawn
-pairs decides: its upper bound fails with probability at most .005. Each limit has only one sampled upper bound, so
-alpha is not divided.
+A claim gives no upper bound: "not refuted" covers only the compared pairs, and other pairs may exceed the claim. If the
+law's pure loss was computed for every pair, its maximum bounds every average with certainty
+(`exact_loss.rows.enumerated`). Otherwise the law's 99 % interval over drawn pairs decides: its upper bound fails with
+probability at most .005. Each limit has only one sampled upper bound, so alpha is not divided.
 
-Two bounds of one law never cross; if they do, the law is wrong, and an error is raised. A lower bound of an attack
-above an upper bound of a law is a contradiction: it is reported, and the upper bound is dropped.
+If a lower and an upper bound of the same law cross, the law is wrong, and an error is raised. If an attack's lower
+bound exceeds a law's upper bound, the contradiction is reported and the upper bound is dropped.
 """
 
 from __future__ import annotations
@@ -44,19 +43,19 @@ NARROW = f"intervals over all pairs of texts are at {1 - ALPHA:.0%}, and audit.a
 DEPARTED = "the rewrites do not follow the stated law"
 FOLLOWED = "a law that the rewrites follow, or rewrites that follow it"
 TURNED: dict[str, Any] = {
-    "why": "an attack is right less often than by chance: it tells the candidates apart and names the wrong one",
+    "why": "an attack is right less often than by chance: it distinguishes the candidates and names the wrong one",
     "settles": "that attack with its score inverted",
 }
 _CELL = ["dataset", "mechanism", "epsilon"]
-_MOST = 10_000_000  # largest useful number of trials, pairs or texts
+_MOST = 10_000_000  # largest number of trials, pairs or texts that is reported
 
 
 @dataclass(frozen=True)
 class Assessed:
-    """One limited figure of a cell: its bounds, and what would settle an open limit.
+    """One limited figure of a cell: its bounds, and the evidence that would settle an open limit.
 
-    shown: for a black box, True if its trials show that the strongest attack, or the most confident guesses, do not
-    exceed the limit. why, needed, settles: as in the schema `DECISIONS`.
+    shown: True for a black box whose trials show that the strongest attack (for the tail, the most confident guesses)
+    does not exceed the limit. why, needed, settles: as in the schema `DECISIONS`.
     """
 
     limit: str
@@ -80,7 +79,7 @@ class Assessed:
 
     @classmethod
     def of(cls, limit: str, allowed: float, pieces: Sequence[Evidence], alpha: float) -> Assessed:
-        """Combine evidence at the audit's alpha. Raises LawError where bounds of the same source cross."""
+        """Combine evidence at the audit's alpha. Raises LawError if bounds of the same source cross."""
         both = combine(pieces, below=alpha, above=alpha)
         lawful = both.crossed is not None and both.crossed[1] in (By.LAW, By.LATENTS)
         return cls(limit, allowed, both, settles=FOLLOWED if lawful else None)
@@ -90,10 +89,10 @@ class Assessed:
 class AuditedCell:
     """The rows of an audit for one mechanism, budget and data set.
 
-    best: of `ESTIMATES`, the strongest attack on the released view; attacks: their number. law: of `EXACT`, over
-    all pairs. departs: True if rewrites depart from it. turned: True if an attack is right less often than by chance,
-    so that attacks cannot show a limit kept. leaked: of `LEAKAGE`.
-    standing: of `worth.releases.STANDING`, by kind. attributes: of `ATTRIBUTE_LOSSES`, by label.
+    best: the row of `ESTIMATES` of the strongest attack on the released view. law: the row of `EXACT` over all pairs,
+    None without a law. departs: True if rewrites refute the law. turned: True if an attack is right less often than by
+    chance, so attacks cannot show a limit kept. leaked: rows of `LEAKAGE`. standing: rows of `worth.releases.STANDING`,
+    by kind. attributes: rows of `ATTRIBUTE_LOSSES`, by label. alpha: of the audit's intervals.
     """
 
     best: Mapping[str, Any]
@@ -107,9 +106,9 @@ class AuditedCell:
 
     @property
     def lawful(self) -> Mapping[str, Any] | None:
-        """The law, if the rewrites follow it and its bounds err no more often than the audit allows.
+        """The law, if rewrites do not refute it and its bounds are wrong no more often than the audit's alpha allows.
 
-        Bounds by the pure loss of every pair never err.
+        Bounds by the pure loss of every pair are never wrong.
         """
         law = self.followed
         if law is None or self.alpha >= ALPHA:
@@ -122,12 +121,12 @@ class AuditedCell:
 
     @property
     def followed(self) -> Mapping[str, Any] | None:
-        """The law, if the rewrites follow it."""
+        """The law, if rewrites do not refute it."""
         return None if self.departs else self.law
 
     @property
     def no_law(self) -> dict[str, Any]:
-        """Return the reason for a missing upper bound, and the remedy."""
+        """The reason for a missing upper bound, and the remedy."""
         if self.law is not None and not self.departs:
             return {"why": NARROW, "settles": f"an audit.alpha of at least {ALPHA:g}"}
         if self.law is not None:
@@ -139,7 +138,7 @@ class AuditedCell:
 class Tables:
     """The tables of an audit: schemas `ESTIMATES`, `EXACT`, `LEAKAGE`, `ATTRIBUTE_LOSSES` and `STANDING`.
 
-    What was not measured has no rows.
+    A figure that was not measured has no rows.
     """
 
     estimates: pl.DataFrame
@@ -177,7 +176,7 @@ def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Audite
 
 
 def evidence(cell: AuditedCell, limits: Limits, attributes: Iterable[str]) -> Iterator[Assessed]:
-    """Yield the evidence on each limit; attributes: the labels of the data set to hide."""
+    """Yield the evidence on each limit. attributes: the labels of the data set that must be hidden."""
     yield of_loss(cell, limits.loss)
     yield of_tail(cell, limits.delta_at_4)
     yield from (of_kind(row, limits.identifiers, cell.alpha, cell.standing.get(row["kind"])) for row in cell.leaked)
@@ -202,12 +201,12 @@ def of_loss(cell: AuditedCell, allowed: float) -> Assessed:
         return between(**TURNED)
     if best["upper"] <= allowed:
         return between(shown=True, **cell.no_law)
-    why = "the strongest attack may lie on either side"
+    why = "the loss of the strongest attack may be above or below the limit"
     return between(why=why, **_trials(best, allowed, best["success_rate"]))
 
 
 def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
-    """Return the evidence on delta at 4 nats, the mean over pairs: the leak in few outputs, which an average hides."""
+    """Return the evidence on the mean delta at 4 nats over pairs: the leak in few outputs, which a loss hides."""
     best, law = cell.best, cell.lawful
     pieces = _of_law(DELTA, law, "all_delta_at_4_low", "all_delta_at_4")
     pieces += [] if best["delta_at_4_low"] is None else [_piece(DELTA, By.ATTACK, low=best["delta_at_4_low"])]
@@ -220,22 +219,22 @@ def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
         return between(why=_OPEN, needed=_more_pairs(law, 1 - mean, 1 - end, 1 - allowed), settles=_PAIRS)
     between = partial(replace, both, bounds=replace(both.bounds, high=None))
     if best["trials"] < (needed := fewest_trials(allowed, best["candidates"], cell.alpha)):
-        return between(why="no guess of so few trials could show it", needed=_counted(needed), settles=_TRIALS)
+        return between(why="no guesses in these few trials could show it", needed=_counted(needed), settles=_TRIALS)
     if cell.turned:
         return between(**TURNED)
     if (most := best["delta_at_4_high"]) is not None and most <= allowed:
         return between(shown=True, **cell.no_law)
     needed = fewest_without(allowed, cell.alpha)
     more = _counted(needed) if best["trials"] < needed else None
-    return between(why="the most confident guesses may lie on either side", needed=more, settles=_TRIALS)
+    return between(why="the most confident guesses may be above or below it", needed=more, settles=_TRIALS)
 
 
 def of_kind(
     row: Mapping[str, Any], allowed: float, alpha: float, standing: Mapping[str, Any] | None = None
 ) -> Assessed:
-    """Return the evidence on the share of a kind that survives. row: of `LEAKAGE`; standing: of `STANDING`, if any."""
+    """Return the evidence on the surviving share of a kind. row: of `LEAKAGE`. standing: of `STANDING`, or None."""
     limit = f"{IDENTIFIERS}: {row['kind']}"
-    if row["recorded"] < row["identifiers"]:  # by patterns: a masker with the same patterns leaves none of them
+    if row["recorded"] < row["identifiers"]:  # a masker with the same patterns would leave none of them
         why, settles = "they were found by patterns, and not recorded", "texts with recorded ones"
         return replace(
             Assessed.of(limit, allowed, [_piece(limit, By.COUNT, low=row["low"])], alpha), why=why, settles=settles
@@ -253,7 +252,7 @@ def of_kind(
 
 
 def of_attribute(cell: AuditedCell, label: str, allowed: float) -> Assessed:
-    """Return the evidence on the loss of an attribute, which a law bounds from above; attackers decide nothing."""
+    """Return the evidence on the loss of an attribute: upper bounds by the law; attackers do not count."""
     limit, row, law = f"{ATTRIBUTE}: {label}", cell.attributes.get(label), cell.lawful
     pieces = []
     if law is not None and row is not None and cell.alpha >= ALPHA:
@@ -264,27 +263,27 @@ def of_attribute(cell: AuditedCell, label: str, allowed: float) -> Assessed:
     if both.decided:
         return both
     if pieces:
-        return replace(both, why="a law bounds it from above alone", settles="a smaller budget")
+        return replace(both, why="the law gives only an upper bound", settles="a smaller budget")
     if law is None:
         return replace(both, **cell.no_law)
-    return replace(both, why="by the law it was not computed")
+    return replace(both, why="the law's bound was not computed")
 
 
-_OPEN = "the limit lies between both ends"
+_OPEN = "the limit lies between both bounds"
 _PAIRS, _TRIALS = "exact losses of pairs", "trials"
 
 
 def _pairs(law: Mapping[str, Any], allowed: float) -> dict[str, Any]:
-    """Return the pairs that would settle a loss that a law leaves open, if the average so far is within the limit."""
+    """Return columns for a loss that the law leaves open, with the number of pairs that would settle it."""
     end = math.inf if law["all_high"] is None else law["all_high"]
     needed = _more_pairs(law, *(_overlap(loss) for loss in (law["average_high"], end, allowed)))
     return {"why": _OPEN, "needed": needed, "settles": _PAIRS}
 
 
 def _more_pairs(law: Mapping[str, Any], mean: float, end: float, limit: float) -> int | None:
-    """Return about how many pairs bring the lower bound of a mean up to a limit below it, at the observed spread.
+    """Estimate the number of pairs at which the lower bound `end` of a mean reaches a limit below the mean.
 
-    None where the mean is not above the limit: more pairs would not show it.
+    The observed spread is assumed. None if the mean is not above the limit: more pairs would not help.
     """
     if mean <= limit:
         return None
@@ -293,7 +292,7 @@ def _more_pairs(law: Mapping[str, Any], mean: float, end: float, limit: float) -
 
 
 def _of_law(limit: str, law: Mapping[str, Any] | None, low: str, high: str) -> list[Evidence]:
-    """Return the bounds in two columns of a law. A law of latents gives only an upper bound for the text."""
+    """Return the evidence in two columns of a law's row. A law of latents gives only an upper bound for the text."""
     if law is None:
         return []
     least = law[low] if law["released"] else None
@@ -301,7 +300,7 @@ def _of_law(limit: str, law: Mapping[str, Any] | None, low: str, high: str) -> l
 
 
 def _piece(limit: str, by: By, *, low: float | None = None, high: float | None = None) -> Evidence:
-    """Return evidence whose bounds were computed at the audit's alpha; None for a missing bound."""
+    """Return evidence from bounds at the audit's alpha. low, high: None for a missing bound."""
     data = Computed(-math.inf if low is None else low, math.inf if high is None else high, 0.0)
     return Evidence(limit, by, Scale(limit), data, covers=Covers.EVERYONE)
 
@@ -311,14 +310,14 @@ def _by(law: Mapping[str, Any]) -> By:
 
 
 def _overlap(loss: float) -> float:
-    """Return twice the error of guessing between two texts at this loss."""
+    """Return twice the error probability of guessing between two texts at this loss."""
     return 2 / (1 + math.exp(min(loss, 700.0)))
 
 
 def _trials(best: Mapping[str, Any], allowed: float, rate: float) -> dict[str, Any]:
-    """Return the trials that would settle a loss that attacks leave open, if the rate of right guesses stays."""
+    """Return columns with the number of trials that would settle a loss at the same rate of right guesses."""
     k, bound = best["candidates"], success_bound(allowed, best["candidates"])
-    alpha = 2 * success_bound(best["ceiling"], k) ** best["trials"]  # of the strongest attack, as in its ceiling
+    alpha = 2 * success_bound(best["ceiling"], k) ** best["trials"]  # the strongest attack's alpha, from its ceiling
 
     def apart(n: int) -> bool:
         low, high = clopper_pearson(round(rate * n), n, alpha)
@@ -328,7 +327,7 @@ def _trials(best: Mapping[str, Any], allowed: float, rate: float) -> dict[str, A
 
 
 def _first(enough: Callable[[int], bool]) -> int | None:
-    """Return the smallest number, by doubling and halving, that is enough; None beyond _MOST."""
+    """Return about the smallest number that is enough, by doubling and bisection; None if it exceeds _MOST."""
     high = 1
     while not enough(high):
         high *= 2
@@ -342,7 +341,7 @@ def _first(enough: Callable[[int], bool]) -> int | None:
 
 
 def _counted(number: float | None) -> int | None:
-    """Return a number of things rounded up to two digits; None beyond _MOST."""
+    """Return a number rounded up to two digits; None if it exceeds _MOST."""
     if number is None or not number <= _MOST:
         return None
     unit = 10 ** max(0, math.floor(math.log10(number)) - 1)

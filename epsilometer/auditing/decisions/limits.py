@@ -1,11 +1,12 @@
-"""Stated limits: the most that a mechanism in use may lose. Losses are in nats.
+"""Stated limits: the largest allowed figures of a mechanism. Losses are in nats.
 
-All limits concern one text. For n texts of a person the loss is at most n times as large, so divide its limit by n: let
-a be the mean over pairs of texts of 1 - TV, the chance that two texts cannot be told apart. For two rewrites with
-independent noise it is at least a_1 a_2, since min(p p', q q') >= min(p, q) min(p', q'); the loss is ln((2 - a) / a),
-and (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so the loss of both is at most the sum. The other limits do not divide. The
-levels of delta add as well: only delta at 4 n of n texts is at most n times as large. And several texts together may
-reveal an attribute that no single text reveals.
+All limits concern one text. If a person has n texts, divide the limit on the loss by n, because the losses of n texts
+add up at most. Proof: let a be the mean over pairs of texts of 1 - TV, the overlap of their output laws. For two
+rewrites with independent noise the overlap is at least a_1 a_2, since min(p p', q q') >= min(p, q) min(p', q'). The
+loss is ln((2 - a) / a), and (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so the loss of both is at most the sum.
+
+The other limits cannot be divided in this way. For n texts, only delta at 4 n nats is at most n times the delta at 4
+nats of one text. And several texts together may reveal an attribute that no single text reveals.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LOSS, DELTA, IDENTIFIERS, ATTRIBUTE = "loss", "delta_at_4", "identifiers", "attr
 class Limits:
     """The largest allowed figures; the settings of `decide` in params.yaml describe them, with reasons.
 
-    Raises UserError for values that nothing could show to be kept, or that allow everything.
+    Raises UserError for values that no data could show to be kept, or that allow everything.
     """
 
     loss: float = 1.0
@@ -35,15 +36,15 @@ class Limits:
             value = getattr(self, name)
             if not (value > 0 and math.isfinite(value)):
                 raise UserError(
-                    f"decide.{name}, in nats, must be a finite number > 0, got {value:g}: that nothing at all is lost "
-                    "no number of trials could show; 0.1 takes some thousand",
+                    f"decide.{name}, in nats, must be a finite number > 0, got {value:g}: no number of trials can show "
+                    "a loss of 0; a limit of 0.1 takes some thousand",
                     "EPS-A059",
                 )
         for name in (DELTA, IDENTIFIERS):
             value = getattr(self, name)
             if not 0 < value < 1:
                 raise UserError(
-                    f"decide.{name}, a share, must be in (0, 1), got {value:g}: that it never happens no number of "
-                    f"texts could show; 0.01 takes some {530 if name == IDENTIFIERS else 830}, 0.001 ten times as many",
+                    f"decide.{name}, a share, must be in (0, 1), got {value:g}: no number of texts can show a share "
+                    f"of 0; 0.01 takes some {530 if name == IDENTIFIERS else 830}, 0.001 ten times as many",
                     "EPS-A060",
                 )

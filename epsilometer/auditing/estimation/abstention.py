@@ -1,33 +1,32 @@
-"""The loss proved by the most revealing outputs: an adversary guesses only where it is confident. Losses are in nats.
+"""The loss that the most confident guesses prove: the adversary abstains in other trials. Losses are in nats.
 
-The success rate averages over all outputs, so it shows the pure loss of a mechanism only where every output is equally
-telling. Here the adversary guesses where its score is high and abstains elsewhere.
+The success rate averages over all outputs, so it proves the pure loss of a mechanism only if all outputs are equally
+revealing. Here the adversary guesses if its score is high and abstains otherwise.
 
 **The bound.** The source is uniform among k candidates, the output y has the density P_j(y) from candidate j, and for
 every two of them P_i(S) <= e^epsilon P_j(S) + delta for all sets S. Let p* = e^epsilon / (e^epsilon + k - 1) and g(y)
-be the guess. With delta = 0 the guess is right with probability P_g(y) / sum_j P_j(y) <= p* given y, whatever y is.
-Given the outputs of all trials, the guesses are therefore independent and each right with probability at most p*, and
-so are those of any rule that chooses where to guess from outputs and candidates alone: of m such guesses the
-right ones are at most binomial, P(right >= v) <= P(Bin(m, p*) >= v).
+be the guess. With delta = 0 the guess is right, given any y, with probability P_g(y) / sum_j P_j(y) <= p*. So, given
+the outputs of all trials, the guesses are independent and each is right with probability at most p*. This also holds
+for any m guesses that are chosen by outputs and candidates alone, so P(right >= v) <= P(Bin(m, p*) >= v).
 
-With delta > 0 the excess (P(right | y) - p*)_+ has a mean of at most delta (1 - p*): it is a sum over guesses j of (1 -
-p*) / k times the mass by which P_j exceeds e^epsilon times the mean of the others, which is at most delta, as the
-positive part is convex. So a right guess is either given away by a coin of mean at most delta, or right with
+With delta > 0 the excess (P(right | y) - p*)_+ has a mean of at most delta (1 - p*). For it is a sum over guesses j of
+(1 - p*) / k times the mass by which P_j exceeds e^epsilon times the mean of the others; that mass is at most delta, as
+the positive part is convex. So a guess is either right because of delta, with probability at most delta, or right with
 probability at most p*, and P(right >= v) <= P(R + Bin(m - R, p*) >= v) with R ~ Bin(T, delta) over all T trials,
-guessed or not. For large T that is epsilon >= ln((k - 1) (TPR - delta) / FPR), where TPR and FPR are the shares of all
-trials with a right and with a wrong guess; with m = T it is TeDA's eq. 10. Compare theorem 5.2 of Steinke, Nasr and
-Jagielski 2023 (arXiv:2305.08846), whose guesses share one run.
+including those without a guess. For large T this means epsilon >= ln((k - 1) (TPR - delta) / FPR), where TPR and FPR
+are the shares of all trials with a right and with a wrong guess; for m = T it is TeDA's eq. 10. Compare theorem 5.2 of
+Steinke, Nasr and Jagielski 2023 (arXiv:2305.08846), whose guesses share one run.
 
-**The levels.** The adversary guesses in the most confident T, T / 2, T / 4, ... trials, each number raised to include
-ties with the last, and the best of these levels counts, at alpha / (2 L) for L distinct ones (Bonferroni). Levels are
-defined by
-scores alone, so a mechanism whose outputs are all equally revealing has only one. MultiSplit (Meinshausen, Meier and
-Buehlmann 2009, arXiv:0811.2177) and a level chosen on a part of the trials are as valid and prove less. Medians of 40
-runs, T = 10,000, alpha = .01: Gaussian, mu = 2: 1.61 by all guesses, 3.86 by MultiSplit (21 splits, a fifth to choose),
-4.02 here; symmetric unary encoding, epsilon 1: .45, .89, .91; epsilon 4: 1.92, 3.73, 3.77.
+**The levels.** The adversary guesses in the most confident T, T / 2, T / 4, ... trials (each number is raised to
+include ties with the last), and the level that proves most counts, at alpha / (2 L) for L distinct levels (Bonferroni).
+Levels depend only on scores, so a mechanism whose outputs are all equally revealing has only one. MultiSplit
+(Meinshausen, Meier and Buehlmann 2009, arXiv:0811.2177) and a level chosen on a part of the trials are also valid but
+prove less. Median losses of 40 runs, T = 10,000, alpha = .01, by all guesses, by MultiSplit (21 splits, a fifth to
+choose) and here: Gaussian, mu = 2: 1.61, 3.86, 4.02; symmetric unary encoding, epsilon 1: .45, .89, .91; epsilon 4:
+1.92, 3.73, 3.77.
 
-The result is a lower bound on the largest pure loss between two candidates of a trial. It says nothing about an
-average, so it is a column beside `loss` and never the loss itself.
+The result is a lower bound on the largest pure loss between two candidates of a trial. It does not bound an average, so
+it has a separate column and is never the `loss`.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
 
-LEAST = 16  # guesses of the smallest level: fewer prove almost nothing, even if all are right
-_NEGLIGIBLE = 1e-15  # probability that delta gives away more trials than are considered
+LEAST = 16  # guesses of the smallest level; fewer prove almost nothing, even if all are right
+_NEGLIGIBLE = 1e-15  # neglected probability of more guesses that are right because of delta
 
 
 def worst_output(
@@ -50,13 +49,13 @@ def worst_output(
 ) -> float:
     """Return the pure loss that the most confident guesses prove, at confidence 1 - alpha / 2; 0 means no evidence.
 
-    right: [trials], whether the source was named; scores: [trials], larger where the attack is more confident, computed
-    without knowing the target.
+    right: [trials], True for a right guess. scores: [trials], larger if the attack is more confident, computed without
+    knowledge of the target.
     """
     reached, least = dict(_reached(right, scores)), 0.0
     for guesses, successes in reached.items():
         level = alpha / len(reached)
-        if delta and least:  # most levels prove less, as one probability shows
+        if delta and least:  # one probability shows that most levels prove less
             p = tail(least, successes, guesses, len(right), candidates=candidates, delta=delta)
             if p > level / 2:
                 continue
@@ -65,15 +64,15 @@ def worst_output(
 
 
 def _reached(right: NDArray[np.bool_], scores: NDArray[np.floating]) -> Iterator[tuple[int, int]]:
-    """Yield the number of guesses at each level, and how many are right.
+    """Yield the number of guesses at each level, and the number of right ones.
 
-    Each level is looked for above the score of the one before. Partitions sort nothing, and move memory in blocks.
+    Each level is searched only among scores at or above the threshold of the previous one, without sorting.
     """
     yield len(right), int(np.count_nonzero(right))
     hits = scores[np.flatnonzero(right)]
     for most in halves(len(right))[1:]:
         if most > len(scores):
-            continue  # the score of the level before is that of this one
+            continue  # this level has the same threshold as the previous one
         cut = len(scores) - most
         scores = np.partition(scores, cut)
         last = scores[cut]
@@ -99,7 +98,7 @@ def guess_loss(
 ) -> float:
     """Return the loss that this number of right guesses among `candidates` proves, at confidence 1 - alpha / 2.
 
-    guesses: the number of guesses made in the trials, chosen without a look at which are right.
+    guesses: the number of guesses made in the trials, chosen without knowledge of which are right.
     """
     if not delta:
         return loss_at(clopper_pearson(successes, guesses, alpha)[0], candidates)
@@ -109,13 +108,13 @@ def guess_loss(
     def excess(loss: float) -> float:
         return tail(loss, successes, guesses, trials, candidates=candidates, delta=delta) - alpha / 2
 
-    # Without delta more would be proved, and that bound is finite.
+    # Without delta, the same guesses prove more; that finite bound ends the search.
     high = loss_at(clopper_pearson(successes, guesses, alpha)[0], candidates) + 1e-6
     return float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-9))
 
 
 def tail(loss: float, successes: int, guesses: int, trials: int, *, candidates: int, delta: float) -> float:
-    """Return the largest probability of this many right guesses: P(R + Bin(guesses - R, p*) >= successes)."""
+    """Return the largest probability of at least this many right guesses: P(R + Bin(guesses - R, p*) >= successes)."""
     free, likely, more = _given_away(guesses, trials, delta)
     reached = scipy.stats.binom.sf(successes - free - 1, guesses - free, success_bound(loss, candidates))
     return float(likely @ reached + more)
@@ -123,6 +122,6 @@ def tail(loss: float, successes: int, guesses: int, trials: int, *, candidates: 
 
 @lru_cache(maxsize=32)
 def _given_away(guesses: int, trials: int, delta: float) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Return numbers R of trials that delta gives away, their probabilities, and the probability of more."""
+    """Return numbers R of guesses that are right because of delta, their probabilities, and the probability of more."""
     free = np.arange(min(guesses, int(scipy.stats.binom.isf(_NEGLIGIBLE, trials, delta))) + 1)
     return free, scipy.stats.binom.pmf(free, trials, delta), float(scipy.stats.binom.sf(free[-1], trials, delta))

@@ -1,18 +1,19 @@
-"""The mean of numbers between 0 and 1, by betting against every possible value (Waudby-Smith and Ramdas).
+"""Confidence intervals for the mean of numbers in [0, 1], by betting against every possible mean.
 
-"Estimating means of bounded random variables by betting", JRSS B 86, 2024. Let x_1, x_2, ... lie in [0, 1], each with
-mean mu given the earlier ones. A bettor who bets that the mean exceeds m has, after n of them, the wealth
+Method: Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86, 2024. Let x_1,
+x_2, ... lie in [0, 1], each with mean mu given the earlier ones. A bettor who bets that the mean exceeds m has, after n
+numbers, the wealth
 
-    W_n(m) = prod over i of (1 + b_i (x_i - m)),   0 <= b_i < 1 / m, known before x_i.
+    W_n(m) = prod over i of (1 + b_i (x_i - m)),   with stakes 0 <= b_i < 1 / m chosen before x_i.
 
 At m = mu it is a non-negative martingale that starts at 1, so the probability that it ever reaches 2 / alpha is at most
-alpha / 2 (Ville 1939). It falls as m grows, so the values of m at which it has reached 2 / alpha lie below one point,
-the lower bound; the upper bound comes from 1 - x in the same way. Only the range and the mean are assumed.
+alpha / 2 (Ville 1939). The wealth decreases in m. So it has reached 2 / alpha for all m below some point, which is the
+lower bound; the upper bound comes from 1 - x in the same way. Only the range and the mean are assumed.
 
-The stakes affect only the width. Where one may look at any time, W is the mean over stakes b = g / m, with g from a
-thousandth to nearly the whole wealth: one of them is nearly the best, whatever the variance and n (Cover's universal
-portfolio, on a grid). Where n is fixed beforehand, b_i is the best stake for n numbers of the variance seen so far
-(their section 4.1), which makes the interval about a fifth narrower.
+The stakes affect only the width. If the interval must hold at every n, W is the mean over stakes b = g / m, with g from
+a thousandth to nearly the whole wealth: for any variance and n one of these stakes is almost the best (Cover's
+universal portfolio, on a grid). If n is fixed beforehand, b_i is the best stake for n numbers with the variance of the
+first i - 1 (section 4.1 of the paper), which makes the interval about a fifth narrower.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ import scipy  # loads its parts when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 _STAKES = np.geomspace(0.001, 0.95, 14)  # g
-_MOST = 0.9  # largest stake as a share of the wealth, where n is fixed
-_LEAST = -600.0  # ln of the smallest mean that is distinguished from 0
+_MOST = 0.9  # largest stake as a share of the wealth, if n is fixed
+_LEAST = -600.0  # ln of the smallest positive mean
 
 Wealth = Callable[[float], float]
-"""m -> ln W(m), the largest so far if W is tracked over time."""
+"""Maps m to ln W(m); for stakes that vary over time, to its maximum over n."""
 
 
 def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[float, float]:
     """Return the 1 - alpha confidence interval of the mean of independent numbers in [0, 1].
 
-    values: [n], in the order in which they came. The interval is valid at all n together, whenever one looks or
-    stops. fixed: n was chosen before any value was seen, and this is the only look; then it is narrower.
-    (0, 1) without values. Raises ValueError for values outside [0, 1].
+    values: [n], in the order of observation. The interval is valid at all n together, so also for any stopping rule.
+    fixed: True if n was chosen before any value was seen and this is the only look; then the interval is narrower.
+    Returns (0, 1) without values. Raises ValueError for values outside [0, 1].
     """
     x = np.asarray(values, np.float64)
     if not len(x):
@@ -61,21 +62,21 @@ def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[floa
 
 
 def fewest_alike(value: float, end: float, alpha: float) -> float:
-    """Return how many numbers equal to `value` put the lower end of `interval` at `end`, which is below `value`.
+    """Return the number of values, all equal to `value`, whose interval has the lower bound `end` < `value`.
 
-    Numbers that differ around the same mean take more.
+    Values that vary around the same mean need a larger number.
     """
     gains, limit = np.log1p(_STAKES / end * (value - end)), math.log(2 / alpha) + math.log(len(_STAKES))
-    most = limit / float(gains.max())  # the best stake alone reaches the limit by then
+    most = limit / float(gains.max())  # the best stake alone reaches the limit by this number
     return float(
         math.ceil(scipy.optimize.brentq(lambda n: float(np.logaddexp.reduce(n * gains)) - limit, 0.0, most + 1.0))
     )
 
 
 def _lower_end(wealth: Wealth, limit: float, mean: float = 0.0, width: float = 0.0) -> float:
-    """Return the largest m at which the wealth reached its limit, to ten digits; 0 where there is none.
+    """Return the largest m at which the wealth reaches its limit, to ten digits; 0 if there is none.
 
-    The search starts near `mean - width`, and covers all m where that is not above 0.
+    The search starts near `mean - width` if that is above 0, and covers all m otherwise.
     """
 
     @cache
@@ -102,7 +103,7 @@ def _mixed(x: NDArray[np.float64]) -> Wealth:
 
 
 def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
-    """Return [n]: the best stake for n numbers of the variance of those before each."""
+    """Return [n]: for each number, the best stake for n numbers with the variance of the numbers before it."""
     count = np.arange(1, len(x) + 1)
     mean = (0.5 + np.cumsum(x)) / (count + 1)
     variance = (0.25 + np.cumsum((x - mean) ** 2)) / (count + 1)
@@ -110,10 +111,10 @@ def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
 
 
 def _stakes_alike(value: float, count: int, limit: float) -> Callable[[float], NDArray[np.float64]]:
-    """Return a function from a number to those stakes below it of `_stakes`, for `count` equal values.
+    """Return a function that maps a number to the stakes below it, among `_stakes` of `count` equal values.
 
-    The stakes have a closed form except for a running sum. They never fall, so only those that may be below are
-    computed: sums of 1 / i^2 stay below pi^2 / 6.
+    The stakes have a closed form except for a running sum, and never decrease. So only the first ones are computed;
+    sums of 1 / i^2 are below pi^2 / 6, which bounds their number.
     """
     most_deviations = 0.25 + (math.pi**2 / 6 - 1) * (value - 0.5) ** 2
     stakes = np.empty(0)
@@ -143,7 +144,7 @@ def _planned(x: NDArray[np.float64], stakes: NDArray[np.float64]) -> Wealth:
 
 
 def _alike(value: float, count: int, below: Callable[[float], NDArray[np.float64]]) -> Wealth:
-    """Return `_planned` for a value that comes every time: once a stake is the largest allowed, so are all after it."""
+    """Return `_planned` for `count` equal values. Once a stake has the largest allowed size, so do all later ones."""
 
     def wealth(mean: float) -> float:
         most = _MOST / mean

@@ -1,27 +1,26 @@
-"""Many guesses from one run: the epsilon of one coin that is proved by guesses of n coins, all used in the same run.
+"""The epsilon of one coin, proved by guesses of n coins in one run of a mechanism.
 
 Each of n fair coins independently decides one part of an input: whether a record is in a training set, or which of two
-words is at a place of a text. The mechanism runs once, and the adversary guesses coins from the whole output,
-abstaining where it likes. Let e^epsilon and delta bound how much one coin, given the others, can change the output's
-law.
+words is at a place of a text. The mechanism runs once, and the adversary guesses coins from the whole output; it may
+abstain for some. Let e^epsilon and delta bound how much one coin, given the others, can change the output's law.
 
 **Pure epsilon.** Given the output and the other coins, each side of a coin has a probability of at most p* =
-e^epsilon / (1 + e^epsilon). Taking coin after coin, the number of right guesses among r is therefore at most binomial
-given the output, P(right >= v) <= P(Bin(r, p*) >= v), whichever r coins the adversary picks after seeing the output
-(Steinke, Nasr and Jagielski 2023, arXiv:2305.08846, theorem 5.1). So the levels of `abstention` hold here as well.
+e^epsilon / (1 + e^epsilon). By induction over the coins, given the output, the number of right guesses among any r
+coins that the adversary picks satisfies P(right >= v) <= P(Bin(r, p*) >= v) (Steinke, Nasr and Jagielski 2023,
+arXiv:2305.08846, theorem 5.1). So the levels of `abstention` are valid here as well.
 
-**With delta** (their theorem 5.2 and appendix D), for a number r of guesses that is fixed beforehand:
+**With delta** (theorem 5.2 and appendix D of the same paper), for a number r of guesses that is fixed beforehand:
 
     P(right >= v) <= P(B >= v) + 2 n delta max over i >= 1 of P(v > B >= v - i) / i,   B ~ Bin(r, p*).
 
-As printed, this fails near 1, where it does not matter for tests: for 2 coins at epsilon 2 and delta .2 it gives
-P(right >= 1) <= .9972. But a mechanism that reports both coins correctly with probability .6, and otherwise exactly one
-of them wrongly (either with probability .2), is never wrong twice. `fdp` has a bound that holds everywhere, and is
-larger only where delta is almost 0.
+As printed, this bound is wrong near 1, which does not matter for tests. Example: for 2 coins at epsilon 2 and delta .2
+it gives P(right >= 1) <= .9972. But consider a mechanism that reports both coins correctly with probability .6, and
+otherwise exactly one of them wrongly (each with probability .2): at least one guess is always right. `fdp` has a bound
+that always holds, and is larger only if delta is almost 0.
 
-Several runs, each on coins of its own, count as one run on all of them, since a coin still affects only one output.
-Mahloujifar, Melis and Chaudhuri 2024 (arXiv:2410.22235) prove more where there is a delta, or where a whole trade-off
-curve is claimed: see `fdp`. For a pure epsilon, whose worst case is randomised response, nothing can be gained.
+Several runs, each on different coins, count as one run on all coins, since a coin affects only one output. Mahloujifar,
+Melis and Chaudhuri 2024 (arXiv:2410.22235) prove more for a claim with a delta or a whole trade-off curve: see `fdp`.
+For a pure epsilon, whose worst case is randomised response, no improvement is possible.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from scipy.stats import binom
 
 from epsilometer.auditing.estimation.abstention import guess_loss, halves, levels
 
-_FAR = 12.0  # deviations below the mean down to which probabilities are computed at first
+_FAR = 12.0  # standard deviations below the mean to which probabilities are first computed
 
 
 class Proved(NamedTuple):
-    """The epsilon of one coin, in nats, that this number of right guesses proves; 0 without evidence."""
+    """The epsilon of one coin (`loss`, in nats) that `right` of `guesses` guesses prove; 0 without evidence."""
 
     loss: float
     guesses: int
@@ -50,9 +49,9 @@ class Proved(NamedTuple):
 def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: float, delta: float = 0.0) -> Proved:
     """Return the loss that the guesses prove for one coin at confidence 1 - alpha / 2.
 
-    right:  [coins], whether each was guessed right.
-    scores: [coins], larger where the adversary is more confident, computed from the output alone. Only the most
-    confident guesses count, as many as prove the most (Bonferroni over the numbers tried).
+    right:  [coins], True for a right guess.
+    scores: [coins], larger if the adversary is more confident, computed from the output alone. Only the most confident
+    guesses count; their number is the one that proves most (Bonferroni over the numbers tried).
     """
     order, count = np.argsort(-scores, kind="stable"), len(right)
     successes = np.cumsum(right[order])
@@ -69,7 +68,7 @@ def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: flo
 
 
 def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float = 0.0) -> float:
-    """Return an upper bound on the probability of this many right guesses, if each coin has this loss and delta."""
+    """Return an upper bound of the probability of at least this many right guesses at this loss and delta per coin."""
     p = 1 / (1 + math.exp(-loss))
     pure = float(binom.sf(successes - 1, guesses, p))
     if not delta or not successes:
@@ -80,8 +79,8 @@ def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float 
 def _largest_average(successes: int, guesses: int, p: float) -> float:
     """Return the largest P(v > B >= v - i) / i over i >= 1, for v successes.
 
-    Below its mode the law of B falls, so once a probability there is below the average of all from v - 1 down to it,
-    averages fall from there on.
+    Going down from v - 1, averages decrease once a probability below the mode of B is less than the average so far, so
+    the search ends there.
     """
     lowest = guesses * p - _FAR * math.sqrt(guesses * p * (1 - p))
     count = min(max(successes - math.floor(lowest), 1), successes)
@@ -96,7 +95,7 @@ def _largest_average(successes: int, guesses: int, p: float) -> float:
 def proved(successes: int, guesses: int, coins: int, *, delta: float, level: float) -> float:
     """Return the epsilon of one coin, in nats, that this many right guesses prove at confidence 1 - level.
 
-    guesses: a number fixed beforehand; coins: the number of all coins in the run, guessed or not.
+    guesses: a number fixed beforehand. coins: the number of all coins in the run, with or without a guess.
     """
 
     def excess(loss: float) -> float:

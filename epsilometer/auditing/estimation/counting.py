@@ -1,4 +1,4 @@
-"""Trials counted by the score of their guess: a mechanism with few outputs has few scores, for any number of trials."""
+"""Counts of trials by the score of their guess. A mechanism with few outputs has few distinct scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def distinct(values: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-    """Return the different values [d], ascending, and the count of each; values: [n], which need not be finite."""
+    """Return the distinct values [d], ascending, and the count of each. values: [n], which need not be finite."""
     if _alike(values):
         return values[:1], np.array([len(values)])
     return np.unique(values, return_counts=True)
@@ -16,7 +16,7 @@ def distinct(values: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArra
 def counted(
     values: NDArray[np.floating], *flags: NDArray[np.bool_]
 ) -> tuple[NDArray[np.floating], NDArray[np.int64], list[NDArray[np.int64]]]:
-    """Return what `distinct` does, and for each flag [n] how often it is set at each of these values."""
+    """Return the result of `distinct`, and for each flag [n] its count at each distinct value."""
     if _alike(values):
         return *distinct(values), [np.array([np.count_nonzero(flag)]) for flag in flags]
     different, place = np.unique(values, return_inverse=True)
@@ -25,5 +25,5 @@ def counted(
 
 
 def _alike(values: NDArray[np.floating]) -> bool:
-    """Return True if all values are equal, which takes no sorting to see."""
+    """Return True if all values are equal (found without sorting)."""
     return bool(len(values) and values[0] == values[-1] and (values == values[0]).all())

@@ -1,18 +1,20 @@
-"""A test that units follow their stated law, by their outputs; `posteriors` tests the hits.
+"""A test by counts of outputs that units follow their stated law. (`posteriors` tests a law by hits.)
 
-Hits depend only on how candidates differ, so they cannot show that an output of the law never comes, or that another
-one does. Here outputs are counted in events that are fixed before any output is read, each with its probability p_i
-under the law of every draw i:
+Hits depend only on differences between candidates, so they cannot show that some outputs are missing or too frequent.
+Here draws are counted in events (sets of outputs) that are fixed before any output is read. Each event has a
+probability p_i under the law of every draw i:
 
-- for one law (a word, say): its outputs in descending order of probability, divided into twentieths of its mass;
-- for all laws together: all outputs beyond such a place in the order of their law, and beyond the last hundredth and
-  thousandth, which catches a sampler that never gives rare outputs;
+- for one law (for example, of a word): the outputs in descending order of probability, divided into twentieths of the
+  probability mass;
+- for all laws together: all outputs beyond such a border in the order of their law, and in the last hundredth and
+  thousandth of the mass; this detects a sampler that never draws rare outputs;
 - for all laws together: each output with at least a fiftieth of the total expected count.
 
 The number of draws in an event is a sum of independent Bernoulli variables. At its mean + 1 and above, or its mean - 1
 and below, a binomial variable of the same mean has the heavier tail (Hoeffding 1956, theorem 4), so the p-value is
-exactly valid. The three kinds, and too many or too few in each, share the level evenly; the events of a kind divide it
-by their number, without those in which no count could be significant (Tarone 1990).
+valid for any number of draws. The three kinds of events, each tested for too many and for too few draws, share the
+level evenly. Within a kind, the level is divided by the number of events, without those in which no count could be
+significant (Tarone 1990).
 
 Laws are computed for the rows with the most draws, up to a million entries.
 """
@@ -30,10 +32,10 @@ from epsilometer.core.laws import Laws
 from epsilometer.core.ragged import Ragged
 
 Array = NDArray[np.float64]
-_ENTRIES = 1 << 20  # most law entries to test per epsilon
+_ENTRIES = 1 << 20  # largest number of law entries to test per epsilon
 _PLACES = np.append(np.arange(1, 20) / 20, [0.99, 0.999])  # borders in a law's mass, the most likely outputs first
-_SHARE = 0.02  # share of the total expected count from which an output is an event by itself
-_LEVEL = 1e-3  # largest level of interest: an event that cannot reach it is not tested
+_SHARE = 0.02  # an output with this share of the total expected count is an event
+_LEVEL = 1e-3  # events whose smallest p-value is above this level are not tested
 
 
 def outputs_fit(
@@ -41,15 +43,15 @@ def outputs_fit(
 ) -> list[float]:
     """Return for each epsilon the p-value of the units of trials under the laws of their texts.
 
-    source: [trials], each trial's text; units: for each epsilon those of all trials. 0 where the number of a text's
-    units differs from its law's rows, or an output is impossible; 1 without units.
+    source: [trials], the index of each trial's text. units: for each epsilon, the units of all trials. The p-value is 0
+    if the number of a text's units differs from its number of laws, or if an output is impossible; 1 without units.
     """
     rows, most = np.unique(laws.rows.values), max(1, _ENTRIES // laws.outputs)
     if len(rows) > most:
         counts = np.bincount(laws.rows.take(source).values)
         rows = np.sort(np.argsort(-counts, kind="stable")[: min(most, np.count_nonzero(counts))])
     entries = len(rows) * laws.outputs
-    first = np.full(laws.rows.values.max(initial=-1) + 1, entries)  # the first cell of each row; none for other rows
+    first = np.full(laws.rows.values.max(initial=-1) + 1, entries)  # first cell of each row, or `entries`
     first[rows] = np.arange(0, entries, laws.outputs)
     cells = Ragged(first.take(laws.rows.values), laws.rows.offsets).take(source)
     fits = [np.array_equal(ragged.offsets, cells.offsets) for ragged in units]
@@ -68,7 +70,7 @@ def outputs_fit(
 
 
 def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
-    """Return the p-value. law: [rows, outputs]; counted: [rows, outputs], the draws of each."""
+    """Return the p-value of the draws. law, counted: [rows, outputs], probabilities and counts."""
     came = np.nonzero(counted)
     if not (law[came] > 0).all():
         return 0.0
@@ -90,10 +92,10 @@ def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
 
 
 def _places(law: Array) -> NDArray[np.integer]:
-    """Return [rows, outputs]: the part of its row's mass of each output, the most likely first, divided at `_PLACES`.
+    """Return [rows, outputs]: the index of each output's part of its row's mass, divided at `_PLACES`.
 
-    Outputs so unlikely that all of them together have half of the last part's mass belong to it unsorted: in a law on
-    tens of thousands of words nearly all outputs.
+    Parts are in descending order of probability. Very unlikely outputs, which together have at most half of the last
+    part's mass, are put into it without sorting: nearly all outputs of a law on tens of thousands of words.
     """
     sorted_too = law > (1 - _PLACES[-1]) / 2 / law.shape[1]
     counts = sorted_too.sum(axis=1)
@@ -117,7 +119,7 @@ def _places_of_all(law: Array) -> NDArray[np.integer]:
 
 
 def _beyond(each: NDArray[Any]) -> NDArray[Any]:
-    """Return [places - 1] from [places]: the sums from each place on, without the first, which is the total."""
+    """Return [places - 1] from [places]: the sums from each place to the end, without the total."""
     return np.asarray(each[::-1].cumsum()[::-1][1:])
 
 
@@ -134,7 +136,7 @@ def _too_many(successes: NDArray[np.integer], trials: NDArray[np.integer], means
 
 
 def _together(p_values: Array, least: Array) -> float:
-    """Return the least p-value, times the number of events that could be significant. least: [events], of any count."""
+    """Return the smallest p-value times the number of testable events. least: [events], smallest possible p-values."""
     tests = max(1, int((least <= _LEVEL).sum()))
     able = least <= _LEVEL / tests
     return float(min(1.0, tests * p_values[able].min(initial=1.0)))

@@ -1,11 +1,11 @@
 """Search by successive halving for the arm with the largest payoff, and a bound on that payoff.
 
-An arm is anything that can be tried repeatedly, here a pair of texts; a trial of it is right or wrong under each
-of some attacks. On one half of the budget all arms are tried equally often, the better half of them goes on to the next
-round, and so on until one is left (Karnin, Koren and Somekh 2013, "Almost optimal exploration in multi-armed bandits").
-The best of many arms looks better than it is, by more than an interval of its own trials allows. So the other half of
-the budget bounds its payoff, with fresh trials of the survivor alone, under the attack that did best on it so far.
-These trials chose neither the arm nor the attack, so the interval needs no correction.
+An arm is anything that can be tried repeatedly, here a pair of texts; in each trial, each attack is right or wrong. The
+payoff of an arm is the success rate of the best attack. The search has one half of the budget: in each round all
+remaining arms are tried equally often, and the better half of them goes on, until one is left (Karnin, Koren and Somekh
+2013, "Almost optimal exploration in multi-armed bandits"). The trials of a search overestimate the payoff of the arm
+that they select. So the other half of the budget bounds it with fresh trials of the selected arm, under the attack that
+did best on it in the search. These trials select neither arm nor attack, so the interval needs no correction.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 _FIRST = 4  # fewest trials of each arm in the first round
 
 Pull = Callable[[NDArray[np.int64], int, int], NDArray[np.bool_]]
-"""(arms [n], first, count) -> [n, count, attacks]: which attacks were right in trials first, ..., of each arm."""
+"""Maps (arms [n], first, count) to [n, count, attacks]: True for right attacks in trials first, ... of each arm."""
 
 
 @dataclass(frozen=True)
 class Survivor:
-    """The best arm and attack of the search; right: [trials], the hits in fresh trials of that arm.
+    """The best arm and attack of a search, by index.
 
-    searched: number of trials of the search, over all arms.
+    right: [trials], the attack's hits in fresh trials of that arm. searched: number of trials of the search, over all
+    arms.
     """
 
     arm: int
@@ -37,7 +38,7 @@ class Survivor:
 
 
 def affordable(budget: int) -> int:
-    """Return the number of arms to start with, a power of two, if half of the budget is for the bound; at least 2."""
+    """Return the number of arms that half of a budget can search: a power of two, at least 2."""
     arms = 2
     while 2 * arms * math.log2(2 * arms) * _FIRST <= budget // 2:
         arms *= 2

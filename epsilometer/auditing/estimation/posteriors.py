@@ -1,18 +1,18 @@
-"""Estimates from posteriors instead of hits, where the law is known (Rao and Blackwell). Losses are in nats.
+"""Estimates from posteriors instead of hits, if the law is known (Rao and Blackwell). Losses are in nats.
 
 The source is uniform among the candidates x_1, ..., x_k, and the output y has the density P(y | x_j). A guess g(y) of
-any adversary, however it was made, is right with probability
+any adversary is right with probability
 
     pi_g(y) = P(y | x_g) / sum over j of P(y | x_j)        given y and the candidates.
 
 So the mean of pi_g over trials has the expectation of the success rate and is never more variable (Blackwell 1947). P
-must be the law of everything that the adversary sees: its view must be a function of y, otherwise the posterior
-is not that of its guess.
+must be the law of everything that the adversary sees: if its view is not a function of y, the posterior of its guess
+is different.
 
-**It relies on the declared law.** A sampler that departs from its law does not show in pi_g, so `loss`, verdicts and
-drift use hits. Given the outputs of all trials the hits are independent coins of the probabilities pi_g if the sampler
-follows its law. Their number then has a Poisson binomial distribution: an exact test of the law (`departure`), or one
-that stays valid when it is read after every batch (`LawTest`).
+**This relies on the stated law.** pi_g does not show whether a sampler follows its law, so `loss`, verdicts and drift
+use hits. If it does, then given the outputs of all trials the hits are independent coins with probabilities pi_g. Their
+number then has a Poisson binomial distribution, which gives an exact test of the law (`departure`), and a test that is
+valid after every batch (`LawTest`).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at
 
 DEPARTS = "sampler departs from its law"
 
-_OFTEN = 1024  # number of equal posteriors from which their hits are counted as a binomial number
-_NEGLIGIBLE = 1e-18  # probability of the tails of a law that are left out
-_TILTS = np.array([sign * t for t in np.geomspace(0.03, 4, 8) for sign in (-1, 1)])  # of the log-odds of a hit
+_OFTEN = 1024  # from this number of equal posteriors on, their hits are one binomial number
+_NEGLIGIBLE = 1e-18  # probability of the omitted tails of a law
+_TILTS = np.array([sign * t for t in np.geomspace(0.03, 4, 8) for sign in (-1, 1)])  # shifts of the log-odds of a hit
 
 
 @dataclass(frozen=True)
 class Averaged:
-    """The loss by averaged posteriors; `successes.Estimate` is that by hits."""
+    """The loss by averaged posteriors. (`successes.Estimate` has the loss by hits.) Fields: as there."""
 
     loss: float
     point: float
@@ -46,10 +46,10 @@ class Averaged:
 
 
 def averaged(successes: int, posteriors: NDArray[np.float64], candidates: int, alpha: float = 0.01) -> Averaged:
-    """Return the loss behind guesses with these posteriors [n] and number of hits; at confidence 1 - alpha/2.
+    """Return the loss that n guesses with these posteriors [n] prove, each bound at confidence 1 - alpha/2.
 
-    At each end the better of the betting interval of the posteriors and the Clopper-Pearson interval of the hits, of
-    level alpha/2 each: near the ceiling the hits prove more, otherwise the posteriors.
+    Each bound is the better one of the betting interval of the posteriors and the Clopper-Pearson interval of the hits,
+    both at level alpha/2. Near the ceiling the hits prove more, otherwise the posteriors.
     """
     bet = interval(posteriors, alpha / 2, fixed=True)
     counted = clopper_pearson(successes, len(posteriors), alpha / 2)
@@ -58,10 +58,10 @@ def averaged(successes: int, posteriors: NDArray[np.float64], candidates: int, a
 
 
 def departure(successes: int, posteriors: NDArray[np.float64]) -> float:
-    """Return the two-sided p-value of the hits if each is a coin of its posterior [n]: exact up to 1e-12.
+    """Return the two-sided p-value of the hits if each is a coin with its posterior [n], exact up to 1e-12.
 
-    0 where an output is impossible under every candidate, and its posterior is NaN. Equal posteriors are counted
-    together, so a mechanism of few outputs takes no longer for more trials.
+    Returns 0 if some posterior is NaN: its output is impossible under every candidate. Equal posteriors are counted
+    together, so for a mechanism with few outputs the time does not depend on the number of trials.
     """
     if np.isnan(posteriors).any():
         return 0.0
@@ -78,14 +78,14 @@ def departure(successes: int, posteriors: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class _Hits:
-    """The law of a number of hits: chances[i] of fewest + i, without tails of negligible probability."""
+    """The law of a number of hits: fewest + i hits have probability chances[i]; negligible tails are omitted."""
 
     fewest: int
     chances: NDArray[np.float64]
 
     def __add__(self, other: _Hits) -> _Hits:
-        """Return the law of the sum of two."""
-        from scipy.signal import fftconvolve  # takes a second to load, which reading the report's tables does not need
+        """Return the law of the sum of both numbers."""
+        from scipy.signal import fftconvolve  # takes a second to load, and reports do not need it
 
         return _Hits(self.fewest + other.fewest, np.maximum(fftconvolve(self.chances, other.chances), 0))
 
@@ -105,10 +105,10 @@ def _of_equal(coins: int, p: float) -> _Hits:
 
 
 def _of_different(p: NDArray[np.float64]) -> _Hits:
-    """Return the law for coins with these probabilities [n], which are summed in pairs."""
+    """Return the law of the hits of coins with these probabilities [n], summed in pairs."""
     from scipy.signal import fftconvolve
 
-    chances = np.stack([1 - p, p], axis=1)  # [sums of hits, how many]
+    chances = np.stack([1 - p, p], axis=1)  # [sums, number of hits]
     while len(chances) > 1:
         if len(chances) % 2:
             chances = np.vstack([chances, np.eye(1, chances.shape[1])])
@@ -117,11 +117,11 @@ def _of_different(p: NDArray[np.float64]) -> _Hits:
 
 
 class LawTest:
-    """A test that a sampler follows its law, which stays valid when it is read after every batch.
+    """A test that a sampler follows its law, which is valid after every batch.
 
-    The bettors' coins have log-odds that are larger or smaller than those of the posteriors by t, for several t: each
-    batch multiplies their wealth by the likelihood ratio, which has the expectation 1 under the law, so it ever reaches
-    1 / alpha with probability at most alpha (Ville 1939).
+    Several bettors assume that the log-odds of hits differ from the posteriors' log-odds by t, for several t. Each
+    batch multiplies a bettor's wealth by the likelihood ratio, whose expectation is 1 under the law. So the wealth ever
+    reaches 1 / alpha with probability at most alpha (Ville 1939).
     """
 
     def __init__(self) -> None:
@@ -133,10 +133,10 @@ class LawTest:
         self._bets += successes * _TILTS - np.log(odds).sum(axis=1)
 
     def refutes(self, alpha: float) -> bool:
-        """Return True if the law is refuted by now; ever wrongly with probability at most alpha."""
+        """Return True if the law is refuted so far. The probability that this is ever wrong is at most alpha."""
         return not self.log_wealth < math.log(1 / alpha)
 
     @property
     def log_wealth(self) -> float:
-        """ln wealth of all bets together, 0 at first; NaN after an output that is impossible under every candidate."""
+        """ln of the bettors' mean wealth, 0 at the start; NaN after an output that no candidate could give."""
         return float(logsumexp(self._bets)) - math.log(len(_TILTS))

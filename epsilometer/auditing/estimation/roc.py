@@ -1,10 +1,10 @@
 """The true positive rate of an attack at a low false positive rate, as in membership inference.
 
-An average hides an attack that is confident about a few texts and blind for the rest. So attacks are also compared by
-their true positive rate (TPR) at a small false positive rate (FPR) (Carlini, Chien, Nasr, Song, Terzis and Tramer,
-S&P 2022). Here every trial asks one question, "was the candidate in slot 0 the source?"; the answer is yes in one of k
-trials. If the attack guesses slot 0, the score is the margin of that candidate over the next best; otherwise it is
-minus the margin of its guess. With k = 2 that is the difference of the scores of slot 0 and slot 1.
+An average hides an attack that is confident about a few texts and at chance for the rest. So attacks are also compared
+by their true positive rate (TPR) at a small false positive rate (FPR) (Carlini, Chien, Nasr, Song, Terzis and Tramer,
+S&P 2022). Here every trial asks, "is the candidate in slot 0 the source?"; the answer is yes in one of k trials. If the
+attack guesses slot 0, the score is the margin of that candidate over the next best; otherwise it is minus the margin of
+the guess. With k = 2 that is the difference of the scores of slot 0 and slot 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epsilometer.core.attack import Guesses
 
 @dataclass(frozen=True)
 class Rate:
-    """The TPR at the threshold that has this FPR in the trials, and an interval of the TPR at this FPR."""
+    """The TPR at the threshold with the requested FPR in the trials, and an interval of the TPR at that true FPR."""
 
     tpr: float
     low: float
@@ -34,15 +34,15 @@ def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float
 
     The true threshold at this FPR is unknown. Two order statistics of the negatives bound it, each wrong with
     probability at most alpha / 4. They depend on negatives alone, so the number of positives beyond each is binomial
-    (Clopper-Pearson, alpha / 4). alpha: error of the interval. Its lower bound is 0 if the negatives are too few to
-    bound the threshold: fewer than 597 for an FPR of 1 % and an alpha of .01.
+    (Clopper-Pearson bounds at alpha / 4). alpha: error of the interval. Its lower bound is 0 if the negatives are too
+    few to bound the threshold: fewer than 597 for an FPR of 1 % and an alpha of .01.
     """
     positive, named = target == 0, guesses.slots == 0
     if guesses.scores is None or positive.all() or not positive.any():
         return None
     flags = (named & positive, named & ~positive, ~named & positive)
     scores, counts, (right, false, missed) = counted(guesses.scores, *flags)
-    # The score is that of the guess if it is slot 0, and minus that of the guess otherwise.
+    # The score of slot 0 is the guess's score if the guess is slot 0, else minus that score.
     _, place = np.unique(np.concatenate([-scores, scores]), return_inverse=True)
     positives = np.bincount(place, np.concatenate([missed, right]))[::-1].cumsum()
     negatives = np.bincount(place, np.concatenate([counts - right - false - missed, false]))[::-1].cumsum()

@@ -15,17 +15,17 @@ from scipy.special import betaincinv
 
 from epsilometer.core.errors import UserError
 
-_BELOW = 1e-6  # level of the test
+_BELOW = 1e-6  # level of the test that an attack is below chance
 
 
 @dataclass(frozen=True)
 class Estimate:
     """The privacy loss that an adversary's successes prove, with its interval.
 
-    loss:         the lower bound at confidence 1 - alpha/2 (the paper's figure); 0 means no evidence, never private.
+    loss:         the lower bound at confidence 1 - alpha/2 (the paper's figure); 0 means no evidence, not privacy.
     point:        the plug-in value at the observed success rate.
-    upper:        the upper bound for this adversary: a better one could reach more.
-    ceiling:      the largest `loss` that this number of trials can show.
+    upper:        the upper bound for this adversary; a better adversary may exceed it.
+    ceiling:      the largest `loss` that this number of trials can prove.
     """
 
     successes: int
@@ -41,7 +41,7 @@ class Estimate:
 
     @property
     def success_rate(self) -> float:
-        """The share of trials in which the adversary named the source."""
+        """The share of trials in which the adversary guessed the source."""
         return self.successes / self.trials
 
 
@@ -50,7 +50,7 @@ Prior = Sequence[float]
 
 
 def loss_at(success_probability: float, candidates: int, delta: float = 0.0, prior: Prior | None = None) -> float:
-    """Return the loss under which no adversary's success probability is larger, clamped at 0 (TeDA eq. 10).
+    """Return the smallest loss that allows this success probability, at least 0 (TeDA eq. 10).
 
     prior: of the candidates, uniform by default; see `success_bound`.
     """
@@ -69,12 +69,13 @@ def success_bound(loss: float, candidates: int, delta: float = 0.0, prior: Prior
 
         delta + (1 - delta) max over m of e^loss S(m) / (e^loss + m - 1),
 
-    which is TeDA's at p = 1/k. Proof: let a_j be the probability of the guess j when j is the source. Some guess is
-    made from candidate j too, so a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1, and with b = a - delta for the
-    candidates that are ever guessed each b_j is at most u = (1 - delta - e^-loss s) / (1 - e^-loss), s being their
-    sum. The largest sum of p_j a_j gives the likeliest candidates u each; between the s at which m of them use it up
-    it is linear in s, hence largest where u = (1 - delta) e^loss / (e^loss + m - 1). Randomised response among the m
-    likeliest candidates attains it; with m = 1 that is to name the likeliest without a look at the output.
+    which equals TeDA's bound for p = 1/k. Proof: let a_j be the probability of the guess j if j is the source. From the
+    source j the guesses i have total probability at most 1, so a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1.
+    Let b = a - delta for the candidates that are ever guessed, and s the sum of b. Then each b_j is at most
+    u = (1 - delta - e^-loss s) / (1 - e^-loss). The largest sum of p_j a_j gives the likeliest candidates u each. It is
+    piecewise linear in s, with corners where s = m u, so it is largest at a corner, where
+    u = (1 - delta) e^loss / (e^loss + m - 1). Randomised response among the m likeliest candidates attains it; for
+    m = 1 it always names the likeliest candidate.
     """
     if loss > 700:
         return 1.0
@@ -86,7 +87,7 @@ def success_bound(loss: float, candidates: int, delta: float = 0.0, prior: Prior
 
 
 def _loss_by_prior(success_probability: float, delta: float, prior: Prior) -> float:
-    """Return the inverse of `success_bound`: the least loss at which some m allows the probability."""
+    """Return the inverse of `success_bound`: the smallest loss that allows the probability under a prior."""
     p = (success_probability - delta) / (1 - delta)
     if p <= max(prior) * (1 + 1e-12):  # p may have rounding errors
         return 0.0
@@ -104,8 +105,8 @@ def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, f
 def below_chance(successes: int, trials: int, candidates: int) -> bool:
     """Return True if an attack is right significantly less often than blind guessing: an exact binomial test at 1e-6.
 
-    Such an attack tells the candidates apart and names the wrong one. Between two candidates, flipping its guesses
-    names the source, so the upper bound of its own success is not one of the loss.
+    Such an attack distinguishes the candidates but names the wrong one. Between two candidates, the opposite guesses
+    would be right, so an upper bound of its success is not an upper bound of the loss.
     """
     return float(scipy.stats.binom.cdf(successes, trials, 1 / candidates)) < _BELOW
 
@@ -120,8 +121,8 @@ def estimate(
 ) -> Estimate:
     """Return the empirical privacy loss behind `successes` of `trials` guesses among `candidates` texts.
 
-    `loss` uses the lower end of the two-sided 1 - alpha Clopper-Pearson interval (TeDA eq. 11); T = 10,000 hits of
-    10,000 at k = 2 and alpha = 0.01 give 7.543. Raises UserError for values outside their range.
+    `loss` uses the lower bound of the two-sided 1 - alpha Clopper-Pearson interval (TeDA eq. 11); 10,000 hits in 10,000
+    trials at k = 2 and alpha = 0.01 give 7.543 nats. Raises UserError for values outside their range.
     """
     if trials < 1:
         raise UserError(f"trials must be >= 1, got {trials}", "EPS-A069")
@@ -152,8 +153,8 @@ def estimate(
 def strongest(estimates: Sequence[Estimate]) -> Estimate:
     """Return the best of several attacks on the same trials, at the level alpha / m for m attacks (Bonferroni).
 
-    Choosing the best after the fact makes a large number of successes likelier, so the interval must be wider than that
-    of an attack named beforehand. Its own `alpha` is the corrected one.
+    The best of several attacks is selected by its successes, so its interval must be wider than that of one attack
+    chosen beforehand. The result's `alpha` is the corrected one.
     """
     best = max(estimates, key=lambda estimate: estimate.successes)
     alpha = best.alpha / len(estimates)
@@ -161,7 +162,7 @@ def strongest(estimates: Sequence[Estimate]) -> Estimate:
 
 
 class Rates(NamedTuple):
-    """Counts of trials by whether the source was the candidate in question (positives), and whether it was named."""
+    """Counts of trials whose source is one candidate (positives), of the others, and of its guesses in both."""
 
     true_positives: int
     positives: int
@@ -170,13 +171,13 @@ class Rates(NamedTuple):
 
     @classmethod
     def of_first_slot(cls, guess: NDArray[np.integer], target: NDArray[np.integer]) -> Self:
-        """Return the counts where each trial asks about its first candidate. guess, target: slots [trials]."""
+        """Return the counts if each trial asks about its first candidate. guess, target: slots [trials]."""
         first, named = target == 0, guess == 0
         return cls(*(int(count.sum()) for count in (first & named, first, ~first & named, ~first)))
 
     @property
     def point(self) -> float:
-        """The plug-in loss ln(TPR / FPR): infinite without false positives, 0 where the rates show none."""
+        """The plug-in loss ln(TPR / FPR), at least 0; infinite without false positives."""
         if not self.positives or self.true_positives * self.negatives <= self.false_positives * self.positives:
             return 0.0
         if not self.false_positives:
@@ -193,10 +194,10 @@ def loss_by_rates(
 ) -> float:
     """Return the lower bound by true and false positive rates (Arcolezi and Gambs 2024), a comparison in TeDA.
 
-    positives: number of trials whose source is the candidate in question, true_positives: those in which it was named;
-    negatives, false_positives: the same for trials of another source. ln((TPR - delta) / FPR) at the ends of
-    Clopper-Pearson intervals, each of level alpha/4 as in the published code, so both hold together with the
-    confidence 1 - alpha/2 of `estimate`; 0 without evidence.
+    positives: number of trials whose source is the candidate in question. true_positives: number of these in which it
+    was guessed. negatives, false_positives: the same for trials with another source. The bound is ln((TPR - delta) /
+    FPR) for a lower bound of TPR and an upper bound of FPR (Clopper-Pearson, each at error alpha/4 as in the published
+    code), so it has the confidence 1 - alpha/2 of `estimate`; 0 without evidence.
     """
     low, _ = clopper_pearson(true_positives, positives, alpha / 2)
     _, high = clopper_pearson(false_positives, negatives, alpha / 2)

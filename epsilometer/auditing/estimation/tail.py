@@ -1,35 +1,36 @@
-"""The tail by confident guesses: a lower bound on delta at 4 nats, and an upper bound on the tail of these guesses.
+"""Bounds from an attack's confident guesses: a lower bound of delta at 4 nats, and an upper bound for these guesses.
 
-For two texts x, x' and a set S of outputs, delta at 4 is at least P(S) - e^4 P'(S), whatever S. Let S be the outputs
-for which an attack names x, with a score of at least some threshold. Over trials whose k candidates are equally likely
-sources, let a be the rate at which the source is named with such a score, and b that at which another candidate is.
-Then
+For two texts x, x' and any set S of outputs, delta at 4 is at least P(S) - e^4 P'(S). Let S be the outputs for which an
+attack guesses x with a score of at least some threshold. Consider trials whose k candidates are equally likely sources.
+Let a be the rate of right guesses with such a score, and b the rate of wrong guesses with such a score. Then
 
     a - e^4 b / (k - 1)
 
-is the mean of P(S) - e^4 P'(S) over all ordered pairs of candidates, hence at most the mean delta at 4 nats. A pure
-epsilon of up to 4 between all candidates makes it 0 at most, for every threshold.
+is the mean of P(S) - e^4 P'(S) over all ordered pairs of candidates, hence at most the mean delta at 4 nats. If the
+pure epsilon between all candidates is at most 4, it is at most 0, for every threshold.
 
-**The lower bound.** The threshold (and, with several attacks, the attack) is learnt on one half of the trials; both
-rates are bounded on the other half (Clopper and Pearson), so the choice costs no confidence. 4 nats are many: a single
-confident guess in n that is wrong costs 55 / n. With alpha .01, about 660 trials are the fewest that could prove any.
+**The lower bound.** One half of the trials chooses the threshold (and, of several attacks, the attack); the other half
+bounds both rates (Clopper and Pearson), so the choice needs no correction. Wrong guesses have a large weight: in n
+trials, a single confident wrong guess lowers the bound by 55 / n (k = 2). With alpha .01, at least about 660 trials are
+needed to prove any delta.
 
-**The upper bound** is of the largest a(t) - e^4 b(t) / (k - 1) over all thresholds t, where a(t) and b(t) are the rates
+**The upper bound** is on the largest a(t) - e^4 b(t) / (k - 1) over all thresholds t, where a(t) and b(t) are the rates
 of right and of wrong guesses with a score of at least t. The first half fixes thresholds v_1 > ... > v_J. Both rates
-fall as t grows, so that in v_(j+1) < t <= v_j
+decrease in t, so for v_(j+1) < t <= v_j
 
     a(t) - e^4 b(t) / (k - 1)  <=  P(right, score > v_(j+1)) - e^4 P(wrong, score >= v_j) / (k - 1),
 
-where above v_1 the second term is 0, and from v_J down the first is the rate of all right guesses. On the second half
-each right side has an upper bound at error a: its two rates are bounded at a / 2 each (Clopper and Pearson, one-sided).
-The largest of these bounds is below the largest difference with probability at most a, however many thresholds and
-attacks there are. The reason: it is at least the bound of the one attack and the one interval that contain the largest
-difference, and the second half does not choose these. So the thresholds may be many. They are the scores at ranks 1, 2,
-... of the first half, where each rank is about 1.1 times the one before.
+For t > v_1 the second term is 0, and for t <= v_J the first is the rate of all right guesses. The second half gives an
+upper bound of each right side at error a, by bounding its two rates at a / 2 each (Clopper and Pearson, one-sided). The
+largest of these bounds is below the largest difference with probability at most a, for any number of thresholds and
+attacks. The reason: it is at least the bound for the attack and the interval that contain the largest difference, and
+these do not depend on the second half. So there may be many thresholds. They are the scores at ranks 1, 2, ... of the
+first half, where each rank is about 1.1 times the previous one.
 
-With alpha .01 the upper bound of an attack at chance is at most .01 in .43 of runs at 2,000 trials and in .998 at
-5,000. For an attack that is right in 73 of 100 guesses whatever its score, the shares are .10 and .79, and for the
-largest of four attacks at chance .04 and .985 (1,000 runs each). It bounds these attacks alone, never delta.
+With alpha .01 the upper bound for an attack at chance is at most .01 in .43 of runs with 2,000 trials and in .998 with
+5,000. For an attack that is right in 73 of 100 guesses at every score, the shares are .10 and .79, and for the largest
+of four attacks at chance .04 and .985 (1,000 runs each). The upper bound covers only these attacks; it does not bound
+delta.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scored:
-    """An attack's guesses in n trials. right: [n], whether the source was named; scores: [n], larger if more confident.
+    """An attack's guesses in n trials.
 
-    Without scores (None) all guesses are equally confident.
+    right: [n], True for a right guess. scores: [n], larger if more confident; None if all are equally confident.
     """
 
     right: NDArray[np.bool_]
@@ -67,14 +68,16 @@ class Scored:
         return Scored(self.right[trials], None if self.scores is None else self.scores[trials])
 
     def beyond(self, threshold: float) -> tuple[int, int]:
-        """Return how often the source is named with at least this score, and how often another candidate is."""
+        """Return the numbers of right and of wrong guesses with at least this score."""
         sure = np.ones(len(self.right), bool) if self.scores is None else self.scores >= threshold
         hits = int(np.count_nonzero(self.right & sure))
         return hits, int(np.count_nonzero(sure)) - hits
 
     def between(self, values: NDArray[np.floating]) -> NDArray[np.int64]:
-        """Return [2, J + 1]: right guesses scored above the lower end of each interval between these thresholds, and
-        wrong guesses scored at its upper end or above. values: [J], ascending; without scores there is one interval.
+        """Return [2, J + 1], counts for each interval between thresholds; without scores there is one interval.
+
+        The counts are of right guesses scored above the interval's lower end, and of wrong guesses scored at or above
+        its upper end. values: [J], the thresholds, ascending.
         """
         if self.scores is None:
             hits = np.count_nonzero(self.right)
@@ -86,7 +89,7 @@ class Scored:
 
 
 def lower_end(attacks: Sequence[Scored], candidates: int, alpha: float) -> float | None:
-    """Return the delta at 4 nats that the most confident guesses of these attacks prove: the first of `ends`."""
+    """Return the delta at 4 nats that these attacks' most confident guesses prove: the lower bound of `ends`."""
     both = ends(attacks, candidates, alpha)
     return None if both is None else both[0]
 
@@ -94,10 +97,10 @@ def lower_end(attacks: Sequence[Scored], candidates: int, alpha: float) -> float
 def ends(attacks: Sequence[Scored], candidates: int, alpha: float) -> tuple[float, float] | None:
     """Return a lower and an upper bound by the most confident guesses, each at confidence 1 - alpha / 2.
 
-    attacks: on the same trials, whose order says nothing about their sources. The lower bound is one of delta at 4
-    nats, where 0 means no evidence, never private; the first half of the trials chooses the attack that proves most.
-    The upper bound is of the largest a - e^4 b / (k - 1) of any of these attacks at any threshold: it bounds neither
-    other attacks nor delta. None where it is not testable: no count of the second half's trials could prove anything.
+    attacks: on the same trials, whose order must be independent of their sources. The lower bound is on delta at 4 nats
+    (0 means no evidence, not privacy); the first half of the trials chooses the attack that proves most. The upper
+    bound is on the largest a - e^4 b / (k - 1) of any of these attacks at any threshold; it bounds neither other
+    attacks nor delta. None if it is not testable: even right guesses in the whole second half would prove nothing.
     """
     trials = len(attacks[0].right)
     first, second = slice(trials // 2), slice(trials // 2, trials)
@@ -129,12 +132,12 @@ def fewest_trials(delta: float, candidates: int, alpha: float) -> int:
 
 
 def fewest_without(delta: float, alpha: float) -> int:
-    """Return the fewest trials whose upper bound (`ends`) can be this delta: no hit is above the highest threshold."""
+    """Return the fewest trials that can give the upper bound `delta` in `ends`, if no confident guess is right."""
     return 2 * math.ceil(math.log(alpha / 4) / math.log1p(-delta)) - 1  # the second half gets the odd trial
 
 
 def thresholds(scored: Scored) -> NDArray[np.floating]:
-    """Return the distinct scores at ranks 1, 2, ... of these guesses, ascending; each rank is _RATIO times the last."""
+    """Return the distinct scores at ranks 1, 2, ... of these guesses, ascending; ranks grow by the factor _RATIO."""
     count = len(scored.right)
     ranks = np.ceil(_RATIO ** np.arange(math.ceil(math.log(count, _RATIO)) + 1)).astype(np.int64)
     scores = np.zeros(count) if scored.scores is None else np.sort(scored.scores)
@@ -142,15 +145,15 @@ def thresholds(scored: Scored) -> NDArray[np.floating]:
 
 
 def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, float]:
-    """Return the score from which guesses prove most in these trials, and that bound, as if it were fixed beforehand.
+    """Return the threshold whose guesses prove most in these trials, and the bound as if it were fixed beforehand.
 
-    The largest of several scores that prove the same.
+    If several thresholds prove the same, the largest is returned.
     """
     trials = len(scored.right)
     scores = np.zeros(trials) if scored.scores is None else scored.scores
     values, counts, (hits,) = counted(scores, scored.right)
     hits, misses = np.cumsum(hits[::-1]), np.cumsum((counts - hits)[::-1])
-    # A rate lies within its bounds, so no threshold proves more than its observed rates, and few need bounds.
+    # A bound is at most the observed difference, so only thresholds with large differences need bounds.
     seen = (hits - WEIGHT * misses / (candidates - 1)) / trials
     first = np.array([seen.argmax()])
     least = _proved(hits[first], misses[first], trials, candidates, alpha=alpha)
@@ -161,16 +164,17 @@ def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, flo
 
 
 def difference(hits: int, misses: int, trials: int, candidates: int) -> float:
-    """Return a - e^4 b / (k - 1) at the observed rates, which is not a bound."""
+    """Return a - e^4 b / (k - 1) at the observed rates; this is not a bound."""
     return (hits - WEIGHT * misses / (candidates - 1)) / trials
 
 
 def lower_bounds(
     hits: NDArray[np.integer], misses: NDArray[np.integer], trials: int, candidates: int, *, error: float
 ) -> Floats:
-    """Return lower bounds of a - e^4 b / (k - 1), each wrong with this probability: either rate at half of it.
+    """Return lower bounds of a - e^4 b / (k - 1), each wrong with probability at most `error`.
 
-    hits, misses: counts [...] of right and of wrong guesses with at least a score that these trials did not choose.
+    Each of the two rates is bounded at half of that. hits, misses: counts [...] of right and of wrong guesses with at
+    least some score, which other trials must have chosen.
     """
     return _least(hits, trials, error / 2) - WEIGHT * _most(misses, trials, error / 2) / (candidates - 1)
 
@@ -178,7 +182,7 @@ def lower_bounds(
 def upper_bounds(
     hits: NDArray[np.integer], misses: NDArray[np.integer], trials: int, candidates: int, *, error: float
 ) -> Floats:
-    """Return upper bounds of the same, each wrong with this probability."""
+    """Return upper bounds of a - e^4 b / (k - 1), each wrong with probability at most `error`; as `lower_bounds`."""
     return _most(hits, trials, error / 2) - WEIGHT * _least(misses, trials, error / 2) / (candidates - 1)
 
 

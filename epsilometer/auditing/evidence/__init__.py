@@ -1,1 +1,1 @@
-"""Evidence about a figure, bounds by it, and the status of a limit on the figure."""
+"""Evidence about a figure, the bounds that it gives, and the status of a limit on the figure."""

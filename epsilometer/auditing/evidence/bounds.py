@@ -1,4 +1,4 @@
-"""Bounds from evidence at a stated error, and the status of a limit that they give."""
+"""Bounds from evidence at a stated error, and the status of a limit by these bounds."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from epsilometer.auditing.evidence.status import Status
 def bounds(data: Data, scale: Scale, below: float, above: float) -> tuple[float, float]:
     """Return a lower and an upper bound of the figure, in the scale's unit.
 
-    below, above: the error probabilities allowed for each. The number of trials was fixed beforehand. The bounds are 0
-    and infinity if the evidence is a computation with a larger error. Trials of one case among several have the upper
-    bound infinity.
+    below, above: the error probabilities allowed for each. The number of trials must have been fixed beforehand. The
+    bounds are 0 and infinity if the evidence is a computation with a larger error. Trials of one case among several
+    (`AtLeast`) have the upper bound infinity.
     """
     if isinstance(data, Computed):
         return data.low if data.error <= below else 0.0, data.high if data.error <= above else math.inf
@@ -36,7 +36,7 @@ def bounds(data: Data, scale: Scale, below: float, above: float) -> tuple[float,
 
 
 def status(evidence: Evidence, limit: Limit, below: float, above: float) -> Status:
-    """Return the status of a limit by evidence of a number of trials that was fixed beforehand.
+    """Return the status of a limit by evidence whose number of trials was fixed beforehand.
 
     below, above: the error probabilities allowed for BEYOND and for a pass.
     """
@@ -52,7 +52,7 @@ def status(evidence: Evidence, limit: Limit, below: float, above: float) -> Stat
 
 
 def _tail_bounds(data: Confident, candidates: int, below: float, above: float) -> tuple[float, float]:
-    """Return bounds of delta at 4 nats by these guesses: beyond one threshold, and in every interval of a grid."""
+    """Return a lower bound of delta at 4 nats by one threshold, and an upper bound over a grid of thresholds."""
     sure, between = np.array([data.beyond]), np.array(data.between)
     low = lower_bounds(sure[:, 0], sure[:, 1], data.n, candidates, error=below)
     high = upper_bounds(between[:, 0], between[:, 1], data.n, candidates, error=above)
@@ -62,8 +62,8 @@ def _tail_bounds(data: Confident, candidates: int, below: float, above: float) -
 def decisive(pieces: Sequence[Evidence], limit: Limit, below: float, above: float) -> tuple[Status, Evidence]:
     """Return the status of a limit by several pieces of evidence about one figure, and the piece that decides.
 
-    below and above hold for each piece. A piece that says BEYOND always decides: its lower bound was observed, while a
-    contradicting upper bound assumes a law or a claim. Next in order are pieces that cover every adversary.
+    below, above: the errors of each piece. A piece with the status BEYOND always decides: its lower bound was observed,
+    while a contradicting upper bound assumes a law or a claim. Next come pieces that cover every adversary.
     """
     statuses = [(status(piece, limit, below, above), piece) for piece in pieces]
     order = (Status.BEYOND, Status.WITHIN, Status.NOT_EXCEEDED, Status.OPEN)

@@ -1,8 +1,8 @@
 """Several pieces of evidence about one figure: the best bounds, and contradictions between sources.
 
-Every piece bounds the figure from below; an upper bound counts if it covers every adversary. Two bounds of one source
-never cross: if they do, that source is wrong, and an error is raised. If bounds of two sources cross, as an attack's
-and a law's, that is a contradiction: it is reported, and the upper bound is dropped.
+Every piece gives a lower bound; an upper bound counts only if it covers every adversary. If a lower and an upper bound
+of the same source cross, that source is wrong, and an error is raised. If bounds of two sources cross, such as an
+attack's and a law's, the contradiction is reported and the upper bound is dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAME = 1e-9  # largest floating-point difference between two computations of on
 
 @dataclass(frozen=True)
 class Combined:
-    """The largest lower bound, and the smallest upper bound that covers every adversary; None where there is none.
+    """The largest lower bound, and the smallest upper bound that covers every adversary; None if there is none.
 
     crossed: the contradiction in words, and the source of the upper bound that was dropped.
     """
@@ -44,10 +44,10 @@ class Combined:
 
 
 def combine(pieces: Sequence[Evidence], *, below: float, above: float) -> Combined:
-    """Return the bounds on the figure that all of these pieces are about.
+    """Combine pieces of evidence about the same figure.
 
-    below, above: the probabilities with which a lower and an upper bound may be wrong; a computation that is wrong more
-    often does not count. Raises LawError where bounds of one source cross.
+    below, above: the error probabilities of lower and upper bounds; computations with a larger error do not count.
+    Raises LawError if bounds of one source cross.
     """
     lows, highs = [], []
     for piece in pieces:
@@ -61,8 +61,8 @@ def combine(pieces: Sequence[Evidence], *, below: float, above: float) -> Combin
     for (value, by), (end, of) in product(lows, highs):
         if by == of and _above(value, end):
             raise LawError(
-                f"{pieces[0].of} is at least {value:.6g} and at most {end:.6g}, both by {by}; check that the "
-                "mechanism's laws and claim are right, and else report this",
+                f"{pieces[0].of} is at least {value:.6g} and at most {end:.6g}, both by {by}; check the "
+                "mechanism's laws and claim; if they are correct, report this",
                 "EPS-A074",
             )
     low_bound = lows[-1] if lows else None
@@ -76,5 +76,5 @@ def combine(pieces: Sequence[Evidence], *, below: float, above: float) -> Combin
 
 
 def _above(value: float, end: float) -> bool:
-    """Compare a lower with an upper bound, up to floating point."""
+    """Return True if a lower bound exceeds an upper bound by more than rounding errors."""
     return value > end + _SAME * max(1.0, abs(end))

@@ -1,7 +1,7 @@
-"""Evidence: the observations of one figure. It is plain data without an interval, whose error the caller chooses.
+"""Evidence: the observations of one figure, as plain data without an interval.
 
-The same evidence serves an audit at alpha, the strongest of m attacks at alpha / m, and a gate whose limits share
-alpha: each takes bounds at an error of its own (`bounds.py`).
+The caller chooses the error of the interval (`bounds.py`). So the same evidence serves an audit at alpha, the strongest
+of m attacks at alpha / m, and a gate whose limits share alpha.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from epsilometer.auditing.evidence.limit import Scale
 
 
 class By(StrEnum):
-    """Where evidence comes from."""
+    """The source of evidence."""
 
     ATTACK = "attacks"
     LAW = "law"
@@ -39,7 +39,7 @@ class Hits:
     n: int
 
     def __add__(self, other: Hits) -> Hits:
-        """Return the counts of both."""
+        """Return the sum of both counts."""
         return Hits(self.right + other.right, self.n + other.n)
 
 
@@ -47,9 +47,8 @@ class Hits:
 class Means:
     """Shares of right trials in independent sets.
 
-    shares: for each of the sets, whose number was fixed beforehand, the share that is right, or another number in [0,
-    1]. each: the number of trials in a set; 1 where sets differ in size or the numbers count nothing, so that a trial
-    is a set.
+    shares: a number in [0, 1] for each set, such as its share of right trials. The number of sets was fixed beforehand.
+    each: the number of trials in a set; 1 if sets differ in size or the numbers are no counts, so each set is a trial.
     """
 
     shares: Sequence[float]
@@ -73,9 +72,9 @@ class Means:
 
 @dataclass(frozen=True)
 class AtLeast:
-    """Counts of n independent trials of one case, where the figure is about the worst of several cases.
+    """Counts of n independent trials of one case, for a figure about the worst of several cases.
 
-    The rate of these trials is a lower bound of the figure's rate, which has no upper bound. right: the number of right
+    These trials bound the figure only from below: another case may have a higher rate. right: the number of right
     guesses.
     """
 
@@ -84,7 +83,7 @@ class AtLeast:
 
 
 class Sure(NamedTuple):
-    """Counts of guesses beyond a threshold of their score: those that name the source, and the others."""
+    """Counts of right guesses (hits) and wrong guesses (misses) whose score is beyond a threshold."""
 
     hits: int
     misses: int
@@ -92,10 +91,11 @@ class Sure(NamedTuple):
 
 @dataclass(frozen=True)
 class Confident:
-    """The most confident guesses of n trials, by thresholds that were learnt on other trials.
+    """The most confident guesses of n trials, by thresholds that other trials determined.
 
-    beyond: counts of the guesses beyond the threshold that proved most. between: for each interval of a grid of
-    thresholds, the hits above its lower end and the misses at its upper end or above (`Scored.between`).
+    beyond: counts of the guesses beyond the threshold that proved most in those other trials. between: for each
+    interval of a grid of thresholds, the hits above its lower end and the misses at its upper end or above
+    (`Scored.between`).
     """
 
     beyond: Sure
@@ -103,7 +103,7 @@ class Confident:
     n: int
 
     def __add__(self, other: Confident) -> Confident:
-        """Return the counts of both."""
+        """Return the sum of both counts."""
         beyond, *between = (
             Sure(a + c, b + d)
             for (a, b), (c, d) in zip([self.beyond, *self.between], [other.beyond, *other.between], strict=True)
@@ -112,15 +112,15 @@ class Confident:
 
     @property
     def right(self) -> int:
-        """The hits beyond the threshold that proved most."""
+        """The number of hits in `beyond`."""
         return self.beyond.hits
 
 
 @dataclass(frozen=True)
 class Computed:
-    """Computed bounds of a figure, low and high, each wrong with probability at most error.
+    """Computed bounds of a figure, low and high, each wrong with probability at most `error`.
 
-    n: the number of compared pairs, or of the trials behind a p-value, which is the error of what it refutes.
+    error: for a refuted claim, the p-value. n: the number of compared pairs, or of the trials behind a p-value.
     """
 
     low: float
@@ -136,7 +136,8 @@ Data = Hits | Means | AtLeast | Confident | Computed
 class Evidence:
     """Observations of one figure.
 
-    of: the observed attack, kind or label. covers: the adversaries that an upper bound covers.
+    of: the name of the observed attack, kind or label. by: the source. covers: the adversaries that an upper bound
+    covers.
     """
 
     of: str

@@ -9,13 +9,13 @@ from epsilometer.auditing.estimation.successes import loss_at, success_bound
 
 @dataclass(frozen=True)
 class Scale:
-    """A figure as a function of the observed rate.
+    """A figure as a function of an observed rate in [0, 1].
 
     measure: "loss", "delta_at_4", "identifiers", "attribute", "linking", "unit", "worst_pair", "claim", "similarity",
-    or that of another question. options: the number of equally likely options of an adversary whose loss in nats is the
-    figure (TeDA eq. 10); None where the rate itself is the figure: a share, or a delta. candidates: of a delta, the
-    number in a trial. partly: for identifiers, whether those that survive in part count. joined: the number of
-    attributes. lowest: the figure at rate 0, where the rate is a figure that was brought from [lowest, 1] to [0, 1].
+    or the measure of another question. options: if the figure is a loss in nats, the number of equally likely options
+    among which the adversary guesses (TeDA eq. 10); None if the rate itself is the figure: a share or a delta.
+    candidates: for a delta, the number of candidates per trial. partly: for identifiers, True if partial survival
+    counts. joined: the number of joined attributes. lowest: the figure at rate 0; the figure at rate 1 is 1.
     """
 
     measure: str
@@ -27,12 +27,12 @@ class Scale:
 
     @classmethod
     def loss(cls, candidates: int) -> Scale:
-        """Return the scale of the loss, in nats, of naming the source among this number of candidates."""
+        """Return the scale of the loss, in nats, of guessing the source among this number of candidates."""
         return cls("loss", candidates)
 
     @classmethod
     def tail(cls, candidates: int) -> Scale:
-        """Return the scale of delta at 4 nats, the mean of the counts of confident guesses (`estimation/tail.py`)."""
+        """Return the scale of delta at 4 nats by counts of confident guesses (`estimation/tail.py`)."""
         return cls("delta_at_4", candidates=candidates)
 
     def rate(self, figure: float) -> float:
@@ -52,8 +52,8 @@ class Scale:
 class Limit:
     """The largest allowed value of a figure, or the smallest.
 
-    allowed: in the scale's unit: nats, a delta or a share. source: its origin in words. at_least: True if it is the
-    smallest allowed value. of_baseline: True if it is a value that was accepted earlier.
+    allowed: the value, in the scale's unit: nats, a delta or a share. source: the limit's origin in words. at_least:
+    True for the smallest allowed value. of_baseline: True if the limit derives from a baseline.
     """
 
     allowed: float

@@ -9,10 +9,10 @@ from enum import StrEnum
 class Status(StrEnum):
     """The statuses of a limit, the heaviest first.
 
-    BEYOND: a lower bound is above the limit. OPEN: the bounds lie on both sides of the limit. NOT_TESTABLE: the number
-    of observations was too small to show the limit kept. NOT_EXCEEDED: an upper bound that covers the attacks that ran
-    is at most the limit. WITHIN: an upper bound that covers every adversary is. NOT_APPLICABLE: there is nothing to
-    limit.
+    BEYOND: a lower bound is above the limit. OPEN: the limit lies between the bounds. NOT_TESTABLE: there were too few
+    observations to show the limit kept. NOT_EXCEEDED: an upper bound that covers the attacks that ran is at most the
+    limit. WITHIN: an upper bound that covers every adversary is at most the limit. NOT_APPLICABLE: the data have
+    nothing that the limit concerns.
     """
 
     BEYOND = "beyond"
@@ -24,20 +24,21 @@ class Status(StrEnum):
 
     @property
     def passes(self) -> bool:
-        """True if a gate passes with it."""
+        """True if a gate passes with this status."""
         return self in (Status.NOT_EXCEEDED, Status.WITHIN)
 
 
 def heaviest(statuses: Iterable[Status]) -> Status:
-    """Return the status that decides over several limits; NOT_APPLICABLE for none."""
+    """Return the heaviest status, which decides over several limits; NOT_APPLICABLE without any."""
     order = list(Status)
     return min(statuses, key=order.index, default=Status.NOT_APPLICABLE)
 
 
 class Change(StrEnum):
-    """The change of a figure since the baseline. NEW and GONE: only the audit, or only the baseline, has it.
+    """The change of a figure since the baseline.
 
-    NOT_TESTABLE: no outcome could have shown that the figure has grown.
+    NEW, GONE: only the audit, or only the baseline, has the figure. NOT_TESTABLE: no outcome could have shown that the
+    figure is worse.
     """
 
     WORSE = "worse"
@@ -52,7 +53,7 @@ class SearchStatus(StrEnum):
     """The end of a search for the value at which a figure meets a target.
 
     UNDECIDED: the interval is wider than requested. OUTSIDE: the target is not met between the smallest and the largest
-    value. FALLING: the figure falls through the target. NOT_MONOTONE: it lies on both sides of the target in turn.
+    value. FALLING: the figure falls through the target. NOT_MONOTONE: the figure crosses the target more than once.
     """
 
     FOUND = "found"

@@ -1,4 +1,4 @@
-"""Wealth of bettors for and against a limit, after any number of trials (Ville 1939; `gate_statistics`)."""
+"""Wealth of bettors on a limit, valid after any number of trials (Ville 1939; `gate_statistics`)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from epsilometer.auditing.estimation.tail import WEIGHT
 from epsilometer.auditing.evidence.evidence import Confident, Hits, Sure
 from epsilometer.auditing.evidence.limit import Limit
 
-_STAKES = np.geomspace(0.001, 0.95, 14)  # shares of a bettor's wealth, as in `estimation/betting.py`
+_STAKES = np.geomspace(0.001, 0.95, 14)  # stakes as shares of a bettor's wealth, as in `estimation/betting.py`
 
 
 def wealth(data: Hits | Confident, limit: Limit) -> tuple[float, float]:
-    """Return ln wealth of the bettors: that the limit is exceeded, and that it is kept."""
+    """Return ln wealth of the bettor that the limit is exceeded, and of the bettor that it is kept."""
     if isinstance(data, Hits):
         above, below = (log_wealth(data.right, data.n, limit.rate, way) for way in (True, False))
         return above, below
@@ -27,7 +27,7 @@ def wealth(data: Hits | Confident, limit: Limit) -> tuple[float, float]:
 
 
 def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
-    """Return ln wealth of a bettor who bets that the success probability lies above the bound, or else below it."""
+    """Return ln wealth of a bettor that the success probability is above the bound; below it if `above` is False."""
     misses = trials - successes
     share = (betaincc if above else betainc)(successes + 1, misses + 1, bound)
     if share <= 0:
@@ -38,7 +38,7 @@ def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
 
 
 def log_wealth_of_tail(sure: Sure, trials: int, delta: float, candidates: int, above: bool) -> float:
-    """Return ln wealth of a bettor on the mean count of confident guesses, against a limit on delta at 4 nats."""
+    """Return ln wealth of a bettor that confident guesses exceed (or keep) a limit on delta at 4 nats."""
     return float(_log_wealths_of_tail([sure], trials, delta, candidates, above=above)[0])
 
 

@@ -1,4 +1,4 @@
-"""The exact loss of mechanisms whose law is known: no trials, no ceiling.
+"""The exact loss of mechanisms whose law is known, computed without trials.
 
 Formulas: docs/concepts/exact-loss-products.md and docs/concepts/exact-loss-sampling.md.
 
@@ -10,8 +10,8 @@ Inside the package:
 - `measuring.measure(mechanism, texts, epsilons, pairs)` returns `ExactTables`: both tables, without the columns dataset
   and mechanism;
 - `measuring.pair_losses(measuring.request(...))` returns only the figures of the pairs, one `losses.PairLosses` per
-  budget, and `rows.average_loss` their average. A search for a budget needs only these, not the relative epsilon;
-- `products.Product`, made of `accounting/convolution/grid.unit_losses`, is one pair of products of laws.
+  budget, and `rows.average_loss` returns their average. A search for a budget needs only these;
+- `products.Product`, made from `accounting/convolution/grid.unit_losses`, is a pair of products of unit laws.
 
 How the loss is computed depends on the mechanism: `by_laws` (products of unit laws), `latents`, `directions`, or
 `by_draws`, which gives only the mean over pairs. To add another way for single pairs, write a function that takes a

@@ -1,4 +1,4 @@
-"""The exact pure loss of every pair of texts, with its witness, and bounds on its guess loss.
+"""The exact pure loss of every pair of texts, and bounds on its guess loss.
 
 For two texts with n units each, in nats,
 
@@ -6,8 +6,9 @@ For two texts with n units each, in nats,
 
 where e is the Bayes error (Kailath 1967, "The divergence and Bhattacharyya distance measures in signal selection"), and
 A and B compare two unit laws (`unit_laws`). The largest pure loss over the pairs of a corpus is its relative epsilon
-(Lu, Magdon-Ismail, Wei and Zikas, "Eureka", S&P 2024): privacy relative to a finite set of inputs. Where there are too
-many laws to compare them all, the largest over the longest texts and the compared pairs is a lower bound on it.
+(Lu, Magdon-Ismail, Wei and Zikas, "Eureka", S&P 2024): privacy relative to a finite set of inputs. If there are too
+many laws to compare them all, the largest pure loss over some pairs (of the longest texts, and those compared anyway)
+is a lower bound of the relative epsilon.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.text.words import words
 
 Array = NDArray[np.float64]
-_ENTRIES = 1e11  # pairs of laws times outputs to compare at most: a minute or two per budget
-_QUICK = 2e8  # the same for tenths of a second
-_LONGEST = 2000  # units of the longest texts whose laws are compared where there are too many to compare them all
-_CELLS = 1 << 22  # look-ups in memory at a time
+_ENTRIES = 1e11  # largest number of pairs of laws times outputs: a minute or two per budget
+_QUICK = 2e8  # number that takes tenths of a second
+_LONGEST = 2000  # units of the longest texts to compare if there are too many laws
+_CELLS = 1 << 22  # numbers in memory at a time
 
-Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # texts [n], texts [m], a figure for each pair [n, m]
+Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # indices of texts [n] and [m], figures [n, m]
 
 _PAIRS = {"x": pl.Int64, "other": pl.Int64} | dict.fromkeys(("pure_loss", "guess_low", "guess_high"), pl.Float64)
 
@@ -46,8 +47,8 @@ ALL_PAIRS, LOWER_BOUND = "all pairs", "lower bound"
 class Relative:
     """The largest pure loss between two texts, in nats.
 
-    pair:    numbers of the two texts, first the one under which the output is likelier; None without a pair.
-    witness: that output, its units in words; None where outputs have no names, or the texts differ in length.
+    pair:    indices of the two texts, first the one under which the witness is likelier; None without a pair.
+    witness: the output with this loss, its units as text; None if outputs have no names or the texts differ in length.
     method:  ALL_PAIRS or LOWER_BOUND.
     """
 
@@ -58,10 +59,10 @@ class Relative:
 
 
 def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> list[tuple[Relative, Relative]]:
-    """Return for each budget the relative epsilon over all pairs of texts, and over those with equally many words.
+    """Return for each budget the relative epsilon over all pairs of texts, and over pairs with equally many words.
 
-    Where there are too many laws to compare them all, only the longest texts are compared, because losses add up over
-    units.
+    If there are too many laws to compare them all, only the longest texts are compared: losses add up over units, so
+    long texts have the largest.
     """
     laws = cast(HasLaws, mechanism).laws(texts)
     rows = np.unique(laws.rows.values)
@@ -88,15 +89,15 @@ def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[floa
 
 
 def is_quick(mechanism: Mechanism, texts: Sequence[str]) -> bool:
-    """Return true if the laws of all pairs of texts can be compared in tenths of a second per budget."""
+    """Return True if the laws of all pairs of texts can be compared in tenths of a second per budget."""
     laws = cast(HasLaws, mechanism).laws(texts)
     return len(np.unique(laws.rows.values)) ** 2 * laws.outputs <= _QUICK
 
 
 def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
-    """Return a lower bound, raised to the largest pure loss of the compared pairs where that is larger.
+    """Return the bound; if it is a lower bound and a compared pair has a larger pure loss, return that instead.
 
-    compared: the pairs [n, 2], and their pure losses [n], the larger of both directions.
+    compared: the pairs [n, 2], and their pure losses [n], each the larger of both directions.
     """
     pairs, pure = compared
     if bound.method != LOWER_BOUND or pure.max() <= bound.loss:
@@ -108,7 +109,7 @@ def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[ND
 
 
 def _of_longest(laws: Laws, epsilons: Sequence[float]) -> Iterator[list[Block]]:
-    """Yield lists with a block for each budget, as in `pure_losses`: pairs of one length among the longest texts."""
+    """Yield a block per budget, as in `pure_losses`, for each of the largest numbers of units among the texts."""
     left = _LONGEST
     for length in np.unique(laws.rows.lengths)[::-1].tolist():
         texts = np.flatnonzero(laws.rows.lengths == length)[: left // max(1, length)]
@@ -133,9 +134,8 @@ def _larger(best: Relative, first: NDArray[np.int64], second: NDArray[np.int64],
 def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> Iterator[pl.DataFrame]:
     """Yield for each budget a table with a row for each pair of texts with equally many units.
 
-    Columns: x and other (the texts' numbers), pure_loss (the larger of both directions), and guess_low and guess_high,
-    between which the guess loss lies; losses in nats. Raises UserError where there are too many laws to compare them
-    all.
+    Columns: x and other (indices of the texts), pure_loss (the larger of both directions), and guess_low and guess_high
+    (bounds of the guess loss); losses in nats. Raises UserError if there are too many laws to compare them all.
     """
     laws = cast(HasLaws, mechanism).laws(texts)
     rows = np.unique(laws.rows.values)
@@ -193,7 +193,7 @@ def _unlike(laws: Laws) -> tuple[int, int] | None:
 
 
 def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, bound: Relative) -> Relative:
-    """Return `bound` with the output that attains its loss, and the text under which it is likelier as the first."""
+    """Return `bound` with its witness, and with the text under which the witness is likelier as the first."""
     if bound.pair is None or not isinstance(mechanism, HasInputs):
         return bound
     first, second = (laws.rows.row(text) for text in bound.pair)

@@ -1,4 +1,4 @@
-"""Upper bounds by a mechanism's law on the loss of an attribute, such as a text's author or their age, in nats.
+"""Upper bounds on the loss of an attribute, such as the author's age, from a mechanism's law. In nats.
 
 An adversary sees M(x) of a text x drawn from one of two classes, a and b, each with probability 1/2, and guesses the
 class. The adversary's view is a mixture of M(x) over the texts of the class, and total variation is convex: for x and y
@@ -7,12 +7,12 @@ drawn independently, one from each class,
     TV(E M(x), E M(y)) <= E TV(M(x), M(y)),
 
 so the error of guessing the class is at least the mean error e of guessing between the two texts, and the loss of the
-attribute at most the guess loss of e. With more than two classes, two are drawn first, each pair with equal
-probability: the loss is between two classes so drawn. It is an upper bound only: an adversary may come nowhere near it.
+attribute is at most the guess loss at the error e. With more than two classes, a uniform pair of classes is drawn
+first, and the loss is between these two classes. It is only an upper bound: the best adversary may be far below it.
 
 Pairs are drawn with replacement, so their errors are independent, and betting bounds their mean at confidence
-99.5 % (`estimation.betting`). Assumptions: the adversary sees one rewrite of an author, and x is like the audited texts
-of its class.
+99.5 % (`estimation.betting`). Assumptions: the adversary sees one rewrite per author, and the texts of a class are like
+its audited texts.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def attribute_losses(
     effort: Effort = FULL,
     crew: Crew = ALONE,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the columns of `ATTRIBUTE_LOSSES` from `classes` on, and the epsilon: a row per budget.
+    """Yield a row per budget: the epsilon, and the columns of `ATTRIBUTE_LOSSES` from `classes` on.
 
-    mechanism: with a law (`measuring.applies`). texts: distinct; classes: of each text, None where it has none. Raises
-    UserError where fewer than two classes occur.
+    mechanism: must have a law (`measuring.applies`). texts: distinct. classes: of each text, None without one. Raises
+    UserError for fewer than two classes.
     """
     numbers, count = drawn_pairs(classes, seed)
     pairs, by_epsilon = weighed(numbers, texts), None
@@ -71,7 +71,7 @@ def attribute_losses(
         else:
             average, method = _by_draws(mechanism, texts, numbers, epsilon, most=effort.draws)
             upper = average.high
-        if shows_more(mechanism):  # the law is not that of the text, which may reveal more
+        if shows_more(mechanism):  # the released text may reveal more than the law describes
             average, upper = Bracket(average.low, math.inf), math.inf
         yield {
             "epsilon": stored(epsilon),
@@ -86,7 +86,7 @@ def attribute_losses(
 
 
 def drawn_pairs(classes: Sequence[str | None], seed: int) -> tuple[NDArray[np.int64], int]:
-    """Return [PAIRS, 2] numbers of texts of two classes each, drawn as above, and the number of classes that occur."""
+    """Draw PAIRS pairs of texts of two classes each; return their indices [PAIRS, 2], and the number of classes."""
     named = np.array(["" if name is None else name for name in classes], dtype=object)
     there = sorted({name for name in classes if name is not None})
     if len(there) < 2:
@@ -105,7 +105,7 @@ def drawn_pairs(classes: Sequence[str | None], seed: int) -> tuple[NDArray[np.in
 def _by_draws(
     mechanism: Mechanism, texts: Sequence[str], numbers: NDArray[np.int64], epsilon: float, *, most: int
 ) -> tuple[Bracket[float], str]:
-    """Return the interval of the loss at the mean error, from one draw per pair, and its method."""
+    """Return an interval of the loss at the mean error, from one draw per pair, and the name of the method."""
     draw = draws(mechanism, texts, numbers, epsilon)
     assert draw is not None
 

@@ -20,14 +20,14 @@ class Bracket(Generic[F]):
 
 
 def guess_loss(log_error: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ln((1 - e) / e) in nats; e is the error in guessing which of two equally likely texts it was.
+    """Return the guess loss ln((1 - e) / e) in nats, at least 0.
 
-    log_error: ln e.
+    log_error: ln of e, the error probability of guessing between two equally likely texts.
     """
     capped = np.minimum(log_error, -np.log(2.0))
     return np.log1p(-np.exp(capped)) - capped
 
 
 def guess_losses(log_error: Bracket[NDArray[np.float64]]) -> Bracket[NDArray[np.float64]]:
-    """Return `guess_loss` of both ends, swapped, because a larger error is a smaller loss."""
+    """Return `guess_loss` of both bounds, swapped, because a larger error is a smaller loss."""
     return Bracket(guess_loss(log_error.high), guess_loss(log_error.low))

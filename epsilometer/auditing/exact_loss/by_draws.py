@@ -1,9 +1,9 @@
-"""The mean loss over pairs of texts, by importance sampling, where a mechanism's law is known only output by output.
+"""The mean loss over pairs of texts by importance sampling, for mechanisms that cannot enumerate their outputs.
 
-This holds for generated text, for hidden coins, and for the joint view of a provider and a reader. `importance.py`
-explains the method, and when a row says "at least". Where pairs were drawn, the interval covers all pairs that trials
-can draw: each draw is between the pair of another trial. Single pairs get no figures here: each would need as many
-draws as the mean over all pairs.
+Such a mechanism can compute the probability of a given output: generated text, hidden coins, or the joint view of a
+provider and a reader. `importance.py` explains the method, and the meaning of "at least" in a row. If pairs were drawn,
+the interval covers all pairs that trials can draw, since each draw uses the pair of another trial. Single pairs get no
+figures here: each would need as many draws as the mean over all pairs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _FIRST = 200  # draws before the interval is first computed
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Return whether a mechanism can draw between two texts, or can compute the probabilities of its outputs."""
+    """Return True if a mechanism can draw between two texts, or can compute the probabilities of its outputs."""
     return isinstance(mechanism, (DrawsBetween, HasLikelihood))
 
 
 def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
     """Return the rows of `EXACT` and of `EXACT_CURVES`, for each budget and group of pairs.
 
-    most: the largest number of draws for each of them.
+    most: the largest number of draws for each budget and group.
     """
     sampling = Sampling(width=_WIDTH, draws=most, first=min(_FIRST, most))
     losses: Rows = []
@@ -43,7 +43,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
     for number in range(len(request.epsilons)):
         sampled: Sampled | None = None
         for group in groups(request, pairs, number):
-            if sampled is None or len(group.places) < len(pairs):  # otherwise the group has the same pairs as the last
+            if sampled is None or len(group.places) < len(pairs):  # else it has the pairs of the last group
                 sampled = _sampled(group, sampling)
             error = Bracket(*(float(np.exp(end)) for end in (sampled.log_error.low, sampled.log_error.high)))
             of_group = curve_rows(group, sampled.deltas(LEVELS), error)
@@ -53,7 +53,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
 
 
 def _sampled(group: Group, sampling: Sampling) -> Sampled:
-    """Return the loss at the mean error of a group's pairs."""
+    """Return the results of draws for the mean error of a group's pairs."""
     request, epsilon = group.request, group.epsilon
     draw = draws(request.mechanism, request.texts, request.pairs[group.places], epsilon)
     assert draw is not None
@@ -65,7 +65,7 @@ def _sampled(group: Group, sampling: Sampling) -> Sampled:
 
 
 def _over_all(of_tail: dict[str, Any], group: Group) -> dict[str, Any]:
-    """Return the tail over all pairs that trials can draw; each draw is between the pair of another trial."""
+    """Return the tail with bounds over all pairs that trials can draw, as each draw is from another trial."""
     if group.pairs.sets is not None:
         return of_tail
     return of_tail | {"all_delta_at_4_low": of_tail["delta_at_4_low"], "all_delta_at_4": of_tail["delta_at_4"]}

@@ -1,8 +1,8 @@
-"""The losses of pairs of texts under a mechanism with `laws`, where a pair is two products of unit laws; deterministic.
+"""The losses of pairs of texts under a mechanism with `laws`: the law of a text is a product of unit laws.
 
-Laws are computed for a block of pairs at a time: one pass serves all budgets, and each distinct law is computed once
-per block. Blocks run in this process or in several workers (`runtime/scaling.py`); a pair's figures do not depend on
-its block.
+The computation is deterministic. Laws are computed for a block of pairs at a time: one pass serves all budgets, and
+each distinct law is computed once per block. Blocks run in this process or in several workers (`runtime/scaling.py`); a
+pair's figures do not depend on its block.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from epsilometer.runtime.scaling import run
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 25  # law entries in memory at a time, over all budgets (512 MB with their exponentials)
-_POINTS = 512  # fewest grid points between no loss and a unit's largest
+_POINTS = 512  # fewest grid points between a loss of 0 and a unit's largest loss
 _STEP = 1000.0  # largest distance of grid points, in nats
 _HUGE = 1000.0  # nats; for larger losses the allowed width grows with the loss
-_SHARE = 4  # fewest blocks for each worker, so that the last ones do not leave most workers idle
-_FINER = 4  # most grids to try, each four times as fine as the one before
-_ENTRIES = 1 << 26  # most grid points of all units of a pair, about 4 GB with everything computed from them
+_SHARE = 4  # fewest blocks per worker, so that few workers are idle at the end
+_FINER = 4  # largest number of grids to try, each four times as fine as the previous one
+_ENTRIES = 1 << 26  # largest number of grid points of a pair's units, about 4 GB with all results
 
 
 def losses(request: Request) -> list[PairLosses]:
-    """Return the losses that the mechanism's law proves for every pair, one `PairLosses` for each budget."""
+    """Return the losses of all pairs under the mechanism's laws, one `PairLosses` per budget."""
     laws, engine = cast(HasLaws, request.mechanism).laws(request.texts), request.crew.engine
     rows = max(1, _CELLS // (laws.outputs * len(request.epsilons)))
     shares = 1 if engine.here else _SHARE * engine.workers
@@ -52,7 +52,7 @@ def losses(request: Request) -> list[PairLosses]:
 
 @dataclass(frozen=True)
 class _Job:
-    """The part of a `Request` that is sent to workers, which build the rest themselves."""
+    """The part of a `Request` that is sent to workers; they build the mechanism themselves."""
 
     pairs: NDArray[np.int64]
     epsilons: Sequence[float]
@@ -60,7 +60,7 @@ class _Job:
     width: float
 
     def compare(self, laws: Laws, room: Room, block: Sequence[int]) -> list[PairLosses]:
-        """Return the figures of a block of pairs, one `PairLosses` for each budget."""
+        """Return the losses of a block of pairs, one `PairLosses` per budget."""
         tables = [PairFigures(len(block)) for _ in self.epsilons]
         units = [_units(laws, self.pairs[i]) for i in block]
         rows = np.unique(np.concatenate([unit for unit in units if unit is not None] or [np.empty(0, np.int64)]))
@@ -76,7 +76,7 @@ class _Job:
 def _worker(
     job: _Job, build: Callable[[], Mechanism] | None, texts: Sequence[str]
 ) -> Callable[[Sequence[int]], list[PairLosses]]:
-    """Return the function that a worker runs on each block, with a mechanism of its own."""
+    """Build a mechanism in a worker; return the function that the worker runs on each block."""
     assert build is not None, "workers need a function that makes the mechanism"
     return partial(job.compare, cast(HasLaws, build()).laws(texts), Room())
 
@@ -84,16 +84,16 @@ def _worker(
 def product(laws: Array, units: NDArray[np.integer], width: float = 0.02, masses: Array | None = None) -> Product:
     """Return the pair of products of two texts' unit laws.
 
-    laws: log-laws [rows, outputs]; units: [n, 2], the row of each unit in the first and in the second text.
-    width: the error in the guess loss that the grid may cause, in nats each way (more where the loss is in the
-    thousands). The grid is refined until this is met, or until bounds apply that no grid makes narrower. Texts with too
-    many units for memory get a coarser grid: their bracket is valid, but wider.
-    masses: the exponentials of the laws, where they are there already.
+    laws: log-laws [rows, outputs]. units: [n, 2], the row of each unit in the first and in the second text. width: the
+    error of the guess loss that the grid may cause, in nats each way (more if the loss is in the thousands). The grid
+    is refined until this is met, or until bounds that do not depend on the grid apply. Texts with too many units for
+    memory get a coarser grid: their bracket is valid, but wider. masses: the exponentials of the laws, if they are
+    already computed.
     """
     pairs = [(laws[a], laws[b], None if masses is None else (masses[a], masses[b])) for a, b in units]
     largest = max((loss_range(a, b) for a, b, _ in pairs), default=0.0)
     # n units on a grid of step h cause an error of about n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a grid point,
-    # so a law whose losses all have one size, as in randomised response, is not moved at all.
+    # so losses that all have the same size, as in randomised response, are not rounded.
     least = max(_POINTS, math.ceil(largest / _STEP))
     points = max(least, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
     most = max(least, _ENTRIES // (2 * len(pairs))) if len(pairs) * laws.shape[1] > _ENTRIES else math.inf
@@ -114,7 +114,7 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02, masses
 
 
 def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the [n, 2] law rows of the units in which two texts differ; None if their numbers of units differ."""
+    """Return the law rows [n, 2] of the units in which two texts differ; None if their numbers of units differ."""
     first, second = laws.rows.row(int(pair[0])), laws.rows.row(int(pair[1]))
     if len(first) != len(second):
         return None
@@ -122,7 +122,7 @@ def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: int) -> Iterator[list[int]]:
-    """Yield blocks of places of pairs, those that share a text together.
+    """Yield blocks of indices of pairs; pairs that share a text are in one block if possible.
 
     A block has at most `most_pairs` pairs and, if it has more than one, at most `most_rows` distinct law rows.
     """
@@ -142,7 +142,7 @@ def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: in
 
 
 class PairFigures:
-    """The figures of n pairs, entered one by one; any output tells apart the texts of a pair that is never entered."""
+    """The losses of n pairs, entered one by one. A pair that is never entered has an infinite loss."""
 
     def __init__(self, count: int) -> None:
         self._log_error = np.full((2, count), -math.inf)
@@ -152,7 +152,7 @@ class PairFigures:
         self._at_claim = np.ones((2, count))
 
     def enter(self, i: int, product: Product, claim: float) -> None:
-        """Enter one pair's figures at place i. claim: in nats, infinite where nothing is claimed."""
+        """Enter one pair's losses at index i. claim: in nats, infinite without a claim."""
         error, both = product.log_error(), (product, product.reversed)
         self._log_error[:, i] = error.low, error.high
         deltas = [way.deltas(LEVELS) for way in both]
@@ -166,7 +166,7 @@ class PairFigures:
             self._at_claim[:, i] = max(d.low for d in at_claim), max(d.high for d in at_claim)
 
     def losses(self) -> PairLosses:
-        """Return the figures of all pairs."""
+        """Return the losses of all pairs."""
         return PairLosses(
             log_error=Bracket(*self._log_error),
             delta=Bracket(*self._delta),

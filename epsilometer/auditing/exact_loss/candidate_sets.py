@@ -1,6 +1,7 @@
-"""The loss of guessing the source among k > 2 texts, estimated from draws: bounds by pairs are a factor k - 1 apart.
+"""The loss of guessing the source among k > 2 texts, estimated from draws.
 
-Among the equally likely texts of a set, an optimal adversary errs with probability
+Bounds by the losses of pairs differ by up to a factor of k - 1 in the error. Among the equally likely texts of a set,
+an optimal adversary errs with probability
 
     e = 1/k sum over y of (S(y) - max over j of P_j(y)),    S = P_1 + ... + P_k.
 
@@ -10,18 +11,19 @@ from Q = (sum over pairs of sqrt(P_i P_j)) / Z. Then
 
     w = (S - max P) / (sum over pairs of sqrt(P_i P_j))    has the mean k e / Z,    0 <= w <= 1:
 
-because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum. So a large loss needs no
+because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum. So a large loss takes no
 more draws than a small one.
 
 **Only a likelihood** (generated text, hidden coins). y is a rewrite of a text chosen uniformly from the set, so it is
-drawn from Q = S / k. w = (S - max P) / S has the mean e, and n draws prove a loss of at most about ln n.
+drawn from Q = S / k. Then w = (S - max P) / S has the mean e, and n draws prove a loss of at most about ln n.
 
 Only the mean over the sets is estimated, so each set is drawn in proportion to its weight in that mean. The interval is
 by betting.
 
-**All sets.** The sets of the trials are few of all possible sets. So a second interval covers all sets that trials can
-draw (`over_all`): from one draw per trial, whose w Z / k, or w, has the mean e over draws and trials together. It
-proves no more than about ln of the number of trials, as nothing is known of sets that no trial has.
+**All sets.** The trials contain few of all possible sets. So a second interval covers all sets that trials can draw
+(`over_all`). It uses one draw per trial: w Z / k (with laws) or w (with a likelihood) has the mean e over draws and
+trials together. It proves a loss of at most about ln of the number of trials, since sets outside the trials are
+unknown.
 """
 
 from __future__ import annotations
@@ -49,9 +51,9 @@ from epsilometer.core.randomness import Noise
 from epsilometer.text.words import words
 
 Array = NDArray[np.float64]
-_NAT = 1.0  # nats: the upper bound of a wider interval is not worth stating
+_NAT = 1.0  # an interval wider than this, in nats, is reported as "at least"
 _FIRST = 200  # draws before the interval is first computed
-_CHOICE = 1 << 33  # number of the uniform that chooses, beyond all numbers that mechanisms use
+_CHOICE = 1 << 33  # index of the uniform that chooses a set; mechanisms use smaller indices
 
 Weigh = Callable[[Noise], Array]
 """Maps the streams of n draws to their weights w [n]."""
@@ -59,7 +61,7 @@ Weigh = Callable[[Noise], Array]
 
 @dataclass(frozen=True)
 class MeanLoss:
-    """The loss in nats at the mean error of the sets, at confidence 1 - alpha; the number of draws, and the method."""
+    """The loss in nats at the mean error of the sets (an interval), the number of draws, and the method."""
 
     loss: Bracket[float]
     draws: int
@@ -71,8 +73,8 @@ def mean_loss(
 ) -> MeanLoss:
     """Return the loss of guessing among the k texts of each set, at the mean error over the sets.
 
-    The mechanism must have laws or a likelihood. The interval is valid after every stage of draws; they stop once it is
-    as narrow as `sampling.width`.
+    The mechanism must have laws or a likelihood. The interval is valid after every stage of draws, and draws
+    stop once it is as narrow as `sampling.width`.
     """
     lawful: object = mechanism
     if isinstance(lawful, HasLaws):
@@ -117,9 +119,9 @@ def over_all(
 def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effort: Effort) -> dict[str, Any]:
     """Return a row of `EXACT` with its bounds by pairs replaced by the average over sets of texts.
 
-    The row of equal length then describes the sets whose texts all have equally many words. It is returned unchanged if
-    there are none; if its bounds are already narrow, the average is kept. An average that is uncertain on these sets is
-    as uncertain on all sets, so the interval over all is widened to the average's bracket.
+    The row for equal length then describes the sets whose texts all have equally many words; it is returned unchanged
+    if there are none. If the bounds by pairs are already narrow, they stay. The interval over all sets is at least as
+    wide as the bracket of the average over these sets.
     """
     share = 1.0
     if row["pairs"] == EQUAL:
@@ -134,7 +136,7 @@ def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effor
 
 
 def _count(texts: Sequence[str], group: str, sets: CandidateSets) -> int:
-    """Return the number of sets of this size of texts, or of texts with equally many words."""
+    """Return the number of possible sets: of any texts, or of texts with equally many words."""
     k = sets.numbers.shape[1]
     counts = [len(texts)] if group == ALL else np.unique([len(words(text)) for text in texts], return_counts=True)[1]
     return sum(math.comb(int(count), k) for count in counts)
@@ -149,7 +151,7 @@ def _compared(
     sampling = Sampling(width=2 * effort.width, draws=effort.draws, first=min(_FIRST, effort.draws))
     mean = mean_loss(request.mechanism, request.texts, sets, restored(row["epsilon"]), sampling=sampling)
     low, high = mean.loss.low, mean.loss.high
-    if row["pairs"] == ALL and row["method"].startswith("exact"):  # the bounds by pairs are then certain
+    if row["pairs"] == ALL and row["method"].startswith("exact"):  # bounds by exact pairs are certain
         low, high = max(low, row["average_low"]), min(high, row["average_high"])
     settled = mean.method == IMPORTANCE or high - low <= _NAT
     return row | {
@@ -163,7 +165,7 @@ def _compared(
 
 
 def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
-    """Return ln((1 - e) (k - 1) / e), at least 0, for e = e^log_scale times the mean."""
+    """Return ln((1 - e) (k - 1) / e), at least 0; the error e is exp(log_scale) times the mean."""
 
     def of(weight: float) -> float:
         if not weight:
@@ -175,19 +177,19 @@ def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
 
 
 class _Lawful:
-    """Draws between the laws of sets [n, k] of texts."""
+    """Draws between the laws of the texts of sets [n, k]."""
 
     def __init__(self, laws: Laws, sets: NDArray[np.int64], epsilon: float) -> None:
         self.laws, self.sets, self.epsilon = laws, sets, epsilon
         self.sides = np.array(list(combinations(range(sets.shape[1]), 2)))
-        of_sets = np.concatenate([sets[:, side] for side in self.sides])  # side by side, each [sets, 2]
+        of_sets = np.concatenate([sets[:, side] for side in self.sides])  # [pairs of slots x sets, 2]
         pairs, place = np.unique(np.sort(of_sets, axis=1), axis=0, return_inverse=True)
         one_of_each = Noise.named(-1 - np.arange(len(pairs)), "exact loss", "candidate sets", epsilon)
         log_rho = tilted(laws, pairs, epsilon, one_of_each)[1].log_rho[place.ravel()]
         self.log_rho = log_rho.reshape(len(self.sides), len(sets))
 
     def over_sets(self, weights: Array) -> tuple[Weigh, float]:
-        """Return a function that draws weights, and ln of the factor from their mean to the sets' mean error."""
+        """Return a function that draws weights, and ln of the ratio of the sets' mean error to the mean weight."""
         with np.errstate(divide="ignore"):
             log_shares = (self.log_rho + np.log(weights)).ravel()
         if np.isneginf(peak := log_shares.max()):
@@ -202,7 +204,7 @@ class _Lawful:
         return weigh, float(peak + math.log(cdf[-1]) - math.log(self.sets.shape[1]))
 
     def one_each(self, trials: NDArray[np.int64], noise: Noise) -> Array:
-        """Return [trials] weights in [0, 1], whose mean is the sets' mean error as a share of (k - 1) / 2."""
+        """Return weights [trials] in [0, 1]; their mean times (k - 1) / 2 is the sets' mean error."""
         rho = np.exp(self.log_rho[:, trials])
         cdf, weights = np.cumsum(rho, axis=0), np.zeros(len(trials))
         some = np.flatnonzero(cdf[-1] > 0)
@@ -212,7 +214,7 @@ class _Lawful:
         return np.minimum(weights, 1.0)
 
     def _weights(self, side: NDArray[np.integer], place: NDArray[np.integer], noise: Noise) -> Array:
-        """Return the weights w of draws between the two texts of these sides of these sets."""
+        """Return the weights w of draws. side: which pair of slots, place: which set each draw is from."""
         candidates = self.sets[place]
         pairs = np.take_along_axis(candidates, self.sides[side], axis=1)
         units, _ = tilted(self.laws, pairs, self.epsilon, noise)
@@ -223,7 +225,7 @@ class _Lawful:
 def _by_likelihood(
     mechanism: Mechanism, texts: Sequence[str], candidates: NDArray[np.int64], at: tuple[float, Noise]
 ) -> Array:
-    """Return the weights of rewrites of one text of each candidate set [n, k]; at: the budget and the streams."""
+    """Return the weights of one rewrite per candidate set [n, k]. at: the budget and the streams."""
     epsilon, noise = at
     slot = (noise.uniforms(2, _CHOICE)[:, 1] * candidates.shape[1]).astype(int)
     sources = candidates[np.arange(len(candidates)), slot]
@@ -233,6 +235,6 @@ def _by_likelihood(
 
 
 def _weight(log_p: Array, log_sum: Array) -> Array:
-    """Return [n] weights: the sum of all but the largest of P [k, n], as a share of a sum that is at least as large."""
+    """Return weights [n]: the sum of all but the largest P [k, n], divided by a sum that is at least as large."""
     others = np.logaddexp.reduce(np.sort(log_p, axis=0)[:-1])
     return np.asarray(np.minimum(np.exp(others - log_sum), 1.0))

@@ -1,18 +1,19 @@
-"""The losses of pairs of texts whose units are directions with von Mises-Fisher draws: upper bounds for the texts.
+"""The losses of pairs of texts whose units are drawn directions (von Mises-Fisher law): upper bounds for the texts.
 
-A draw y about u with concentration kappa, compared with u' and kappa', has the loss
+A draw y around u with concentration kappa, compared with u' and kappa', has the loss
 
-    L = (kappa u - kappa' u')'y - ln M(kappa) + ln M(kappa'),
+    L = (kappa u - kappa' u')'y - ln M(kappa) + ln M(kappa').
 
-linear in y: only its component t along v = kappa u - kappa' u' counts, whose density is in `core/von_mises_fisher.py`.
-It lies between the two values at t = -1 and 1, which are the largest losses, in closed form. For equal concentrations L
-is kappa |u - u'| t, and the total variation is 2 P(t > 0) - 1.
+It is linear in y, so it depends only on the component t of y along v = kappa u - kappa' u', whose density is in
+`core/von_mises_fisher.py`. Its extremes, at t = -1 and 1, have closed forms. For equal concentrations L is
+kappa |u - u'| t, and the total variation is 2 P(t > 0) - 1.
 
-The density is put on the nodes of a quadrature that covers all angles at which either law is within 60 nats of its
-mode. Both laws are then lists of atoms, whose losses are put on a grid and convolved over the units like those of other
-laws (`products.py`). The quadrature's error is about 1e-10 of a figure and is not in the brackets.
+The density is evaluated at the nodes of a quadrature that covers all angles at which either law is within 60 nats of
+its mode. Both laws then become discrete, and their losses are put on a grid and convolved over the units, as for other
+laws (`products.py`). The quadrature's relative error is about 1e-10; the brackets do not include it.
 
-The text is computed from the draws alone, so its losses are at most theirs. Units that both texts share lose nothing.
+The text is computed from the draws alone, so its losses are at most those of the draws. Units that both texts share
+have no loss.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ from epsilometer.core.mechanism import Directions, Mechanism, TurnsVectors
 from epsilometer.core.von_mises_fisher import component_moments, log_component_density, log_moment
 
 Array = NDArray[np.float64]
-_DROP = 60.0  # nats below the mode at which a density ends
-_FAR = 160  # standard deviations from the mean to search for that point
-_SCANNED = 4000  # points to search at
+_DROP = 60.0  # nats below the mode at which a density is cut off
+_FAR = 160  # standard deviations from the mean in which that point is searched
+_SCANNED = 4000  # number of points searched
 _PANELS, _MOST, _NODES = 64, 4096, 16
-_POINTS = 512  # fewest grid points between no loss and a unit's largest
-_ALIKE = 1e-12  # relative length of kappa u - kappa' u' below which two laws are one
+_POINTS = 512  # fewest grid points between a loss of 0 and a unit's largest loss
+_ALIKE = 1e-12  # two laws are equal if the relative length of kappa u - kappa' u' is smaller
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Return whether a mechanism draws about directions and computes the rest from the draws."""
+    """Return True if a mechanism draws directions and computes the text from the draws."""
     return isinstance(mechanism, TurnsVectors)
 
 
 def losses(request: Request) -> list[PairLosses]:
-    """Return the losses that the draws prove for every pair, one `PairLosses` for each budget."""
+    """Return the losses of the draws for every pair, one `PairLosses` per budget."""
     mechanism = cast(TurnsVectors, request.mechanism)
     results = []
     for epsilon, claims in zip(request.epsilons, request.claims, strict=True):
@@ -62,7 +63,7 @@ def losses(request: Request) -> list[PairLosses]:
 
 
 def product(directions: Directions, units: NDArray[np.integer], width: float = 0.02) -> Product:
-    """Return the pair of products of two texts' laws of draws. units: [n, 2], rows of `directions`."""
+    """Return the pair of products of two texts' laws. units: [n, 2], rows of `directions` in either text."""
     bounds = [largest_losses(directions, a, b) for a, b in units.tolist()]
     most = max((max(ends) for ends in bounds), default=0.0)
     step = most / max(_POINTS, math.ceil(most * len(units) / math.sqrt(4 * width))) or 1.0
@@ -70,13 +71,13 @@ def product(directions: Directions, units: NDArray[np.integer], width: float = 0
 
 
 def largest_losses(directions: Directions, first: int, second: int) -> tuple[float, float]:
-    """Return the largest loss of a draw about one direction against another, and the other way round, in nats."""
+    """Return the largest loss, in nats, of a draw around one direction against another, and vice versa."""
     _, length, offset = _difference(directions, first, second)
     return max(length + offset, 0.0), max(length - offset, 0.0)
 
 
 def direction_losses(directions: Directions, first: int, second: int, step: float) -> UnitLosses:
-    """Return the losses of a draw about one direction against another, on a grid of this step in nats."""
+    """Return the losses of a draw around one direction against another, on a grid with this step in nats."""
     axis, length, offset = _difference(directions, first, second)
     largest = largest_losses(directions, first, second)
     kappas, dimension = directions.concentrations[[first, second]], directions.units.shape[1]

@@ -35,15 +35,14 @@ def exact_loss(
 ) -> pl.DataFrame:
     """Compute the privacy loss of a mechanism whose law is known, without trials (docs/concepts/exact-loss.md).
 
-    texts, mechanism, epsilons, settings: as in `epsilometer.audit`. design: which pairs of texts are compared; at the
-    default temperature, each text with the one most dissimilar to it. trials: if there are more pairs than this, the
-    distinct pairs of this many trials represent them all, `method` says so, and `all_low` to `all_high` is a 99 %
-    interval of the average over all pairs, which a note gives as well.
+    texts, mechanism, epsilons, settings: as in `epsilometer.audit`. design: determines the compared pairs of texts; at
+    the default temperature, each text is paired with the least similar one. trials: if there are more pairs than this,
+    only the distinct pairs of this many trials are compared; then `method` says so, and `all_low` to `all_high` is a
+    99 % interval of the average over all pairs, which is also printed as a note.
     Returns a row for each epsilon and group of pairs ("all", and those of "equal length"), with the columns of `EXACT`
     from `epsilon` on. Losses are in nats: `average` is the loss of guessing between two texts, averaged over the pairs;
-    `median`, `q95` and `worst` are over single pairs; `relative_epsilon` is the largest loss of any output. Where the
-    law is known only output by output, as for generated text, only the average is given, by importance sampling
-    (`method`).
+    `median`, `q95` and `worst` are over single pairs; `relative_epsilon` is the largest loss of any output. If
+    outputs cannot be enumerated, as for generated text, only the average is given, by importance sampling (`method`).
     Raises UserError for values outside their range, and for a mechanism whose law is not known.
     """
     return measured(texts, mechanism, epsilons, settings, trials=trials, design=design).losses
@@ -57,10 +56,10 @@ def exact_curves(
     trials: int = TRIALS,
     design: Design = STANDARD,
 ) -> pl.DataFrame:
-    """Compute delta(level) of a mechanism whose law is known: the result of an audit by an optimal adversary.
+    """Compute delta(level) of a mechanism whose law is known, as an optimal adversary would measure it.
 
     Takes the arguments of `exact_loss` and raises the same errors. Returns the columns of `EXACT_CURVES` from `epsilon`
-    on: the lower and upper value of the mean delta over the pairs, and the upper value of the largest delta of a pair.
+    on: a lower and an upper bound of the mean delta over the pairs, and an upper bound of the largest delta of a pair.
     """
     return measured(texts, mechanism, epsilons, settings, trials=trials, design=design).curves
 
@@ -73,10 +72,9 @@ def exact_pairs(
 ) -> pl.DataFrame:
     """Compute the pure loss of every pair of texts with equally many units, and bounds on its guess loss.
 
-    Takes the arguments of `exact_loss`; nothing is convolved. Returns a row for each epsilon and pair: epsilon, x and
-    other (numbers of the distinct texts), pure_loss (nats, the larger of both directions), guess_low and guess_high
-    (Bhattacharyya's bounds). Raises UserError as `exact_loss` does, and where there are too many laws to compare all
-    pairs of them.
+    Takes arguments of `exact_loss`. Returns a row for each epsilon and pair: epsilon, x and other (indices of the
+    distinct texts), pure_loss (nats, the larger of both directions), guess_low and guess_high (Bhattacharyya's bounds).
+    Raises UserError as `exact_loss` does, and if there are too many laws to compare all pairs of them.
     """
     texts = distinct(texts)
     if epsilons is not None:
@@ -84,7 +82,7 @@ def exact_pairs(
     built = as_mechanism(mechanism, settings, texts)
     if not isinstance(built, HasLaws):
         raise UserError(
-            "the mechanism states no output distribution, by which pairs are compared; add `laws` "
+            "the mechanism states no output distribution, so pairs cannot be compared; add `laws` "
             "(docs/how-to/your-own-mechanism.md)",
             "EPS-A077",
         )
@@ -134,12 +132,12 @@ def measured(
     measured = measure(built, texts, at, chosen(texts, most, as_installed(design)))
     for row in measured.losses.filter(pl.col("method").str.contains(", ")).to_dicts():
         interval = f"{row['all_low']:.4g} to {row['all_high']:.4g} nats at 99 %"
-        note(f"{row['pairs']}{at_budget(row['epsilon'])}: {row['method']}; over all that trials can draw {interval}")
+        note(f"{row['pairs']}{at_budget(row['epsilon'])}: {row['method']}; over all possible trials {interval}")
     return measured
 
 
 def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pairs:
-    """Return the pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
+    """Return the pairs of texts that a design compares, about `trials` of them at most (`pairs`)."""
     check_trials(trials)
     if len(texts) < 2:
         raise UserError("an exact loss compares at least 2 texts, got 1; give more texts", "EPS-A080")
@@ -154,7 +152,7 @@ def sampled_pairs(
     design: Design = STANDARD,
     groups: np.ndarray[Any, np.dtype[np.integer]] | None = None,
 ) -> Pairs:
-    """Return the same as `chosen`, from embeddings [texts, dimensions]; groups: as in `sampling.sample`."""
+    """Return the pairs of `chosen`, from embeddings [texts, dimensions]. groups: as in `sampling.sample`."""
     candidates = design.k
     if candidates == 2 and design.temperature <= FURTHEST and len(texts) <= trials:
         return furthest_pairs(embeddings, texts, groups)

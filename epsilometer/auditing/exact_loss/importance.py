@@ -6,11 +6,11 @@ For a draw from a law m between P and P', with log_rho = ln(sqrt(P P') / m) and 
 
 so at level 0 half of this mean is the error e of guessing between the two texts. The mean of w / e^log_bound, in
 [0, 1], gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/estimation/betting.py`), which is
-valid however often one looks at it. So draws come in stages, each doubling the number so far, and stop once the loss is
-known to the given width.
+valid for any number of looks. So draws come in stages, each doubling the number so far, until the interval of the loss
+is narrow enough.
 
-For products log_rho is the same for all draws, so a large loss needs no more draws than a small one. Where it depends
-on the draw (generated text), or m is a mixture, log_bound is 0, and n draws cannot show that the mean is below about
+For products log_rho is the same for all draws, so a large loss takes no more draws than a small one. If it depends on
+the draw (generated text), or if m is a mixture, log_bound is 0. Then n draws cannot show that the mean is below about
 ln(2 / alpha) / n: they prove a loss of at most about ln n - 1 nats. An interval wider than a nat is reported as "at
 least".
 """
@@ -34,13 +34,13 @@ from epsilometer.core.mechanism import DrawsBetween, HasLaws, HasLikelihood, Mec
 from epsilometer.core.randomness import Noise
 
 IMPORTANCE, AT_LEAST = "importance", "at least"
-_NAT = 1.0  # nats: the upper bound of a wider interval is not worth stating, and the row says "at least"
+_NAT = 1.0  # an interval wider than this, in nats, is reported as "at least"
 _ROUNDING = 1e-6  # nats
-# The numbers of the uniforms that choose one text of two, and one pair; beyond all numbers that mechanisms use.
+# Indices of the uniforms that choose one of two texts, and a pair; mechanisms use smaller indices.
 _COIN, _WHICH = 1 << 33, 1 << 34
 
 Draw = Callable[[NDArray[np.integer], Noise], Between]
-"""Takes numbers of pairs [n], and a stream for each; returns one draw between the two texts of each pair."""
+"""Takes indices of pairs [n], and a stream for each; returns one draw between the two texts of each pair."""
 
 Stream = Callable[[NDArray[np.int64]], Noise]
 """Takes numbers of draws and returns their streams; no two pairs share a number."""
@@ -48,12 +48,12 @@ Stream = Callable[[NDArray[np.int64]], Noise]
 
 @dataclass(frozen=True)
 class Sampling:
-    """The number of draws for each loss. Raises UserError for values outside their range.
+    """Settings of draws for a loss. Raises UserError for values outside their range.
 
     width: draws stop once the loss's interval is this narrow, in nats.
-    draws: the most draws.
-    first: the draws of the first stage.
-    alpha: each interval holds with confidence 1 - alpha.
+    draws: the largest number of draws.
+    first: the number of draws in the first stage.
+    alpha: each interval has confidence 1 - alpha.
     """
 
     width: float = 0.1
@@ -75,7 +75,7 @@ class Sampled:
     """The results of draws for a pair of texts, or for the mean over pairs.
 
     log_error: ln of the error of guessing between two texts, at confidence 1 - alpha.
-    draws:     their number.
+    draws:     the number of draws.
     method:    IMPORTANCE if the loss's interval is at most a nat wide, otherwise AT_LEAST.
     """
 
@@ -86,9 +86,9 @@ class Sampled:
     _alpha: float = field(repr=False)
 
     def deltas(self, levels: NDArray[np.float64]) -> Bracket[NDArray[np.float64]]:
-        """Return intervals of delta at levels [m] in nats, the mean of both directions, from the same draws.
+        """Return intervals of delta at levels [m] in nats, each the mean of both directions, from the same draws.
 
-        They hold simultaneously at confidence 1 - alpha, so it is valid to look at all of them and pick one.
+        They hold simultaneously at confidence 1 - alpha, so any of them may be selected afterwards.
         """
         means = [_log_mean(self._between, level, self._alpha / len(levels)) for level in levels.tolist()]
         ends = np.array([(mean.low, mean.high) for mean in means]) + levels[:, None] / 2
@@ -97,7 +97,7 @@ class Sampled:
 
 
 def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[Sampled]:
-    """Return the loss of each of the numbered pairs; in each stage, those not yet settled draw together."""
+    """Return the loss of each pair 0, ..., pairs - 1; each stage draws for all pairs that are not yet settled."""
     parts: list[list[Between]] = [[] for _ in range(pairs)]
     results: dict[int, Sampled] = {}
     first = 0
@@ -122,17 +122,16 @@ def sampled_mean(
     sampling: Sampling,
     trials: NDArray[np.int64] | None = None,
 ) -> Sampled:
-    """Return the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is between one pair.
+    """Return the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is for one pair.
 
     The probability of a pair is proportional to its largest possible contribution to the mean, e^log_bound times its
-    weight. But if the pairs come from trials, draw i is between the pair of trial i, for at most `trials` [m] of them:
-    draws are then independent of each other over all pairs that trials can draw, and so the loss is that over all these
-    pairs.
+    weight. trials: [m], the index of each trial's pair, if pairs come from trials. Then draw i uses the pair of trial
+    i, so draws are independent over all pairs that trials can draw, and the result is the loss over all these pairs.
     """
     if trials is not None:
         return _of_trials(draw, trials, stream, sampling)
     places = np.arange(len(weights))
-    one_of_each = stream(-1 - places)  # draws that only serve to compute the bounds
+    one_of_each = stream(-1 - places)  # these draws only give the bounds
     bounds = draw(places[:1], one_of_each[:1]).log_bound
     bounds = draw(places, one_of_each).log_bound if bounds[0] < 0 else np.zeros(len(weights))
     if np.isneginf(bounds).all():
@@ -156,7 +155,7 @@ def _of_trials(draw: Draw, trials: NDArray[np.int64], stream: Stream, sampling: 
     for count in stages(replace(sampling, draws=most, first=min(sampling.first, most))):
         numbers = sum(len(part.loss) for part in parts) + np.arange(count)
         between = draw(trials[numbers], stream(numbers))
-        parts.append(replace(between, log_bound=np.zeros(count)))  # no better bound is known for a pair not yet drawn
+        parts.append(replace(between, log_bound=np.zeros(count)))  # must also hold for pairs that are not drawn
         result = _judged(_joined(parts), sampling.alpha)
         if _open(result.log_error) <= sampling.width:
             break
@@ -178,7 +177,7 @@ def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
 
 
 def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], at: tuple[float, Noise]) -> Between:
-    """Return a draw for each pair [n, 2] of texts: a rewrite of one of them, chosen by a coin, so m = (P + P') / 2.
+    """Return a draw for each pair [n, 2] of texts: a rewrite of a fairly chosen one of them, so m = (P + P') / 2.
 
     at: the budget and the streams. For this m, ln(sqrt(P P') / m) = -ln cosh(L / 2).
     """
@@ -199,7 +198,7 @@ def of_own_rewrites(
     *,
     epsilon: float,
 ) -> NDArray[np.float64]:
-    """Return [n, k] log-likelihoods of rewrites, each of one of its candidates [n, k].
+    """Return log-likelihoods [n, k] of rewrites; rewrite i is of one of the candidates in row i of [n, k].
 
     Raises LawError for a rewrite that is impossible under all of its candidates: the mechanism does not follow its
     likelihood, and no loss can be computed from it.
@@ -216,7 +215,7 @@ def of_own_rewrites(
 
 
 def _checked(between: Between, pairs: NDArray[np.integer], epsilon: float) -> Between:
-    """Return the draws; raises LawError where they contain NaN, or exceed their stated bound."""
+    """Return the draws. Raises LawError if they contain NaN, or exceed their stated bound."""
     size = between.log_rho - np.abs(between.loss) / 2
     possible = ~np.isneginf(between.log_rho)
     wrong = np.flatnonzero(possible & ~(size <= between.log_bound + _ROUNDING))
@@ -232,7 +231,7 @@ def _checked(between: Between, pairs: NDArray[np.integer], epsilon: float) -> Be
 
 
 def stages(sampling: Sampling) -> Iterator[int]:
-    """Yield the number of draws of each stage; after the first, as many as in all stages before it."""
+    """Yield the number of draws of each stage; each stage after the first doubles the total."""
     done = 0
     while done < sampling.draws:
         count = min(max(sampling.first, done), sampling.draws - done)
@@ -248,7 +247,7 @@ def _judged(between: Between, alpha: float) -> Sampled:
 
 
 def _open(log_error: Bracket[NDArray[np.float64]]) -> float:
-    """Return the width of the guess loss's interval, in nats; 0 if both ends are infinite."""
+    """Return the width of the guess loss's interval, in nats; 0 if both bounds are infinite."""
     losses = guess_losses(log_error)
     return 0.0 if losses.low == losses.high else float(losses.high - losses.low)
 
@@ -256,7 +255,7 @@ def _open(log_error: Bracket[NDArray[np.float64]]) -> float:
 def _log_mean(between: Between, level: float, alpha: float) -> Bracket[float]:
     """Return an interval of ln of the mean of e^(log_rho - |L - level| / 2), averaged over both directions of L."""
     bound = float(between.log_bound[0])
-    if np.isneginf(bound):  # no output is possible under both
+    if np.isneginf(bound):  # no output is possible under both texts
         return Bracket(-math.inf, -math.inf)
     ways = (np.exp(between.log_rho - bound - np.abs(loss - level) / 2) for loss in (between.loss, -between.loss))
     low, high = interval(np.minimum(sum(ways) / 2, 1.0), alpha)

@@ -1,12 +1,12 @@
 """The overlap and delta(level) of two vectors with independent Laplace noise of scale b on every coordinate.
 
-At a coordinate in which the vectors are t b apart, the loss under P is t with probability 1/2, -t with probability
+Let the vectors be t b apart in some coordinate. Its loss under P is t with probability 1/2, -t with probability
 e^-t / 2, and has the density e^((l - t) / 2) / 4 in between. So for u = z + 1/2
 
     E_P[e^(z L)] = e^(-t/2) (cosh(u t) + sinh(u t) / (2 u)),
 
-and K(z), the same for all coordinates together, is the product. No loss needs to be rounded to a grid: both figures are
-inverse transforms, on a line on which nothing cancels,
+and K(z), the transform for all coordinates together, is the product. No loss is rounded to a grid: both figures are
+inverse transforms, along a line without cancellation,
 
     overlap = 1 / (2 pi) * integral of K(-1/2 + i w) / (1/4 + w^2) dw,
     delta(level) = 1 / (2 pi) * integral of K(z) e^(-z level) / (z (z + 1)) dw,    z = c + i w,  c > 0
@@ -14,13 +14,13 @@ inverse transforms, on a line on which nothing cancels,
 (the saddle-point accountant: Alghamdi et al., ICML 2023), summed at steps of 2 pi / T up to a frequency W. The bracket
 covers every error of that sum:
 
-- Steps: by Poisson's formula the sum equals that over all integers j of e^(c j T) delta(level + j T); only the
-  term j = 0 is wanted. The others are positive and at most e^(-c |j| T), for j > 0 times K(2 c) e^(-2 c level)
-  (Markov). For the overlap they are at most e^(-|j| T / 2).
-- The truncation at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the least of
-  cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0; the rest of the integrand is at most
+- Steps: by Poisson's formula the sum equals the sum over all integers j of e^(c j T) delta(level + j T), of which only
+  the term j = 0 is wanted. The other terms are positive and at most e^(-c |j| T), for j > 0 times
+  K(2 c) e^(-2 c level) (Markov). For the overlap they are at most e^(-|j| T / 2).
+- The truncation at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the smallest of
+  cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0. The rest of the integrand is at most
   1 / w^2.
-- Floating point: n + 8 roundings in every term.
+- Floating point: n + 8 rounding errors in every term.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from scipy.optimize import minimize_scalar
 from epsilometer.auditing.exact_loss.bracket import Bracket
 
 Array = NDArray[np.float64]
-_BLOCK = 64  # frequencies at a time
-_TERMS = 1 << 22  # most frequencies times coordinates; if these do not suffice, the bracket is wider
-_WIDEST = 1e5  # the largest c to try
+_BLOCK = 64  # frequencies computed at a time
+_TERMS = 1 << 22  # largest number of frequencies times coordinates; beyond it, the bracket is wider
+_WIDEST = 1e5  # largest c that is tried
 
 
 def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
-    """Return ln of the sum over outputs of min(P, P').
+    """Return a bracket of ln of the overlap, the integral of min(P, P').
 
-    distances: [n] >= 0, in scales, coordinate by coordinate. tolerance: the approximate error to allow, in nats.
+    distances: [n] >= 0, of each coordinate, in units of b. tolerance: the approximate error to allow, in nats.
     """
     t = distances[distances > 0]
     if not len(t):
@@ -62,7 +62,7 @@ def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
 
 
 def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
-    """Return delta at levels [m] >= 0 in nats, for distances [n] >= 0 in scales, to about an absolute tolerance."""
+    """Return brackets of delta at levels [m] >= 0 in nats, to about an absolute tolerance. distances: as above."""
     t = distances[distances > 0]
     if not len(t):
         return Bracket(np.zeros(len(levels)), np.zeros(len(levels)))
@@ -72,7 +72,10 @@ def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
 
 
 def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
-    """Return delta at a level, to about a relative tolerance: on the line on which K(z) e^(-z level) is smallest."""
+    """Return a bracket of delta at a level, to about a relative tolerance.
+
+    The integral is along the line on which K(z) e^(-z level) is smallest.
+    """
     t = distances[distances > 0]
     if t.sum() <= level:
         return Bracket(0.0, 0.0)
@@ -88,7 +91,7 @@ def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
 
 
 def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Array]:
-    """Return delta at levels [m], on the line at c. log_allowed: ln of the absolute error of each kind to aim for."""
+    """Return delta at levels [m], integrated along the line at c. log_allowed: ln of the aimed error of each kind."""
     a = c + 0.5
     log_k = _log_moment(t, a)
     shifts = np.logaddexp(0.0, _log_moment(t, 2 * c + 0.5) - 2 * c * levels)  # ln(1 + K(2 c) e^(-2 c level))
@@ -109,14 +112,14 @@ def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Ar
 
 
 def _least(t: Array) -> float:
-    """Return a c at which K(c) is about its value at 0 and the period is not long."""
+    """Return a small c at which K(c) is about K(0), yet large enough for a short period."""
     return min(0.5, 1 / math.sqrt(_variance(t)))
 
 
 def _variance(t: Array) -> float:
     """Return the variance of L under the law proportional to sqrt(P P').
 
-    At each coordinate that law has atoms of 1 / (2 + t) at t and -t, and is uniform in between.
+    At each coordinate that law has the probability 1 / (2 + t) at t and at -t, and is uniform in between.
     """
     return float(((2 * t**2 + t**3 / 3) / (2 + t)).sum())
 
@@ -140,9 +143,9 @@ def _log_ceiling(t: Array, a: float, end: float) -> float:
 
 
 def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
-    """Return the smallest power of two beyond which the frequencies add at most the allowed error.
+    """Return the smallest power of two beyond which frequencies contribute at most the allowed error.
 
-    It is smaller where more terms would be needed than `_TERMS`.
+    It is smaller if more than `_TERMS` terms would be needed.
     """
     most = max(4.0, _TERMS / max(1, len(t)) * 2 * math.pi / period)
     end = 4.0
@@ -170,12 +173,12 @@ def _transform(t: Array, a: float, end: float, period: float) -> tuple[Array, ND
 
 
 def _sum(terms: Array, period: float) -> float:
-    """Return the integral over all w, divided by 2 pi, of an even function given at the frequencies from 0."""
+    """Return the integral over all w, divided by 2 pi, of an even function with these values at w >= 0."""
     return float(2 * terms.sum() - terms[0]) / period
 
 
 def _turned_sums(terms: NDArray[np.complex128], levels: Array, period: float) -> Array:
-    """Returns, for each level [m], `_sum` of the terms times e^(-i level w); mostly as one product of matrices."""
+    """Return, for each level [m], `_sum` of the terms times e^(-i level w), mostly by one matrix product."""
     step = 2 * math.pi / period
     rows = np.zeros((-(-len(terms) // _BLOCK), _BLOCK), np.complex128)
     rows.ravel()[: len(terms)] = terms

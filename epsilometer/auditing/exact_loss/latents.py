@@ -1,11 +1,11 @@
 """The losses of pairs of texts whose latents get Gaussian or Laplace noise: upper bounds for the decoded texts.
 
-With Gaussian noise of deviation sigma on every coordinate, everything about two latents f, f' at L2 distance d depends
-on r = d / sigma: the error of guessing between them is Phi(-r / 2), and delta(level) is the exact profile of Balle and
-Wang 2018, theorem 8 (`mechanisms/latents/shared/noise.py`); the loss of an output has no upper bound. With Laplace
-noise of scale b the pure loss is |f - f'|_1 / b; the other figures are in `laplace.py`.
+With Gaussian noise of standard deviation sigma on every coordinate, all figures of two latents f, f' at L2 distance d
+depend only on r = d / sigma. The error of guessing between them is Phi(-r / 2), and delta(level) is the exact profile
+of Balle and Wang 2018, theorem 8 (`mechanisms/latents/shared/noise.py`); the pure loss is infinite. With Laplace noise
+of scale b the pure loss is |f - f'|_1 / b; `laplace.py` computes the other figures.
 
-The text is decoded from the noisy latent alone, so its losses are at most as large.
+The text is decoded from the noisy latent alone, so its losses are at most those of the latent.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from epsilometer.core.mechanism import HasLatentNoise, HasLatents, Mechanism
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, gaussian_log_delta
 
 Array = NDArray[np.float64]
-_DELTA, _SHARE = 1e-3, 1e-2  # errors allowed in a delta under Laplace noise: absolute, and relative at a claim
+_DELTA, _SHARE = 1e-3, 1e-2  # allowed errors of delta under Laplace noise: absolute at LEVELS, relative at a claim
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Return whether a mechanism adds noise of a known law to latents."""
+    """Return True if a mechanism adds noise of a known law to latents."""
     return isinstance(mechanism, HasLatents) and isinstance(mechanism, HasLatentNoise)
 
 
 def losses(request: Request) -> list[PairLosses]:
-    """Return the losses that the noise proves for every pair, one `PairLosses` per budget, from one encoder pass."""
+    """Return the losses of the noisy latents of every pair, one `PairLosses` per budget, from one encoder pass."""
     mechanism = cast(HasLatentNoise, request.mechanism)
     used, at = np.unique(request.pairs, return_inverse=True)
     encoded, pairs = mechanism.encode([request.texts[i] for i in used]), at.reshape(-1, 2)
@@ -86,21 +86,21 @@ def gaussian(distances: Array, claims: Array) -> PairLosses:
 
 
 def _profile(levels: Array, distances: Array) -> Array:
-    """Return delta of Gaussian noise, elementwise; 0 where both latents are the same."""
-    far = np.maximum(distances, 1e-9)  # below that there is only rounding error; a larger distance is an upper bound
+    """Return delta of Gaussian noise, elementwise; 0 for equal latents."""
+    far = np.maximum(distances, 1e-9)  # smaller distances are rounding errors; a larger distance gives an upper bound
     log_delta = np.vectorize(gaussian_log_delta, otypes=[float])(levels, 1 / far)
     delta: Array = np.where(distances > 0, np.exp(log_delta), 0.0)
     return delta
 
 
 def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> PairLosses:
-    """Return the losses under Laplace noise; both directions lose the same.
+    """Return the losses under Laplace noise, which are equal in both directions.
 
-    pairs: for each pair, the distances [d] in scales, coordinate by coordinate.
+    pairs: for each pair, the distances [d] of the coordinates, in units of the noise's scale.
     """
     log_error, delta, at_claim, pure = [], [], [], []
     for distances, claim in zip(pairs, claims.tolist(), strict=True):
-        overlap = laplace.log_overlap(distances, width / 4)  # the guess loss changes by at most twice as much
+        overlap = laplace.log_overlap(distances, width / 4)  # the error of the guess loss is at most twice this
         log_error.append((overlap.low - math.log(2), overlap.high - math.log(2)))
         curve = laplace.deltas(distances, LEVELS, _DELTA)
         delta.append((curve.low, curve.high))
@@ -118,7 +118,7 @@ def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> PairLosses:
 
 
 def _differences(encoded: NDArray[np.float32], pairs: NDArray[np.integer]) -> Iterator[Array]:
-    """Yield f - f' of all pairs [n, d], in parts that fit in memory."""
+    """Yield the differences f - f' of pairs [n, d], in parts that fit in memory."""
     for part in slices(len(pairs), encoded.shape[1]):
         first, second = (encoded[pairs[part, side]].astype(np.float64) for side in (0, 1))
         yield first - second

@@ -1,4 +1,4 @@
-"""The input and the output of every way to compute exact losses: a request about pairs of texts, and their losses."""
+"""The input and output of every method for exact losses: a request about pairs of texts, and their losses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epsilometer.runtime.scaling import HERE, Engine
 
 Array = NDArray[np.float64]
 
-# The levels, in nats, at which delta is computed: dense where they decide the risk of being named among k texts.
+# The levels, in nats, at which delta is computed: dense where they determine the risk among k texts.
 LEVELS = np.unique(np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 16, 0.25), 2.0 ** np.arange(4, 11, 0.25)]))
 
 
@@ -25,9 +25,9 @@ class Effort:
     """The amount of computation.
 
     width:     the rounding error to allow in a guess loss, in nats each way.
-    all_pairs: whether the relative epsilon is over all pairs of texts, where these can be compared, instead of only
-               over the requested pairs. Where that takes tenths of a second it always is.
-    draws:     the largest number of draws, where a mean loss is known only from draws.
+    all_pairs: True to compute the relative epsilon over all pairs of texts, if these can be compared, instead of only
+               over the requested pairs. If that takes only tenths of a second, it is always done.
+    draws:     the largest number of draws, for mean losses that are estimated from draws.
     """
 
     width: float = 0.02
@@ -40,9 +40,9 @@ FULL = Effort()
 
 @dataclass(frozen=True)
 class Crew:
-    """The engine that compares the pairs, and the way its workers build the mechanism. It cannot change a figure.
+    """The engine that compares the pairs. It does not affect results.
 
-    build: picklable; None if pairs are compared in this process.
+    build: a picklable function with which workers build the mechanism; None if pairs are compared in this process.
     """
 
     engine: Engine = HERE
@@ -56,10 +56,10 @@ ALONE = Crew()
 class Request:
     """Pairs of texts whose losses are requested at every budget.
 
-    pairs:   int64 [n, 2] numbers of texts.
-    claims:  for each budget the claimed losses [n] of the pairs in nats, infinite where nothing is claimed.
+    pairs:   int64 [n, 2], indices of texts.
+    claims:  for each budget the claimed losses [n] of the pairs in nats, infinite without a claim.
     width:   the rounding error to allow in a guess loss, in nats each way.
-    crew:    the engine that compares the pairs, where units have laws.
+    crew:    the engine that compares the pairs, if units have laws.
     """
 
     mechanism: Mechanism
@@ -77,10 +77,10 @@ class PairLosses:
 
     log_error:       [n] ln of the Bayes error of guessing between the two texts.
     delta:           [n, levels] delta at LEVELS, the mean of both directions.
-    larger_delta:    [n, levels] the upper value of delta in the direction where it is larger.
+    larger_delta:    [n, levels] an upper bound of delta in the direction in which it is larger.
     pure:            [n] the largest loss of any output in nats, in either direction; None if it was not computed.
-    delta_at_claim:  [n] delta at the claim in the larger direction; 1 where nothing is claimed. None if it was not
-                     computed.
+    delta_at_claim:  [n] delta at the claimed loss, in the direction in which it is larger; 1 without a claim. None if
+                     it was not computed.
     method:          "exact", "importance" or "at least".
     """
 
@@ -92,11 +92,11 @@ class PairLosses:
     method: str = "exact"
 
     def room(self, claims: Array, delta: float) -> Array | None:
-        """Return [n] the slack of a claim at each pair beyond all rounding: negative where the claim is violated.
+        """Return the slack of a claim at each pair [n], after rounding errors: negative if the claim is violated.
 
-        Without a delta it is in nats, of the pure losses, since an output that one text alone can give violates such a
-        claim however rare it is; otherwise it is a probability, of delta at the claim. Infinite where nothing is
-        claimed; None where neither was computed. claims: [n] in nats; delta: that of the claim.
+        If the claim's delta is 0, the slack is the claimed loss minus the pure loss, in nats. Otherwise it is the
+        claim's delta minus delta at the claimed loss. It is infinite for pairs without a claim, and None if neither was
+        computed. claims: [n] in nats. delta: the delta of the claim.
         """
         covered = np.isfinite(claims)
         if not delta and self.pure is not None:
@@ -110,7 +110,7 @@ class PairLosses:
 
 
 def joined(parts: Sequence[PairLosses], order: NDArray[np.integer]) -> PairLosses:
-    """Return the losses of pairs that were compared in parts, in order: pair i is number order[i] of all parts."""
+    """Join the losses of pairs that were compared in parts. order: pair i is number order[i] over all parts."""
 
     def whole(arrays: Sequence[Array]) -> Array:
         return np.concatenate(arrays)[order]

@@ -28,19 +28,19 @@ _OF_CELL = ("dataset", "mechanism")  # columns that a stage adds
 
 @dataclass(frozen=True)
 class ExactTables:
-    """Two tables. losses: the columns of `EXACT` from `epsilon` on; curves: those of `EXACT_CURVES`."""
+    """Two tables: `losses` has the columns of `EXACT` from `epsilon` on, `curves` those of `EXACT_CURVES`."""
 
     losses: pl.DataFrame
     curves: pl.DataFrame
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Return whether the loss of a mechanism can be computed, or estimated by importance sampling."""
+    """Return True if the loss of a mechanism can be computed, or estimated by importance sampling."""
     return pairwise(mechanism) or by_draws.applies(mechanism)
 
 
 def pairwise(mechanism: Mechanism) -> bool:
-    """Return whether the exact losses of single pairs can be computed (`pair_losses`)."""
+    """Return True if the exact losses of single pairs can be computed (`pair_losses`)."""
     if callable(getattr(mechanism, "laws", None)):
         return True
     return latents.applies(mechanism) or directions.applies(mechanism)
@@ -60,9 +60,9 @@ def request(
 
 
 def pair_losses(request: Request) -> list[PairLosses]:
-    """Return the losses of the pairs at every budget, by `laws`, latents or directions, whichever the mechanism has.
+    """Return the losses of the pairs at every budget, by the mechanism's laws, noisy latents or directions.
 
-    Raises UserError for a mechanism that has none.
+    Raises UserError for a mechanism without any of these.
     """
     if isinstance(request.mechanism, HasLaws):
         return by_laws.losses(request)
@@ -111,7 +111,7 @@ def measure(
 
 
 def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of exact losses of units as lower bounds for the text, which reveals at least as much."""
+    """Return a row of exact losses of units as lower bounds for the released text, which may reveal more."""
     changed: dict[str, Any] = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
     changed |= dict.fromkeys(("median", "q95", "worst", "worst_x", "worst_other", "above_4", "error"))
     changed |= {"relative_method": LOWER_BOUND} if row.get("relative_method") else {}
@@ -137,7 +137,7 @@ def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[
 
 
 def _relative(group: Group, losses: PairLosses, bound: Relative | None) -> Relative | None:
-    """Return the relative epsilon, or the largest pure loss of the compared pairs if that is a better lower bound."""
+    """Return the relative epsilon, or the largest pure loss of the compared pairs if it is a larger lower bound."""
     request, pure = group.request, losses.pure
     if pure is None:
         return bound

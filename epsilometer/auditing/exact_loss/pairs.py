@@ -1,10 +1,10 @@
-"""The pairs of texts that are compared, and the probability that an audit's trials draw each.
+"""The pairs of texts that are compared, and the probability that an audit's trials draw each pair.
 
 They are the pairs in an audit's candidate sets (`auditing/trials/sampling.py`). At a temperature of -10,000 or less the
-second candidate is the text most dissimilar to the first, so all pairs can be enumerated and nothing is left to chance
-(except that trials also draw texts whose cosine is within about 1e-4 of that text's). At 0 all pairs of texts are
-equally likely. Otherwise the distinct pairs of the drawn trials represent all the others, and the order of the trials
-is kept: they are independent, as an interval over all pairs requires (`rows.over_all`).
+second candidate is the text least similar to the first, so all pairs can be enumerated without sampling. (Trials may
+also draw texts whose cosine is within about 1e-4 of that text's.) At 0 all pairs of texts are equally likely. At other
+temperatures only the distinct pairs of drawn trials are compared, and the order of the trials is stored: an interval
+over all pairs requires independent trials (`rows.over_all`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from epsilometer.auditing.trials.sampling import Trials, furthest
 from epsilometer.text.words import words
 
-FURTHEST = -10_000  # at this temperature and below, the second candidate is taken to be the most dissimilar text
+FURTHEST = -10_000  # at this temperature and below, the second candidate is assumed to be the least similar text
 
 
 @dataclass(frozen=True)
 class CandidateSets:
     """Distinct sets of k texts.
 
-    numbers: int64 [n, k], the texts' numbers; weights: [n], the probability of each set; they sum to 1.
-    trials:  int64 [trials], the set of each trial, in the order drawn.
+    numbers: int64 [n, k], indices of texts. weights: [n], the probability of each set; they sum to 1.
+    trials:  int64 [trials], the index of each trial's set, in the order of the trials.
     """
 
     numbers: NDArray[np.int64]
@@ -36,7 +36,7 @@ class CandidateSets:
     trials: NDArray[np.int64]
 
     def of_equal_length(self, texts: Sequence[str]) -> tuple[CandidateSets, float]:
-        """Return the sets whose texts have equally many words, with weights that sum to 1, and their share of all."""
+        """Return the sets whose texts have equally many words (weights sum to 1), and their total probability."""
         lengths = _lengths(texts)[self.numbers]
         equal = (lengths == lengths[:, :1]).all(axis=1)
         share = float(self.weights[equal].sum())
@@ -48,12 +48,12 @@ class CandidateSets:
 class Pairs:
     """Distinct pairs of texts.
 
-    numbers:    int64 [n, 2], the smaller number first.
+    numbers:    int64 [n, 2], indices of texts, the smaller index first.
     weights:    [n], the probability of each pair; they sum to 1.
-    equal:      [n], whether both texts have equally many words.
-    sets:       the sets that the pairs come from, if these have k > 2 texts.
-    trials:     int64 [trials], the pair of each trial of two texts, in the order drawn; None where the pairs are all
-                that trials can draw.
+    equal:      [n], True if both texts have equally many words.
+    sets:       the candidate sets that the pairs come from, if these have k > 2 texts.
+    trials:     int64 [trials], the index of each trial's pair, in the order of the trials; None for sets of k > 2
+                texts, and if these are all pairs that trials can draw.
     """
 
     numbers: NDArray[np.int64]
@@ -71,7 +71,7 @@ class Pairs:
         return len(self.numbers)
 
     def trials_among(self, places: NDArray[np.integer]) -> NDArray[np.int64] | None:
-        """Returns, for each trial with one of these pairs (ascending), its place among them; None if not drawn."""
+        """Return, for each trial of a pair at `places` (ascending), the pair's index in `places`; None if not drawn."""
         if self.trials is None:
             return None
         return np.searchsorted(places, self.trials[np.isin(self.trials, places)])
@@ -86,7 +86,7 @@ class Pairs:
 
 
 def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
-    """Return the distinct pairs of candidates of trials, weighted by how often each occurs."""
+    """Return the distinct pairs of candidates of trials, weighted by their frequency."""
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.concatenate([np.stack(slot, axis=1) for slot in slots])
     pairs = weighed(both, texts)
@@ -100,22 +100,22 @@ def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
 
 
 def of_audit(trials: Trials, texts: Sequence[str], most: int, pairwise: bool) -> Pairs:
-    """Return the pairs of an audit's first trials (`first_trials`); sets of more than two texts are those of all.
+    """Return the pairs of an audit's first trials (`first_trials`). Sets of more than two texts come from all trials.
 
-    pairwise: whether each pair is computed by itself; if not, the cost is that of the draws, and the pairs are those of
-    all trials.
+    pairwise: True if each pair is computed separately. If False, the cost depends only on the number of draws, and the
+    pairs come from all trials.
     """
     every = of_trials(trials, texts)
     return replace(of_trials(first_trials(trials, texts, most), texts), sets=every.sets) if pairwise else every
 
 
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
-    """Return as many of the first trials, at least one, as have at most `most` distinct pairs of equal length.
+    """Return the longest run of first trials, at least one, with at most `most` distinct pairs of equal length.
 
-    Length is in words. Pairs of different lengths do not count, since they are cheap where length gives them away.
+    Length is in words. Pairs of different lengths do not count: if length distinguishes them, they are cheap.
     """
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
-    both = np.sort(np.stack(slots, axis=1).transpose(2, 1, 0).reshape(-1, 2), axis=1)  # trial by trial
+    both = np.sort(np.stack(slots, axis=1).transpose(2, 1, 0).reshape(-1, 2), axis=1)  # ordered by trial
     _, first = np.unique(both, axis=0, return_index=True)
     new = np.sort(first[_equal(both[first], texts)]) // len(slots)  # the trials in which a new pair appears
     count = len(trials.target) if len(new) <= most else max(1, int(new[most]))
@@ -125,7 +125,7 @@ def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
 def furthest_pairs(
     embeddings: NDArray[np.float32], texts: Sequence[str], groups: NDArray[np.integer] | None = None
 ) -> Pairs:
-    """Return each text with the one most dissimilar to it, in its group if there are groups (`sampling.sample`)."""
+    """Return each text paired with the least similar one, within groups if there are any (`sampling.sample`)."""
     other = furthest(embeddings, groups)
     has = np.flatnonzero(other >= 0)
     return replace(weighed(np.stack([has, other[has]], axis=1), texts), trials=None)
@@ -149,7 +149,7 @@ def count_pairs(texts: Sequence[str]) -> tuple[int, int]:
 
 
 def weighed(pairs: NDArray[np.integer], texts: Sequence[str]) -> Pairs:
-    """Return the distinct ones of drawn pairs [n, 2], weighted by how often each occurs."""
+    """Return the distinct pairs among drawn pairs [n, 2], weighted by their frequency."""
     distinct, places, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True, return_counts=True)
     equal = _equal(distinct, texts)
     return Pairs(distinct.astype(np.int64), counts / counts.sum(), equal, trials=places.ravel())

@@ -1,4 +1,4 @@
-"""Two products of laws: Bayes error, delta(level), trade-off and pure loss, each with a lower and an upper bound.
+"""Comparison of two products of laws: bounds of the Bayes error, delta(level) and the trade-off, and the pure loss.
 
 The outputs y = (y_1, ..., y_n) of n independent units have the laws P = prod P_i and P' = prod P'_i; the loss
 L = ln(P / P') is the sum of the units' losses. The measure mu = sqrt(P P') is a product as well, and where both laws
@@ -9,26 +9,25 @@ are positive
 
 All units' losses are put on one grid of step h (`grid.py`). Both functions of L satisfy f'' = f / 4 except at a kink,
 at 0 or at the level, and splitting an output between two grid points preserves the means of all solutions of this
-equation. So a figure changes only where the kink lies between the two points, always towards the larger loss, and by at
-most the kink's jump times the unit's gap. Let a be h plus the most that the losses of all units may have been moved,
-and gamma the product of cosh(h / 4), the largest factor by which the measure may have shrunk. Unit after unit,
+equation. So a figure changes only if the kink lies between the two points, always towards the larger loss, and by at
+most the kink's jump times the unit's gap. Let a be h plus the largest total shift of the units' losses, and gamma the
+product of cosh(h / 4), the largest factor by which the measure may have shrunk. By induction over the units,
 
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
 
-This is of the order n^2 h^2, whereas rounding each loss would leave an error of order n h. (Losses in the millions need
+This is of the order n^2 h^2, whereas rounding each loss would leave an error of order n h. (Losses in the millions take
 so coarse a grid that overlap <= gamma e^(a/2) overlap_grid is the better bound.)
 
 mu on the grid is convolved by FFT after an exponential tilt: mu e^(theta L) is a product for any theta, and theta is
-chosen to put the mass where it decides the figure. So nothing underflows, however small the Bayes error is. The
-errors of the FFT (its rounding, and the tails beyond its window, by Chernoff's bound) widen the bracket.
+chosen to move the mass to the outputs that determine the figure. So nothing underflows, even for a tiny Bayes error.
+The errors of the FFT (its rounding, and the tails beyond its window, by Chernoff's bound) widen the bracket.
 
-Where rho = sum mu is below e^-300, losses are 300 nats or more, and outputs that are negligible beside a unit's
-likeliest ones can decide them. There rho^2 / 4 <= error <= rho / 2 (Bhattacharyya), which gives a loss to within a
-factor of two.
+If rho = sum mu is below e^-300, losses are 300 nats or more, and outputs that are negligible relative to a unit's
+likeliest ones can determine them. Then rho^2 / 4 <= error <= rho / 2 (Bhattacharyya) gives the loss to within a factor
+of two.
 
-Theory: overlap of products, arXiv:2502.10527; losses by FFT, Koskela, Jalko and Honkela 2020 (arXiv:1906.03049). This
-file knows nothing about texts.
+Theory: overlap of products, arXiv:2502.10527; losses by FFT, Koskela, Jalko and Honkela 2020 (arXiv:1906.03049).
 """
 
 from __future__ import annotations
@@ -48,21 +47,21 @@ from epsilometer.accounting.convolution.tilted import OUTSIDE, TiltedLaw, window
 from epsilometer.auditing.exact_loss.bracket import Bracket
 
 Array = NDArray[np.float64]
-_WINDOW = 1 << 21  # the most points of a product's grid; with more, the grid becomes coarser
-_DOUBT = 0.999  # a mean by FFT is used only if its lower value is at least this share of its upper value
-_PRODUCTS = 2e8  # the most products of weights in a convolution without FFT; beyond them its grid becomes coarser
-_FEW = 1e5  # up to this many products no FFT is used
+_WINDOW = 1 << 21  # largest number of grid points of a product; beyond it, the grid becomes coarser
+_DOUBT = 0.999  # a mean by FFT is used only if its lower bound is at least this share of its upper bound
+_PRODUCTS = 2e8  # largest number of products without FFT; beyond it, the grid becomes coarser
+_FEW = 1e5  # up to this number of products, no FFT is used
 _FAR = 20.0  # the law is tilted if the squared mean of L is more than this many variances
-_CERTAIN = -300.0  # ln rho below which texts are told apart for certain, and Bhattacharyya's bounds suffice
-_NOTHING = -40.0  # ln of a number that changes no digit of 1 when it is subtracted
+_CERTAIN = -300.0  # if ln rho is smaller, texts are distinguished almost surely, and Bhattacharyya's bounds suffice
+_NOTHING = -40.0  # ln of a number so small that 1 minus it is 1 in floating point
 _LARGE = 700.0  # nats: larger exponents overflow
-_FAR_LEVEL = 600.0  # nats: above it differences are taken output by output
+_FAR_LEVEL = 600.0  # nats: above it, differences are computed output by output
 _LOWEST = -20.0  # the lowest level in nats; only a trade-off curve needs negative levels
 
 
 @dataclass(frozen=True)
 class _Law(TiltedLaw):
-    """The law of L under mu e^(theta L), with what the grid may have added to a figure.
+    """The law of L under mu e^(theta L), with bounds on the error of the grid.
 
     gap: gamma sum_i gap_i in the bounds above; reach: a; log_factor: ln of gamma e^(a/2).
     """
@@ -72,12 +71,12 @@ class _Law(TiltedLaw):
     log_factor: float
 
     def mean(self, values: Array) -> Bracket[float]:
-        """Return the mean of a function of the losses, given by its values [N] >= 0."""
+        """Return a bracket of the mean of a function of the losses, given by its values [N] >= 0."""
         middle, error = float(self.shares @ values), self.error(values)
         return Bracket(max(0.0, middle - error), middle + error)
 
     def near(self, level: float) -> float:
-        """Return an upper value of the mean of gap e^(-theta (L - level)) where L is within reach of the level."""
+        """Return an upper bound of the mean of gap e^(-theta (L - level)) over losses L within reach of the level."""
         some = slice(*np.searchsorted(self.losses, (level - self.reach, level + self.reach), side="left"))
         values = np.exp(np.minimum(-self.theta * (self.losses[some] - level), _LARGE))
         return self.gap * (float(self.shares[some] @ values) + self.error(values))
@@ -85,13 +84,13 @@ class _Law(TiltedLaw):
 
 @dataclass(frozen=True)
 class Product:
-    """A pair of products of unit laws, on grids with the same step; units whose two laws are equal may be left out."""
+    """A pair of products of unit laws, on grids with the same step. Units with two equal laws may be left out."""
 
     units: Sequence[UnitLosses]
 
     @property
     def reversed(self) -> Product:
-        """The pair the other way round: P' and P."""
+        """The pair in reverse order: P' and P."""
         return Product([unit.reversed for unit in self.units])
 
     @property
@@ -108,16 +107,16 @@ class Product:
 
     @property
     def apart(self) -> bool:
-        """True if no output is possible under both."""
+        """True if no output is possible under both products."""
         return any(not len(unit.places) for unit in self.units)
 
     @cached_property
     def certain(self) -> bool:
-        """True if the two texts are told apart almost surely, so that Bhattacharyya's bounds are used for the error."""
+        """True if the two texts are distinguished almost surely, so Bhattacharyya's bounds are used for the error."""
         return self.apart or (bool(self.units) and self._cumulants(0.0)[0] < _CERTAIN)
 
     def log_error(self) -> Bracket[float]:
-        """Return ln of the Bayes error of two equally likely texts, which is half of the overlap sum_y min(P, P')."""
+        """Return ln of the Bayes error of two equally likely texts: half of the overlap sum_y min(P, P')."""
         return self._log_error
 
     @cached_property
@@ -137,9 +136,9 @@ class Product:
         return Bracket(min(low, 0.0) - math.log(2), min(high, 0.0) - math.log(2))
 
     def delta(self, level: float) -> Bracket[float]:
-        """Return the least delta with P(S) <= e^level P'(S) + delta for every set S; level >= 0, in nats.
+        """Return the smallest delta with P(S) <= e^level P'(S) + delta for every set S; level >= 0, in nats.
 
-        The tilt is centred at the level, so delta has full relative accuracy, however small it is.
+        The tilt is centred at the level, so even a tiny delta has full relative accuracy.
         """
         gone = self.gone
         if self.apart or not self.units:
@@ -157,7 +156,7 @@ class Product:
     def deltas(self, levels: Array) -> Bracket[Array]:
         """Return delta at each of the levels [m], from one convolution.
 
-        Apart from the grid's, the absolute error is 1e-9 or less.
+        The absolute error, apart from the error of the grid, is at most 1e-9.
         """
         gone = self.gone
         if self.apart or not self.units:
@@ -168,14 +167,14 @@ class Product:
         return Bracket(np.minimum(gone + low, 1.0), np.minimum(gone + high, 1.0))
 
     def _near_one(self, levels: Array) -> Bracket[Array] | None:
-        """Return delta at the levels [m] if it is 1 to all digits, by 1 - delta <= e^(level/2) rho; otherwise None."""
+        """Return delta at the levels [m] if all are 1 in floating point, by 1 - delta <= e^(level/2) rho, else None."""
         log_rest = levels / 2 + self._cumulants(0.0)[0] + self._log_gamma
         return None if log_rest.max() > _NOTHING else Bracket(1 - np.exp(log_rest), np.ones(len(levels)))
 
     def power(self, false_positives: Array) -> Bracket[Array]:
-        """Return the [n] largest P(S) of any test S with P'(S) at most false_positives [n]: the trade-off curve.
+        """Return the largest P(S) [n] of any test S with P'(S) at most false_positives [n]: the trade-off curve.
 
-        By Neyman and Pearson, this is the least of e^level P'(S) + delta(level) over all levels.
+        By Neyman and Pearson, this is the minimum of e^level P'(S) + delta(level) over all levels.
         """
         if self.apart or not self.units:
             certain = np.ones(len(false_positives)) if self.apart else false_positives
@@ -191,9 +190,9 @@ class Product:
         )
 
     def _excess(self, levels: Array) -> tuple[Array, Array]:
-        """Return the lower and the upper value of sum (P - e^level P')_+ over outputs possible under both.
+        """Return a lower and an upper bound of sum (P - e^level P')_+ over outputs possible under both, [m] each.
 
-        Both have the shape of the levels [m], which are at least -20.
+        levels: [m], at least -20.
         """
         law = self._law(0.5)
         error = law.noise * math.sqrt(len(law.shares)) + OUTSIDE
@@ -201,7 +200,7 @@ class Product:
         other = _above(law.shares * np.exp(-np.maximum(law.losses, _LOWEST)))
         first = np.searchsorted(law.losses, levels)
         middle = np.maximum(above[first] - np.exp(np.minimum(levels, _LARGE)) * other[first], 0.0)
-        for i in np.flatnonzero(levels > _FAR_LEVEL):  # where `other` underflows
+        for i in np.flatnonzero(levels > _FAR_LEVEL):  # at these levels `other` underflows
             beyond = slice(first[i], None)
             middle[i] = -law.shares[beyond] @ np.expm1(levels[i] - law.losses[beyond])
         near, beyond = np.searchsorted(law.losses, (levels - law.reach, levels + law.reach))
@@ -210,7 +209,7 @@ class Product:
         return scale * np.maximum(middle - missing - error, 0.0), scale * (middle + error)
 
     def _mean(self, theta: float, function: Callable[[TiltedLaw], Array]) -> tuple[_Law, Bracket[float]]:
-        """Return the law under a tilt, and a function's mean under it; without FFT if that is not accurate enough."""
+        """Return the law under a tilt, and a function's mean: by FFT if that is accurate enough, else directly."""
         if self._products > _FEW:
             law = self._law(theta)
             mean = law.mean(function(law))
@@ -221,7 +220,7 @@ class Product:
 
     @cached_property
     def _flat(self) -> tuple[Array, Array, NDArray[np.int64], NDArray[np.int64]]:
-        """The losses and log-weights of all units end to end, where each unit begins, and the unit of each entry."""
+        """The concatenated losses and log-weights of all units, the first index of each unit, and each entry's unit."""
         lengths = np.array([len(unit.places) for unit in self.units])
         losses = np.concatenate([unit.places * unit.step for unit in self.units])
         log_weights = np.concatenate([unit.log_weights for unit in self.units])
@@ -234,7 +233,7 @@ class Product:
         return sum(low for low, _ in ends), sum(high for _, high in ends)
 
     def _weighed(self, theta: float) -> tuple[Array, Array, Array]:
-        """Return the units' weights under a tilt, which sum to 1 in each unit; ln of their totals; the mean losses."""
+        """Return the units' weights under a tilt (sum 1 per unit), ln of their totals before, and mean losses."""
         losses, log_weights, starts, unit = self._flat
         tilted = log_weights + theta * losses
         peak = np.maximum.reduceat(tilted, starts)
@@ -264,7 +263,7 @@ class Product:
         return (low + high) / 2
 
     def _law(self, theta: float) -> _Law:
-        """Return the law of L under a tilt, by FFT on a window outside which at most 2 e^-36 of the mass lies."""
+        """Return the law of L under a tilt, by FFT on a window with all but at most 2 e^-36 of the mass."""
         _, _, variance = self._cumulants(theta)
         deviation = math.sqrt(max(variance, 1e-300))
         low, high = window(lambda tilt: self._cumulants(tilt)[0], theta, deviation, self._span)
@@ -278,7 +277,7 @@ class Product:
         return self._as_law(theta, first, *of_sum.law(first, size))
 
     def _directly(self, theta: float) -> _Law:
-        """Return the same as `_law`, by sums of products alone, which are exact to their last digits however small."""
+        """Return the law of L under a tilt without FFT: even tiny probabilities have full relative accuracy."""
         if self._products > _PRODUCTS:
             return self._coarser(2)._directly(theta)
         shares: Array = np.ones(1)
@@ -301,7 +300,7 @@ class Product:
         return list(zip(self.units, np.split(weights, starts[1:]), strict=True))
 
     def _as_law(self, theta: float, first: int, shares: Array, noise: float) -> _Law:
-        """Return the law with these shares. first: the place of the first share, in steps of the grid."""
+        """Return the law with these shares. first: the loss of the first share, in steps of the grid."""
         log_gamma = self._log_gamma
         reach = sum(unit.moved for unit in self.units) + self.units[0].step
         return _Law(

@@ -1,7 +1,7 @@
-"""The risk of a person at a loss: the chance that the source of a rewrite is named among k texts.
+"""The risk of a person at a loss: the probability that an adversary finds the source of a rewrite among k texts.
 
-Let s be the probability that an adversary's guess G names the source, which is each of k texts with equal probability.
-By definition of delta(level),
+Let the source be one of k equally likely texts, and s the probability that an adversary's guess G is right. By the
+definition of delta(level),
 
     P_i(G = i) <= e^level P_j(G = i) + delta_ij(level)                              for any two texts i and j.
 
@@ -11,7 +11,7 @@ e^level k (1 - s), because sum_i P_j(G = i) = 1. With the mean delta over these 
     s <= (e^level + (k - 1) delta(level)) / (e^level + k - 1)                       for every level,
 
 which is TeDA's eq. 10 solved for s (`successes.success_bound`). For k = 2, level 0 attains it: s = (1 + delta(0)) / 2.
-The delta of a corpus's pairs applies to k texts that differ from each other as those pairs do.
+The mean delta over pairs of a corpus applies to k texts whose pairs differ as those pairs do.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates
 
 
 def largest_success_of_pairs(law: Mapping[str, Any], curve: Iterable[tuple[float, float]], candidates: int) -> float:
-    """Return that bound on the compared pairs, by their curve of delta and by the largest pure loss of every pair.
+    """Return the bound of `largest_success` for the compared pairs, by their deltas and the largest pure loss.
 
-    law: a row of `EXACT`; curve: level and mean delta, rounded up.
+    law: a row of `EXACT`. curve: pairs of a level and a mean delta, rounded up.
     """
     levels, deltas = zip(*curve, strict=True)
     return min(largest_success(levels, deltas, candidates), _by_largest_loss(law, candidates))
@@ -49,11 +49,10 @@ def _by_largest_loss(law: Mapping[str, Any], candidates: int) -> float:
 
 
 def largest_success_over_all(law: Mapping[str, Any], trial_size: int, candidates: int) -> float | None:
-    """Return that bound over all pairs that trials can draw, at confidence 99 %; None where nothing bounds it.
+    """Return the bound over all pairs that trials can draw, at confidence 99 %; None if nothing bounds it.
 
-    law: a row of `EXACT`, whose upper bounds over all pairs give delta at the levels 0 and 4, and whose largest pure
-    loss of every pair bounds delta at each level. trial_size: the candidates of a trial, whose average loss the law
-    gives.
+    law: a row of `EXACT`. Its upper bounds over all pairs give delta at the levels 0 and 4; its largest pure loss, if
+    computed for all pairs, bounds delta at each level. trial_size: the number of candidates per trial in that row.
     """
     bounds = [_by_largest_loss(law, candidates)] if law["relative_method"] == ALL_PAIRS else []
     if law["all_delta_at_4"] is not None:

@@ -23,15 +23,15 @@ from epsilometer.core.mechanism import law_of, releases
 
 Array = NDArray[np.float64]
 ALL, EQUAL = "all", "equal length"
-ALPHA = 0.01  # of an interval over all pairs
-_AGREE = 1e-6  # largest difference between a curve at level 0 and the average beyond both brackets
+ALPHA = 0.01  # error of an interval over all pairs
+_AGREE = 1e-6  # tolerance between delta at level 0 and the average loss, beyond both brackets
 
 
 @dataclass(frozen=True)
 class Group:
-    """The pairs of one group at one budget, which a row describes.
+    """A group of pairs at one budget, which a row describes.
 
-    number: the budget's place in the request; places: int64 [n], those of the group's pairs.
+    number: the index of the budget in the request. places: int64 [n], indices of the group's pairs.
     """
 
     request: Request
@@ -42,7 +42,7 @@ class Group:
 
     @property
     def weights(self) -> Array:
-        """The [n] weights of the group's pairs, which sum to 1."""
+        """The weights of the group's pairs [n], which sum to 1."""
         weights = self.pairs.weights[self.places]
         return weights / weights.sum()
 
@@ -53,17 +53,17 @@ class Group:
 
     @property
     def there(self) -> int:
-        """The number of pairs of texts in the corpus, compared or not, that belong to this group."""
+        """The number of all pairs of texts in the corpus that belong to this group, compared or not."""
         return count_pairs(self.request.texts)[self.name == EQUAL]
 
     @property
     def trials(self) -> NDArray[np.int64] | None:
-        """For each trial of the group, in the order drawn, the number of its pair in `places`; None if not drawn."""
+        """For each trial of the group, in order, the index of its pair in `places`; None if pairs are not drawn."""
         return self.pairs.trials_among(self.places)
 
 
 def groups(request: Request, pairs: Pairs, number: int) -> Iterator[Group]:
-    """Yield the group of all pairs, and that of equal length if there are any."""
+    """Yield the group of all pairs, and the group of pairs of equal length if there are any."""
     for name, places in ((ALL, np.arange(len(pairs))), (EQUAL, np.flatnonzero(pairs.equal))):
         if len(places):
             yield Group(request, pairs, number, name, places=places)
@@ -127,8 +127,8 @@ def curve_rows(
 ) -> list[dict[str, Any]]:
     """Return rows of `EXACT_CURVES`: the mean delta at LEVELS, and the largest of any pair if that is known.
 
-    error: the mean error of guessing between two texts, behind the average loss. Delta at level 0 is 1 - 2 error
-    (the total variation); raises UserError where it is not, as one of the two is then wrong.
+    error: the mean error of guessing between two texts, from which the average loss is computed. Delta at level 0 must
+    equal 1 - 2 error (the total variation). Raises UserError otherwise: one of the two is then wrong.
     """
     if delta.high[0] < 1 - 2 * error.high - _AGREE or delta.low[0] > 1 - 2 * error.low + _AGREE:
         raise UserError(
@@ -145,10 +145,11 @@ def curve_rows(
 
 
 def tail(curve_of_group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the columns of the tail, from the group's rows of `EXACT_CURVES`.
+    """Return the columns of delta at 4 nats, from the group's rows of `EXACT_CURVES`.
 
-    An average loss hides the leak in few outputs: a mechanism that releases the text itself with probability .46 has an
-    average loss of one nat, and this delta is .46. Pure epsilon up to 4 makes it 0, and no post-processing raises it.
+    An average loss hides a leak in few outputs: a mechanism that releases the text itself with probability .46 has an
+    average loss of one nat, and a delta at 4 nats of .46. A pure epsilon of at most 4 makes this delta 0, and no
+    post-processing raises it.
     """
     (at,) = (row for row in curve_of_group if row["level"] == TAIL)
     return {"delta_at_4_low": at["delta_low"], "delta_at_4": at["delta_high"]}
@@ -169,9 +170,9 @@ def relative_row(relative: Relative) -> dict[str, Any]:
 def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2) -> Bracket[float]:
     """Return the loss of guessing the source among k texts, in nats, from ln e [n] of pairs with weights [n].
 
-    For k = 2 this is the guess loss of the mean error e. Otherwise the error among k texts lies between e and
-    (k - 1) e: an adversary who is told two candidates, one of them the source, errs with probability e; and the error
-    is at most the sum over pairs of 2 / k times each pair's error.
+    For k = 2 this is the guess loss at the mean error e. Otherwise the error among k texts is between e and (k - 1) e.
+    At least e, because an adversary who also learns two candidates, one of them the source, still errs with probability
+    e. At most (k - 1) e, because it is at most the sum over pairs of 2 / k times the pair's error.
     """
     more = math.log(candidates - 1)
     with np.errstate(divide="ignore"):
@@ -183,9 +184,9 @@ def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2)
 
 
 def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float]) -> dict[str, Any]:
-    """Return the columns that bound the average over all pairs, and `method` where some pairs were drawn.
+    """Return the columns that bound the average over all pairs, and `method` if pairs were drawn.
 
-    log_error: of the group's pairs [n]. Empty for more than two candidates, whose sets `candidate_sets` compares.
+    log_error: of the group's pairs [n]. Returns nothing for more than two candidates (`candidate_sets` compares them).
     """
     if group.pairs.sets is not None:
         return {}
@@ -197,9 +198,9 @@ def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float
 
 
 def tail_of_all_pairs(group: Group, losses: PairLosses) -> dict[str, Any]:
-    """Return bounds on the mean delta at 4 nats over all pairs: a 99 % interval where some pairs were drawn.
+    """Return bounds on the mean delta at 4 nats over all pairs: a 99 % interval if pairs were drawn.
 
-    Empty for more than two candidates.
+    Returns nothing for more than two candidates.
     """
     if group.pairs.sets is not None:
         return {}
@@ -215,14 +216,14 @@ def tail_of_all_pairs(group: Group, losses: PairLosses) -> dict[str, Any]:
 
 
 def largest_tail(loss: float) -> float:
-    """Return the largest delta at 4 nats of two laws whose pure loss is at most `loss`; randomised response has it."""
+    """Return the largest delta at 4 nats of two laws with a pure loss of at most `loss` (randomised response)."""
     return 0.0 if loss <= TAIL else (1 - math.exp(TAIL - loss)) / (1 + math.exp(-loss))
 
 
 def enumerated(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a row whose pure loss was computed for every pair: the largest bounds every average.
+    """Return upper bounds of averages by the largest pure loss, if it was computed for every pair; else nothing.
 
-    Unlike the interval over drawn pairs this is certain.
+    Unlike the interval over drawn pairs, these bounds are certain.
     """
     if row.get("relative_method") != ALL_PAIRS:
         return {}
@@ -234,13 +235,13 @@ def enumerated(row: Mapping[str, Any]) -> dict[str, Any]:
 def over_all(
     log_error: Bracket[Array], trials: NDArray[np.integer], average: Bracket[float], complete: bool = False
 ) -> Bracket[float]:
-    """Return a 99 % interval of the average loss over all pairs that trials can draw, each as likely as drawn, in nats.
+    """Return a 99 % interval, in nats, of the average loss over all pairs that trials can draw.
 
-    Twice the error of a trial's pair lies in [0, 1], and trials are independent, so betting bounds the mean,
-    whenever the trials end. Beyond about ln of their number nothing is proved: one pair in that many that is hard to
-    tell apart would decide the average. log_error: ln e of the distinct pairs [n]; trials: the pair of each trial;
-    average: that of these pairs; complete: whether these are all pairs, so that the mean lies between the least and the
-    largest. Then, if all lose the same, the result is the average.
+    Twice the error of a trial's pair lies in [0, 1], and trials are independent, so betting bounds the mean for any
+    number of trials. The interval proves a loss of at most about ln of the number of trials: one rare pair that is hard
+    to distinguish could determine the average. log_error: ln e of the distinct pairs [n]. trials: the index of each
+    trial's pair. average: the average loss of these pairs. complete: True if these are all pairs; then the mean is
+    between the smallest and the largest error, and if all errors are equal, the result is `average`.
     """
     least, most = (np.minimum(2 * np.exp(end[trials]), 1.0) for end in (log_error.low, log_error.high))
     low, high = interval(least, ALPHA)[0], interval(most, ALPHA)[1]
@@ -253,16 +254,17 @@ def over_all(
 
 
 def quantile(values: Array, weights: Array, share: float) -> float:
-    """Return the smallest of the values [n] for which the values up to it have this share of the weights [n]."""
+    """Return the weighted quantile: the smallest value up to which the values [n] have this share of the weights."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order[min(int(np.searchsorted(reached, share - 1e-12)), len(values) - 1)]])
 
 
 def claim_checked(group: Group, losses: PairLosses) -> dict[str, Any]:
-    """Return the columns of the claim: claimed (for the pair with the least slack), its delta, and the verdict.
+    """Return the columns of the claim: claimed (for the pair nearest to its claim), its delta, and the verdict.
 
-    A claim without delta is violated if a pure loss exceeds it; a claim with delta, if delta at the claim exceeds that.
+    A claim with delta 0 is violated if a pure loss exceeds it; any other claim if delta at the claimed loss exceeds its
+    delta.
     """
     places = group.places
     guarantee = group.request.mechanism.guarantee(group.epsilon)
@@ -271,7 +273,7 @@ def claim_checked(group: Group, losses: PairLosses) -> dict[str, Any]:
     if guarantee is None:
         return columns | {"verdict": NO_CLAIM}
     columns["claimed_delta"] = guarantee.delta
-    if guarantee.curve is not None:  # the deltas that follow at LEVELS: enough to refute the curve, not to confirm it
+    if guarantee.curve is not None:  # deltas at LEVELS can refute the curve, but not confirm it
         allowed = guarantee.curve.delta(LEVELS) * (1 + 1e-9) + 1e-12
         broken = bool((losses.delta.low[places] > allowed).any())
         return columns | {"verdict": VIOLATED if broken else NOT_CHECKED}

@@ -1,10 +1,10 @@
-"""Unit laws compared with each other: the largest loss and the Bhattacharyya coefficient of every two.
+"""Comparison of unit laws: the largest loss and the Bhattacharyya coefficient of every pair of laws.
 
 For the W distinct laws of some texts' units, two matrices [W, W]:
 
     A[a, b] = max_y ln P_a(y) / P_b(y),    B[a, b] = ln sum_y sqrt(P_a(y) P_b(y)).
 
-Laws are computed in blocks, so that many laws are never all in memory at once.
+Laws are computed in blocks to limit memory.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from epsilometer.core.laws import Laws
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
-_CACHE = 1 << 17  # entries compared at a time, so that they stay in the processor's cache
-_SMALL = 1e-280  # smaller sums of products may have lost terms that underflowed
+_CACHE = 1 << 17  # entries compared at a time, to fit in the processor's cache
+_SMALL = 1e-280  # in smaller sums of products, terms may have underflowed
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
 
 
@@ -29,7 +29,7 @@ _NEVER = -1e300  # replaces ln 0, so that differences stay finite
 class UnitLaws:
     """The comparison of unit laws. rows: [W] law rows; largest: A, and log_overlap: B, [W, W] each, in nats.
 
-    B is NaN where it was not requested.
+    B is NaN if it was not requested.
     """
 
     rows: NDArray[np.int64]
@@ -59,20 +59,20 @@ def unit_laws(
 
 
 class Room:
-    """Memory that many tables use one after the other: allocating it takes as long as computing sums in it."""
+    """Memory that is reused by one table after another: allocating it is as slow as computing in it."""
 
     def __init__(self) -> None:
         self._cells = np.empty(0)
 
     def table(self, *shape: int) -> Array:
-        """Return a table with arbitrary content, in the place of the one before."""
+        """Return a table with arbitrary content; it overwrites the previous table."""
         if (size := math.prod(shape)) > len(self._cells):
             self._cells = np.empty(size)
         return self._cells[:size].reshape(shape)
 
 
 def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], room: Room | None = None) -> list[Array]:
-    """Return for each budget the log-laws [n, outputs] of these rows. room: holds them until its next table."""
+    """Return for each budget the log-laws [n, outputs] of these rows. room: memory for them, which may be reused."""
     tables = (room or Room()).table(len(epsilons), len(rows), laws.outputs)
     for start in range(0, len(rows), laws.chunk()):
         part = slice(start, start + laws.chunk())

@@ -1,4 +1,4 @@
-"""Invented sentences to plant an identifier in: for each kind seven at each of three places in a sentence."""
+"""Invented sentences in which identifiers are planted: seven per kind and place in the sentence."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """Planted identifiers: an invented value in an invented sentence, put between two sentences of a text.
 
-So the place of each identifier is known without a detector. A detector that the mechanism itself uses would prove
-nothing about the mechanism. Identifiers of a kind are planted in several shapes, because a masker that finds plain
-names may miss all those in lower case. A shape changes one property of a plain identifier in the middle of a sentence:
-its place in the sentence or in a long text, its case, its surroundings or, for names, its form. Long texts get all
-kinds in turn, and are counted together: if a mechanism does not read a place, it releases any content there.
+So the place of each identifier is known without a detector. (A detector that the mechanism itself uses would find
+nothing that the mechanism misses.) Identifiers of a kind are planted in several shapes, because a masker that finds
+plain names may miss names in lower case. A shape changes one property of a plain identifier in the middle of a
+sentence: its place in the sentence or in a long text, its case, its surroundings or, for names, its form. In long texts
+kinds take turns and are counted together: if a mechanism does not read a place, it misses any kind there.
 
-Values are drawn with Faker (en_US) and from short lists. No value is already in its text, and values are distinct where
-there are enough. Texts are drawn uniformly, as is the place among the sentences. The measured share is that of such
-identifiers that survive in these texts; the texts' own identifiers may have other forms.
+Values are drawn with Faker (en_US) and from short lists. No value is already in its text, and values are distinct if
+there are enough. The text and the place among its sentences are drawn uniformly. The measured share is that of planted
+identifiers that survive in these texts; the texts' real identifiers may have other forms.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from epsilometer.text.sentences import sentences
 if TYPE_CHECKING:
     from faker import Faker
 
-ON_REQUEST = ("card number", "social security number", "IP address")  # kinds that are planted where they are named
+ON_REQUEST = ("card number", "social security number", "IP address")  # kinds that are planted only if requested
 KINDS = tuple(kind for kind in CARRIERS if kind not in ON_REQUEST)
-ANY = "any kind"  # the kind of identifiers planted in long texts, where several kinds take turns
+ANY = "any kind"  # kind of identifiers in long texts, in which kinds take turns
 LOWER, UPPER = "lower case", "upper case"
 SEVERAL, PUNCTUATION, EMOJI = "several in one text", "beside punctuation", "beside emoji"
 LONG = {"at character 100": 100, "at character 9,990": 9_990, "at character 10,010": 10_010}
 SINGLE, TITLE, INITIALS, HYPHEN = "single name", "title", "initials", "hyphen"
 APOSTROPHE, FOREIGN, WORD = "apostrophe", "non-ASCII letters", "name that is a word"
 
-_TOGETHER = (("at character 100", "at character 9,990"), ("at character 10,010",))  # shapes that share long texts
+_TOGETHER = (("at character 100", "at character 9,990"), ("at character 10,010",))  # planted in one text each
 _SHAPES = (START, MIDDLE, END, LOWER, UPPER, SEVERAL, PUNCTUATION, EMOJI)
 _NAME_SHAPES = (SINGLE, TITLE, INITIALS, HYPHEN, APOSTROPHE, FOREIGN, WORD)
-_LENGTH = 10_500  # characters of a long text
-_FRESH, _TRIES = 50, 1000  # draws before a value is used again, and before giving up on a value that the text lacks
+_LENGTH = 10_500  # number of characters of a long text
+_FRESH, _TRIES = 50, 1000  # draws before a value may be reused, and before an error if every value is in the text
 
 _AROUND = ("({})", '"{}"', "[{}]", "<{}>", "*{}*", "/{}/", "{}:", "{};", "{}...", "{}!", "-{}-", "“{}”")
 _EMOJI_AROUND = ("😀{}", "{}🎉", "👉{}", "{}👍🏽", "❤️{}❤️", "{}😢😢")
@@ -69,8 +69,8 @@ Page Read Lane Bird Fox Wolf Rice Berry Marsh Waters Winter Frost Snow Church Bi
 class PlantedText(NamedTuple):
     """A text with an identifier in it.
 
-    places: the first and last character (exclusive) of the identifier, then of others planted beside it. source: the
-    text without them.
+    places: start and end (exclusive) of the identifier `value`, then of other planted identifiers. source: the text
+    without planted identifiers.
     """
 
     text: str
@@ -80,19 +80,19 @@ class PlantedText(NamedTuple):
 
     @property
     def start(self) -> int:
-        """The identifier's first character."""
+        """The index of the identifier's first character."""
         return self.places[0][0]
 
 
 def shapes(kind: str) -> tuple[str, ...]:
-    """Return the shapes in which a kind is planted by itself; those of `LONG` are of several kinds together."""
+    """Return the shapes in which a kind is planted, without those of `LONG`, in which kinds take turns."""
     return (*_SHAPES, *_NAME_SHAPES) if kind == "name" else _SHAPES
 
 
 def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = MIDDLE) -> list[PlantedText]:
-    """Return this number of texts, drawn with replacement, each with an identifier of this kind and shape.
+    """Return `count` texts, drawn with replacement, each with an identifier of this kind and shape.
 
-    Raises UserError for an unknown kind, and where a text already holds every value.
+    Raises UserError for an unknown kind, and if a text already contains every value.
     """
     if kind not in CARRIERS:
         raise unknown("kind of identifier", kind, CARRIERS)
@@ -107,10 +107,10 @@ def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = M
 
 
 def plant_long(texts: Sequence[str], kinds: Sequence[str], count: int, seed: int) -> dict[str, list[PlantedText]]:
-    """Return this number of long texts for each shape of `LONG`; each has one identifier of that shape.
+    """Return `count` long texts for each shape of `LONG`; each has one identifier of that shape.
 
-    Kinds take turns, so each has its share of every shape. A text is used for two shapes if their places are far apart,
-    since long texts take mechanisms long. Raises UserError as `plant` does.
+    Kinds take turns, so each shape has all kinds about equally often. A text serves two shapes if their places are far
+    apart, since mechanisms are slow on long texts. Raises UserError as `plant` does.
     """
     rows: dict[str, list[PlantedText]] = {shape: [] for shape in LONG}
     for together in _TOGETHER:
@@ -132,7 +132,7 @@ def plant_long(texts: Sequence[str], kinds: Sequence[str], count: int, seed: int
 
 @dataclass
 class _Draws:
-    """Random numbers and invented values of some texts. taken: used values."""
+    """A source of random numbers and invented values. taken: the values used so far."""
 
     rng: np.random.Generator
     fake: Faker
@@ -140,7 +140,7 @@ class _Draws:
 
     @classmethod
     def named(cls, seed: int, *name: str) -> _Draws:
-        """Return the draws of a named stream."""
+        """Return a source with a named random stream."""
         from faker import Faker
 
         rng = Noise.named(1, seed, "planted", *name).generator(0)
@@ -149,7 +149,7 @@ class _Draws:
         return cls(rng, fake)
 
     def pieces(self, kind: str, shape: str, text: str) -> list[str]:
-        """Return a sentence with identifiers that the text does not have, at its odd places."""
+        """Return the pieces of a sentence; those at odd indices are identifiers that the text does not contain."""
         carriers = CARRIERS[kind][shape if shape in (START, END) else MIDDLE]
         count = 3 if shape == SEVERAL else 1
         values = [_new(lambda: _value(self.fake, kind, shape), self.taken, text) for _ in range(count)]
@@ -164,12 +164,12 @@ def _new(draw: Callable[[], str], taken: set[str], text: str) -> str:
             taken.add(value.casefold())
             return value
     raise UserError(
-        "a text already holds every identifier that could be planted in it; leave this text out", "EPS-A117"
+        "a text already contains every identifier that could be planted in it; leave this text out", "EPS-A117"
     )
 
 
 def _pieces(carrier: str, values: Sequence[str], shape: str, rng: np.random.Generator) -> list[str]:
-    """Return the carrier's parts with the values between them: a value at every odd place."""
+    """Return the carrier sentence in pieces, with a value at every odd index."""
     head, tail = carrier.split("{}")
     around = {PUNCTUATION: _AROUND, EMOJI: _EMOJI_AROUND, TITLE: [f"{title}{{}}" for title in _TITLES]}.get(shape)
     if around is not None:
@@ -187,7 +187,7 @@ def _cased(pieces: Sequence[str], shape: str) -> list[str]:
 
 
 def _joined(before: str, pieces: Sequence[str], after: str, rng: np.random.Generator, *, source: str) -> PlantedText:
-    """Return the planted text; with several values, a random one is the identifier."""
+    """Return the planted text. Of several values, a random one is the identifier."""
     starts = np.cumsum([len(before), *map(len, pieces)]).tolist()
     places = [(starts[i], starts[i + 1]) for i in range(1, len(pieces), 2)]
     first = int(rng.integers(len(places)))
@@ -196,7 +196,7 @@ def _joined(before: str, pieces: Sequence[str], after: str, rng: np.random.Gener
 
 
 def _around(text: str, rng: np.random.Generator) -> tuple[str, str]:
-    """Return the text before and after a place between two of its sentences, before the first or after the last."""
+    """Split the text at a random place: between two sentences, before the first or after the last."""
     parts = sentences(text)
     at = int(rng.integers(len(parts) + 1))
     before = "".join(sentence + gap for sentence, gap in parts[:at])
@@ -205,7 +205,7 @@ def _around(text: str, rng: np.random.Generator) -> tuple[str, str]:
 
 
 def _filler(texts: Sequence[str], source: int) -> str:
-    """Return the text and as many of those that follow it as a long text needs."""
+    """Return a long text: text number `source` and those that follow it, joined and truncated to _LENGTH."""
     parts: list[str] = []
     length, number = 0, source
     while length < _LENGTH:
@@ -216,7 +216,7 @@ def _filler(texts: Sequence[str], source: int) -> str:
 
 
 def _around_long(filler: str, place: int, head: str) -> tuple[str, str]:
-    """Return the filler before and after a sentence whose identifier then starts at that place."""
+    """Split the filler where a sentence that begins with `head` must start to have its identifier at `place`."""
     room = place - len(head)
     cut = filler.rfind(" ", 0, room)
     cut = cut if cut > 0 else room - 1
@@ -248,7 +248,7 @@ def _value(fake: Faker, kind: str, shape: str) -> str:
 
 
 def _grouped(number: str, fake: Faker) -> str:
-    """Return a card number as it is, or in groups with blanks or dashes between them."""
+    """Return a card number unchanged, or in groups with blanks or dashes between them."""
     sizes = (4, 6, 5) if len(number) == 15 else (4, 4, 4, 4)
     ends = np.cumsum(sizes).tolist()
     groups = [number[end - size : end] for size, end in zip(sizes, ends, strict=True)]

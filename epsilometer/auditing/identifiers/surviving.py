@@ -1,19 +1,19 @@
-"""Counts of identifiers at known places in texts that survive in the rewrites, by kind, and of other masked words.
+"""Counts of identifiers that survive in rewrites, by kind and shape, and the precision of masking.
 
-The identifiers are those that the texts' file records or, if it records none, planted ones (`planting`). They
-never come from a detector: the detector that a mechanism itself uses would find nothing that the mechanism missed.
-Planted identifiers are counted by kind and shape, in long texts by shape alone. One identifier is drawn from each text,
-so texts of a kind and shape, and with them outcomes, are independent: their number is binomial and the interval is
-Clopper and Pearson's. It covers texts like these with identifiers like these, no others.
+The identifiers are those that the texts' file records or, if it records none, planted ones (`planting`). They never
+come from a detector: a mechanism's own detector would find nothing that the mechanism missed. Planted identifiers are
+counted by kind and shape, in long texts only by shape. One identifier is drawn from each text, so the outcomes of a
+kind and shape are independent: their number is binomial, and the interval is Clopper and Pearson's. It covers only
+texts and identifiers like these.
 
-`text.identifier_matching` has the rule by which an identifier survives (case, accents, possessives and the like). An
-entity of several mentions survives if one of them does. Partial survival, such as a surname, is counted separately.
-Other spellings are not counted.
+`text.identifier_matching` defines survival (it ignores case, accents, possessives and the like). An entity with several
+mentions survives if one of them does. Partial survival, such as of a surname, is counted separately. Other spellings
+are not counted.
 
-**Precision.** Words of the text that the rewrite does not have in their place (`difflib`) are masked; a run of them
-that touches an identifier was masked rightly. Where identifiers were planted, masked words that identify somebody in
-another way count as masked wrongly, so the share is a lower bound. Its interval is clustered by text
-(`worth.intervals`). It is not computed for long texts (`planting.LONG`).
+**Precision.** Words of the text that are missing from their place in the rewrite (`difflib`) are masked; a run of
+masked words is correct if it touches an identifier. If identifiers were planted, masked words that identify somebody in
+another way count as incorrect, so the share is a lower bound. Its interval is clustered by text (`worth.intervals`). It
+is not computed for long texts (`planting.LONG`).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ Group = tuple[str, str | None]  # a kind and, for planted identifiers, a shape
 class Occurrence:
     """A text with an identifier of a kind.
 
-    mentions: of that identifier; places: start and end of all identifiers in the text. kind is `planting.ANY` where
-    kinds are counted together. shape, source: for a planted identifier, its shape and the text without it; else None.
+    kind: `planting.ANY` if kinds are counted together. mentions: the mentions of the identifier. places: start and end
+    of all identifiers in the text. shape, source: for a planted identifier, its shape and the text without it.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class Occurrence:
 
     @property
     def group(self) -> Group:
-        """The kind and shape of trials that are counted together."""
+        """The kind and shape; trials of a group are counted together."""
         return self.kind, self.shape
 
     @property
@@ -80,7 +80,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Identified:
-    """Texts, and the identifiers that their file records for each; None where it records none: they are planted."""
+    """Texts with the identifiers recorded for each. record: None without a record; identifiers are then planted."""
 
     texts: Sequence[str]
     record: Sequence[Sequence[Identifier]] | None = None
@@ -98,22 +98,22 @@ class Identified:
         for number, (text, some) in enumerate(zip(all_texts, record, strict=True), 1):
             if not all(each.survives(text) for each in some):
                 raise UserError(
-                    f"text {number} does not hold an identifier that is recorded of it; correct the record", "EPS-A118"
+                    f"text {number} does not contain an identifier recorded for it; correct the record", "EPS-A118"
                 )
         return cls(all_texts, record if any(record) else None)
 
     def say_language(self) -> None:
-        """Warn where planted identifiers are in another language than the texts."""
+        """Warn if planted identifiers would be in another language than the texts."""
         share = function_words(self.texts) if self.record is None else None
         if share is not None and share < LEAST:
             warn(
                 f"the texts are in another language than English, or no sentences: {share:.1%} of their words are "
-                "English function words. What is planted are English sentences with names of the United States; "
-                "texts whose identifiers are recorded tell more"
+                "English function words. The planted sentences are English, with names of the United States; "
+                "texts with recorded identifiers give better results"
             )
 
     def chosen(self, kinds: Sequence[str] | None) -> list[str]:
-        """Return the requested kinds, or all usual ones. Raises UserError for a kind that is missing."""
+        """Return the requested kinds, by default all usual ones. Raises UserError for an unknown kind."""
         there = (
             [*planting.KINDS] if self.record is None else sorted({each.kind for some in self.record for each in some})
         )
@@ -126,7 +126,7 @@ class Identified:
         return list(kinds or there)
 
     def groups(self, kinds: Sequence[str] | None) -> list[Group]:
-        """Return the groups that are counted: each of these kinds, or all, by shape where identifiers are planted."""
+        """Return the groups that are counted: these kinds (None: all), by shape if identifiers are planted."""
         chosen = self.chosen(kinds)
         if self.record is not None:
             return [(kind, None) for kind in chosen]
@@ -139,7 +139,7 @@ class Identified:
         return None if self.record is None else sum(any(each.kind == kind for each in some) for some in self.record)
 
     def trials(self, kinds: Sequence[str] | None, count: int, seed: int) -> list[Occurrence]:
-        """Return `count` texts for each group, or all that have the kind, each with an identifier of the group."""
+        """Return `count` texts per group (fewer if fewer have the kind), each with an identifier of the group."""
         if self.record is None:
             return self._planted(kinds, count, seed)
         return [each for kind in self.chosen(kinds) for each in self._recorded(self.record, kind, count, seed=seed)]
@@ -184,10 +184,10 @@ def surviving_identifiers(
 
     texts: a list, in which identifiers are planted, or a table with `text`, `identifiers` and `identifier_kinds`, as
     `corpora.reading.read` returns for annotated texts. mechanism, epsilons, settings: as in `epsilometer.audit`. kinds:
-    those to count, None for all. trials: texts per planted kind and shape (None: `PLANTED`), or per recorded kind,
-    at most those that have one (None: `TRIALS`). Only alpha and seed of the design matter.
+    the kinds to count, None for all usual ones. trials: texts per planted kind and shape (None: `PLANTED`), or per
+    recorded kind, at most as many as have the kind (None: `TRIALS`). Only alpha and seed of the design matter.
     Returns a row per epsilon, kind and shape, with the columns of `SURVIVING`. Raises UserError for values outside
-    their range and for a kind that is missing.
+    their range and for an unknown kind.
     """
     check_trials(TRIALS if trials is None else trials)
     check_design(design)
@@ -221,7 +221,7 @@ def by_group(trials: Sequence[Occurrence], rewrites: Sequence[str]) -> dict[Grou
 def rewritten(
     mechanism: Mechanism, trials: Sequence[Occurrence], epsilons: Sequence[float], seed: int, *, tally: Tally
 ) -> list[list[str]]:
-    """Return the rewrite of each trial's text, at each epsilon; a text with several kinds is rewritten once.
+    """Return the rewrite of each trial's text, at each epsilon; equal texts are rewritten once.
 
     tally: counts the rewrites.
     """
@@ -233,24 +233,24 @@ def rewritten(
 
 
 class Outcomes(NamedTuple):
-    """For each trial: True if its identifier survived as a whole, and if it did in part; never both."""
+    """For each trial, True if its identifier survived as a whole, or if it survived only in part."""
 
     whole: list[bool]
     part: list[bool]
 
     @property
     def survived(self) -> int:
-        """The number that survived as a whole."""
+        """The number of identifiers that survived as a whole."""
         return sum(self.whole)
 
     @property
     def partly(self) -> int:
-        """The number of others that survived in part."""
+        """The number of identifiers that survived only in part."""
         return sum(self.part)
 
 
 def outcomes(some: Sequence[tuple[Occurrence, str]]) -> Outcomes:
-    """Return the outcomes for the identifiers of these trials, by the module's rule."""
+    """Return the outcomes of these trials and their rewrites."""
     whole = [any(identifier_matching.stands(each, trial.text, new) for each in trial.mentions) for trial, new in some]
     part = [
         not survived and any(identifier_matching.survives_in_part(each, trial.text, new) for each in trial.mentions)
@@ -265,7 +265,8 @@ Precision = tuple[int | None, float | None, float | None, float | None]
 def precision(some: Sequence[tuple[Occurrence, str]], alpha: float) -> Precision:
     """Return the number of masked runs of words, the share of them that touch an identifier, and its interval.
 
-    some: texts of one group and their rewrites. The share is None where nothing was masked; all is None for long texts.
+    some: trials of one group and their rewrites. Share and interval are None if nothing was masked; for long texts, all
+    four are None.
     """
     if some[0][0].shape in planting.LONG:
         return None, None, None, None
@@ -278,7 +279,7 @@ def precision(some: Sequence[tuple[Occurrence, str]], alpha: float) -> Precision
 
 
 def masked(text: str, rewrite: str) -> list[tuple[int, int]]:
-    """Return start and end of each run of words of the text that the rewrite does not have in their place."""
+    """Return start and end of each run of words that is missing from its place in the rewrite."""
     spans = list(places(text))
     old = [write(words(text[start:end])) for start, end in spans]
     changes = SequenceMatcher(None, old, words(rewrite), autojunk=False).get_opcodes()
@@ -286,5 +287,5 @@ def masked(text: str, rewrite: str) -> list[tuple[int, int]]:
 
 
 def _places(text: str, some: Sequence[Identifier]) -> list[tuple[int, int]]:
-    """Return all places where the text holds one of these values."""
+    """Return start and end of all occurrences of these identifiers in the text."""
     return [match.span() for value in {each.text for each in some} for match in re.finditer(re.escape(value), text)]

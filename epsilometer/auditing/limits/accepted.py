@@ -1,6 +1,6 @@
 """The baseline of a gate: accepted counts of each attack's successes, and the design of their trials.
 
-A gate with a baseline draws its trials by the baseline's design, whatever is installed where it runs.
+A gate with a baseline draws its trials by the baseline's design, even if other extras are installed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from epsilometer.core.extras import installed
 from epsilometer.core.guarantees import stored
 
 _Stored = TypeVar("_Stored", bound=BaseModel)
-_FIRST = "epsilometer/accepted/1"  # without alpha, seed and settings of attacks
+_FIRST = "epsilometer/accepted/1"  # first schema: without alpha, seed and settings of attacks
 
 
 class Count(BaseModel):
-    """Successes of an attack in a number of trials. settings: those that differ from the attack's defaults."""
+    """Successes of an attack in a number of trials. settings: settings that differ from the attack's defaults."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,7 +37,7 @@ class Count(BaseModel):
 
 
 class Accepted(BaseModel):
-    """Counts of a mechanism's trials on texts, with everything that decided how these were drawn and judged."""
+    """Counts of a mechanism's trials on texts, with all settings that determined the trials."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -50,20 +50,23 @@ class Accepted(BaseModel):
     candidates: int = Field(ge=2)
     temperature: float
     alpha: float = STANDARD.alpha
-    seed: int | None = None  # of the counted trials; a gate's own trials are others under any seed
+    seed: int | None = None  # of the counted trials; a gate's trials differ from them for any seed
     attacks: Mapping[str, Count]
 
     def design(self, seed: int) -> Design:
-        """Return the design that a gate follows, with a seed of its own."""
+        """Return the accepted design with another seed, for a gate."""
         return Design(self.candidates, self.temperature, self.alpha, seed)
 
     def settings(self, names: Sequence[str] | None = None) -> dict[str, Mapping[str, Any]]:
-        """Return the accepted settings of attacks by name, all accepted attacks by default."""
+        """Return the accepted settings of these attacks, by name; by default, of all accepted attacks."""
         chosen = list(self.attacks) if names is None else names
         return {name: self.attacks[name].settings if name in self.attacks else {} for name in chosen}
 
     def check_installed(self, path: str) -> None:
-        """Raise UserError with the extra to install where its design needs one that is missing."""
+        """Raise UserError if the accepted attacks or design need an extra that is not installed.
+
+        path: of the baseline, for messages.
+        """
         needs = {extra_of(name): f"the attack {name}" for name in self.attacks}
         if self.temperature:
             needs["models"] = f"candidate sets by similarity (temperature {self.temperature:g})"
@@ -76,11 +79,11 @@ class Accepted(BaseModel):
                 )
 
     def estimates(self, of: Subject, path: str) -> dict[str, Estimate]:
-        """Return the accepted estimates by attack. Raises UserError where the subject differs from the accepted one.
+        """Return the accepted estimates by attack. Raises UserError if the subject differs from the accepted one.
 
         path: of the baseline, for messages.
         """
-        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # its name for a program
+        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # an old name of programs
         same = {
             "mechanism": (self.mechanism, self.mechanism if first else of.name),
             "epsilon": (self.epsilon, stored(of.epsilon)),
@@ -90,8 +93,7 @@ class Accepted(BaseModel):
         for what, (then, now) in same.items():
             if then != now:
                 raise UserError(
-                    f"{path} was accepted with other {what} ({then}, now {now}); accept what is measured now "
-                    "(--accept)",
+                    f"{path} was accepted for {what} {then}, not {now}; accept a new baseline (--accept)",
                     "EPS-A121",
                 )
         if self.temperature != of.design.temperature:
@@ -102,7 +104,7 @@ class Accepted(BaseModel):
             )
         for name, count in self.attacks.items():
             if name in of.attacks and self.version != _FIRST and count.settings != chosen_settings(of.attacks[name]):
-                raise UserError(f"{path} was accepted with other settings of the attack {name}; give those", "EPS-A123")
+                raise UserError(f"{path} was accepted with other settings of the attack {name}; use them", "EPS-A123")
         return {
             name: estimate(count.successes, count.trials, self.candidates, self.alpha)
             for name, count in self.attacks.items()
@@ -115,12 +117,12 @@ def write(accepted: Accepted, path: Path) -> None:
 
 
 def read(path: Path) -> Accepted:
-    """Read a baseline. Raises UserError where there is none, and for another schema."""
+    """Read a baseline. Raises UserError for a missing file, and for another schema."""
     return read_as(Accepted, path)
 
 
 def read_as(model: type[_Stored], path: Path) -> _Stored:
-    """Return the content that --accept wrote to a file. Raises UserError for a missing file, and for other content."""
+    """Read a file that --accept wrote. Raises UserError for a missing file, and for other content."""
     try:
         return model.model_validate(json_text.load(path.read_bytes()))
     except FileNotFoundError:
@@ -130,18 +132,18 @@ def read_as(model: type[_Stored], path: Path) -> _Stored:
     except (OSError, ValueError) as error:
         wrong = error.strerror if isinstance(error, OSError) else error
         raise UserError(
-            f"{path} is not readable JSON ({wrong}); restore it, or accept what is measured now (--accept)", "EPS-A126"
+            f"{path} is not readable JSON ({wrong}); restore it, or accept a new baseline (--accept)", "EPS-A126"
         ) from error
 
 
 def extra_of(attack: str) -> str | None:
-    """Return the extra that an attack needs, by the attack's name or path; None for no extra."""
+    """Return the extra that an attack (name or path) needs, or None."""
     extra: str | None = getattr(find(IDENTIFICATION, attack, "guess"), "extra", None)
     return extra
 
 
 def chosen_settings(attack: Any) -> dict[str, Any]:
-    """Return the settings of an attack that differ from its defaults, as JSON holds them."""
+    """Return the settings of an attack or question that differ from its defaults, as JSON values."""
     if not is_dataclass(attack):
         return {}
     values = {part.name: (getattr(attack, part.name), part.default) for part in fields(attack) if part.init}

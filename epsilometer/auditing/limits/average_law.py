@@ -1,4 +1,4 @@
-"""Evidence by a mechanism's stated law about an average over the pairs of texts that trials can draw."""
+"""Evidence by a mechanism's stated law on an average over all pairs of texts that trials can draw."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law
 def average_by_law(
     of: Subject, limit: Limit, budget: int, columns: tuple[str, str], *, errors: Errors
 ) -> tuple[Observed | None, str | None]:
-    """Return the evidence of a law that keeps a limit for every adversary (`question.ShownByLaw`).
+    """Return the evidence of the stated law if it proves a limit for every adversary (`question.ShownByLaw`).
 
-    columns: of the lower and the upper bound over all pairs, in `schemas.EXACT`. A law counts only if rewrites of texts
-    drawn as in the trials do not refute it.
+    columns: names of the lower and the upper bound over all pairs, in `schemas.EXACT`. A law counts only if rewrites,
+    of texts drawn as in trials, do not refute it.
     """
     rewrites = min(_MOST, budget // 2)
     lawful = applies(of.mechanism) and has_law(of.mechanism) and errors.beta >= ALPHA / 2
@@ -50,12 +50,12 @@ def average_by_law(
         evidence = Evidence(f"{limit.scale.measure}{BY_LAW}", by, limit.scale, bounds, covers=Covers.EVERYONE)
         return Observed(evidence, row={"unrefuted": rewrites}), None
     why = f"rewrites {'cannot be compared with' if p is None else 'refute'} the stated law"
-    note(f"{why}{at_budget(of.epsilon)}; attacks are run")
+    note(f"{why}{at_budget(of.epsilon)}, so its bound is ignored; attacks run")
     return None, why
 
 
 def _drawn_places(pairs: Pairs, count: int, of: Subject) -> NDArray[np.int64]:
-    """Return the places of pairs [count], each drawn as a trial draws it."""
+    """Return the indices of pairs [count], each drawn as trials draw pairs."""
     if pairs.trials is not None:
         return np.resize(pairs.trials, count)
     uniforms = Noise.named(count, of.design.seed, "stated law", "pairs").uniforms()[:, 0]

@@ -1,14 +1,14 @@
-"""A test of a mechanism's stated law by rewrites, before that law shows a limit kept.
+"""A test of a mechanism's stated law by rewrites, before that law may show a limit kept.
 
-A fair coin chooses one text of each pair to rewrite, and attacks name it among the two. If the sampler follows the
-law,
+A fair coin chooses one text of each pair to rewrite, and attacks guess which of the two it was. If the sampler follows
+the law,
 
-- an attack's hits are independent coins of its guesses' posteriors (`estimation.posteriors.departure`); this holds for
-  attacks that read the text too, which under the law shows nothing beyond the view that it describes;
-- no attack has more hits than a binomial number at the rate that the loss allows (Hoeffding 1956);
+- an attack's hits are independent coins with its guesses' posteriors (`estimation.posteriors.departure`); this also
+  holds for attacks that read the released text, which reveals no more than the view that the law describes;
+- the number of an attack's hits has lighter tails than a binomial at the rate that the loss allows (Hoeffding 1956);
 - units are drawn from their laws (`claims.law_fit`).
 
-A sampler that follows the law has a p-value of at most p with probability at most p.
+If the sampler follows the law, the p-value is at most p with probability at most p.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _ATTACKS = ("likelihood", "lexical", "length")
 
 
 def law_p_value(of: Subject, texts: Sequence[str], pairs: NDArray[np.integer], loss: float) -> float | None:
-    """Return the p-value of rewrites under the stated law: the least of several p-values, times their number.
+    """Return the p-value of rewrites under the stated law: the smallest of several p-values, times their number.
 
-    pairs: [n, 2], numbers of texts; one of each is rewritten. loss: in nats, the average over the pairs that the law
-    allows. None where there is nothing to compare: the mechanism cannot compute the probabilities of its outputs, or
-    its rewrites lack the units or latents that the law describes.
+    pairs: [n, 2], indices of texts; one text of each pair is rewritten. loss: the largest average loss over these pairs
+    under the law, in nats. Returns None if the mechanism cannot compute the probabilities of its outputs, or if its
+    rewrites lack the units or latents that the law describes.
     """
     used, places = np.unique(pairs, return_inverse=True)
     texts, pairs = [texts[i] for i in used.tolist()], places.reshape(-1, 2)
@@ -58,6 +58,6 @@ def law_p_value(of: Subject, texts: Sequence[str], pairs: NDArray[np.integer], l
     p_values = [p for p in law_fit(of.mechanism, texts, source, rewrites, epsilons=[of.epsilon]) if p is not None]
     for guess in played[of.epsilon].values():
         hits = int(np.count_nonzero(guess.slots == target))
-        assert guess.posteriors is not None, "there are likelihoods of all that these attacks see"
+        assert guess.posteriors is not None, "likelihoods give posteriors"
         p_values += [departure(hits, guess.posteriors), float(binom.sf(hits - 1, count, success_bound(loss, 2)))]
     return min(1.0, len(p_values) * min(p_values))

@@ -1,17 +1,18 @@
-"""The linkage attack, which matches people to their rewrites using side information, and the loss that it shows.
+"""The linkage attack, which matches people to their rewrites using side information, and the loss that it proves.
 
 Facts are claims about a text's author or subject, or all other texts of its author (Xin et al., "A False Sense of
-Privacy", arXiv:2504.21035). In a **set**, N people are drawn uniformly, one text of each is freshly rewritten,
-and the rewrites are shuffled. For each person an attack names the rewrite that fits their facts best. A set's number is
-the share h of its N people who are linked to their own rewrite. Sets are independent, so h_1, ..., h_S are
-independent numbers in [0, 1] with the success rate as their mean, which has an exact interval by betting
-(`estimation/betting.py`), however links of one set depend on each other; an interval over links would be too narrow.
+Privacy", arXiv:2504.21035). For a **set**, N people are drawn uniformly, one text of each is freshly rewritten, and the
+rewrites are shuffled. For each person an attack names the rewrite that fits their facts best. The value h of a set is
+the share of its N people who are linked to the right rewrite. Sets are independent, so h_1, ..., h_S are independent
+numbers in [0, 1] whose mean is the success rate. Betting gives an exact interval of the mean (`estimation/betting.py`),
+for any dependence between the links of a set; an interval over single links would be too narrow.
 
-**The loss** is that of guessing one of N equally likely rewrites, ln((N - 1) p / (1 - p)) (TeDA eq. 10). It is not a
-lower bound on the loss of one text: exchanging two people's rewrites changes two texts. If the pure loss between any
-two texts (of every output) is at most c, the likelihoods of all rewrites under two places of a person differ by at most
-a factor e^(2c) (compare each arrangement with the one in which the two places are exchanged), so the loss by linking
-is at most 2 c; an average loss gives no such bound. The loss covers people drawn among these, with facts like these.
+**The loss** is that of guessing one of N equally likely rewrites at a rate p, ln((N - 1) p / (1 - p)) (TeDA eq. 10). It
+is not a lower bound on the loss of one text, because exchanging two people's rewrites changes two texts. If the pure
+loss between any two texts is at most c, the loss by linking is at most 2 c: the likelihoods of all rewrites under two
+positions of a person differ by at most a factor e^(2c), since every arrangement can be compared with the one in which
+the two positions are exchanged. An average loss gives no such bound. The measured loss covers people drawn from these
+people, with facts like these.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ from epsilometer.runtime.progress import track
 
 @dataclass(frozen=True)
 class LinkingDesign:
-    """The number of rewrites in a set, of sets, and the error of each interval; the seed names the random streams.
+    """Settings of the linkage attack. Raises UserError for values outside their range.
 
-    Raises UserError for values outside their range.
+    among: the number of rewrites in a set. sets: the number of sets. alpha: the error of each interval. seed: of all
+    random choices.
     """
 
     among: int = 10
@@ -71,7 +73,7 @@ STANDARD = LinkingDesign()
 
 
 def chosen_attacks(attacks: Attacks | None) -> dict[str, LinkingAttack]:
-    """Return the attacks by name, as `text_audit.chosen_attacks`; None means all that are installed."""
+    """Return linkage attacks by name (like `text_audit.chosen_attacks`); None for all that are installed."""
     if attacks is None:
         attacks = [name for name in names(LINKING) if _installed(name)]
 
@@ -85,9 +87,9 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, LinkingAttack]:
 def linked(
     people: People, sets: NDArray[np.int64], rewrites: Sequence[str], attacks: Mapping[str, LinkingAttack], seed: int
 ) -> dict[str, NDArray[np.bool_]]:
-    """Return, by attack, whether each person of each set was linked to their own rewrite [sets, rewrites].
+    """Return, by attack, True for each person linked to the right rewrite [sets, people].
 
-    rewrites: of the texts of all sets, one after another, which attacks see shuffled. Ties are broken at random.
+    rewrites: of the texts of all sets, concatenated; attacks see each set shuffled. Ties are broken at random.
     """
     size, shuffle = sets.shape[1], Noise.named(len(sets), seed, "linking", "shuffle")
     outcomes = {}
@@ -106,7 +108,7 @@ def linked(
 def rewritten(
     mechanism: Mechanism, people: People, sets: NDArray[np.int64], epsilons: Sequence[float], *, seed: int, tally: Tally
 ) -> list[list[str]]:
-    """Return fresh rewrites of the texts of all sets, one after another, at each epsilon. tally: counts them."""
+    """Return fresh rewrites of the texts of all sets, concatenated, at each epsilon. tally: counts the rewrites."""
     streams = [Noise.named(sets.size, seed, "linking", "rewrite", epsilon) for epsilon in epsilons]
     job = Job(people.texts, sets.ravel(), epsilons, streams, tally=tally)
     return [list(output.texts) for output in rewrite_all(mechanism, job, paced=True)]
@@ -120,12 +122,12 @@ def linking_loss(
     settings: Mapping[str, Any] | None = None,
     design: LinkingDesign = STANDARD,
 ) -> pl.DataFrame:
-    """Measure the linkage attack: matching people to their rewrites using side information.
+    """Measure how well linkage attacks match people to their rewrites using side information.
 
     people: the facts about each person (`People.by_claims`, `People.by_author`). mechanism, epsilons, settings: as in
     `epsilometer.audit`; attacks: names in `epsilometer.attacks.linking`, paths or objects; all by default.
-    Returns a row per epsilon and attack, and one for the `strongest` of several at a corrected level, with the columns
-    of `LINKS`. Raises UserError for values outside their range, before any model loads.
+    Returns a row per epsilon and attack, and one for the `strongest` of several attacks at a corrected level, with the
+    columns of `LINKS`. Raises UserError for values outside their range, before any model loads.
     """
     if epsilons is not None:
         check_epsilons(epsilons)
@@ -146,10 +148,10 @@ def recorded_linking_loss(
 ) -> pl.DataFrame:
     """Measure the linkage attack on recorded rewrites.
 
-    rewrites: columns original, rewrite and, if there are several budgets, epsilon (`external.recorded`). A person is in
-    one set alone, with one of their rewrites, so there are as many sets as people allow, `design.sets` at most; people
-    are assumed independent. Returns the same as `linking_loss`. Raises UserError where rewrites of fewer people are
-    recorded than a set takes, before any model loads.
+    rewrites: columns original, rewrite and, if there are several budgets, epsilon (`external.recorded`). Each
+    person is in at most one set, with one of their rewrites, so the number of people limits the number of sets (at most
+    `design.sets`). People are assumed to be independent. Returns the same as `linking_loss`. Raises UserError if
+    rewrites of too few people are recorded for one set, before any model loads.
     """
     people.check(design.among)
     chosen = chosen_attacks(attacks)
@@ -168,7 +170,7 @@ def recorded_linking_loss(
         if not count:
             raise UserError(
                 f"rewrites of {len(once)} people with facts are recorded{at_budget(epsilon)}, and a set takes "
-                f"{design.among}; give rewrites of more of the texts, or a smaller number among which one is linked",
+                f"{design.among}; give rewrites of more texts, or a smaller number of rewrites per set (among)",
                 "EPS-A128",
             )
         of_sets.append((epsilon, once[: count * design.among]))
@@ -181,7 +183,7 @@ def recorded_linking_loss(
 
 
 def _rows(epsilon: float, people: People, outcomes: Mapping[str, NDArray[np.bool_]], of_each: float) -> pl.DataFrame:
-    """Return a row per attack, and one for the strongest of several. outcomes: from `linked`; of_each: each error."""
+    """Return a row per attack, and one for the strongest of several. of_each: error of a row."""
     shown: list[tuple[str, str | None, NDArray[np.bool_], float]]
     shown = [(name, None, right, of_each) for name, right in outcomes.items()]
     if len(outcomes) > 1:
@@ -195,7 +197,7 @@ def _rows(epsilon: float, people: People, outcomes: Mapping[str, NDArray[np.bool
 
 
 def _loss(right: NDArray[np.bool_], alpha: float) -> tuple[float, ...]:
-    """Return sets, rewrites in each, right links, their share and its interval, and the losses at these."""
+    """Return sets, rewrites per set, right links, their share with its interval, and the losses at these rates."""
     sets, size = right.shape
     shares = right.mean(axis=1)
     low, high = interval(shares, alpha, fixed=True)

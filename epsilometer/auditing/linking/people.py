@@ -1,4 +1,4 @@
-"""People with known facts, by claims or by their other texts, and sets of such people."""
+"""People with known facts (claims, or their other texts), and sets of such people."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from epsilometer.runtime.progress import note, track
 class People:
     """Facts known about people.
 
-    texts: n of them; facts: for each text, the facts known about its person, without the text itself; person: [n],
-    numbers from 0 of the texts' persons.
+    texts: n texts. facts: for each text, the known facts about its person; they do not contain the text itself. person:
+    [n], the index of each text's person.
     """
 
     texts: Sequence[str]
@@ -28,7 +28,7 @@ class People:
 
     @classmethod
     def by_claims(cls, texts: Sequence[str], claims: Sequence[str | None]) -> People:
-        """Return one person per text, with known claims, one per line. Texts without claims are left out."""
+        """Return one person per text. claims: of each person, one per line; texts without claims are omitted."""
         listed = [[line for line in (some or "").splitlines() if line.strip()] for some in claims]
         rows = [i for i, some in enumerate(listed) if some]
         _say_left_out(len(texts) - len(rows), "without facts")
@@ -36,14 +36,14 @@ class People:
 
     @classmethod
     def by_author(cls, texts: Sequence[str], authors: Sequence[str | None]) -> People:
-        """Return authors with all other texts known. Texts without author, or of one-text authors, are left out."""
+        """Return authors whose other texts are known. Texts without an author, and authors of one text, are omitted."""
         of: dict[str, list[int]] = {}
         for i, author in enumerate(authors):
             if author is not None:
                 of.setdefault(author, []).append(i)
         several = [some for some in of.values() if len(some) > 1]
         rows = [i for some in several for i in some]
-        _say_left_out(len(texts) - len(rows), "of no author with another text")
+        _say_left_out(len(texts) - len(rows), "whose author has no other text")
         facts = [[texts[other] for other in some if other != i] for some in several for i in some]
         person = np.repeat(np.arange(len(several)), [len(some) for some in several])
         return cls([texts[i] for i in rows], facts, person)
@@ -54,24 +54,24 @@ class People:
         return int(self.person.max()) + 1 if len(self.person) else 0
 
     def check(self, among: int) -> None:
-        """Raise UserError for a number of people that cannot form sets, or that links nobody."""
+        """Raise UserError unless sets of `among` people can be formed, with at least two people each."""
         if not 2 <= among <= self.count:
             raise UserError(
-                "the rewrites among which one is linked (among) must be at least 2 and at most the people with facts, "
-                f"{self.count}, got {among}; give facts of more people, or a smaller number",
+                "the number of rewrites per set (among) must be at least 2 and at most the number of people with "
+                f"facts, {self.count}, got {among}; give facts of more people, or a smaller number",
                 "EPS-A129",
             )
 
 
 def _say_left_out(count: int, why: str) -> None:
     if count:
-        note(f"{count:,} texts {why} left out")
+        note(f"{count:,} texts {why} are left out")
 
 
 def draw(people: People, count: int, among: int, seed: int) -> NDArray[np.int64]:
-    """Return numbers of texts [count, among], in random order, of this number of people in each set.
+    """Draw `count` sets of `among` people, each with one of their texts; return indices of texts [count, among].
 
-    Raises UserError for more rewrites than people, and for fewer than two.
+    Raises UserError if `among` is below 2, or above the number of people.
     """
     people.check(among)
     first = np.searchsorted(people.person, np.arange(people.count))  # texts of a person are consecutive

@@ -1,20 +1,19 @@
 """The comparison of two mechanisms on the same trials: McNemar's exact test (McNemar 1947).
 
-Both were attacked on the same candidate sets with the same targets, so only trials in which the adversary named the
-source of one rewrite but not of the other tell them apart. If both leak alike, each such trial is a fair coin. Outcomes
-that are numbers, such as the share of a set of people that was linked, are compared the same way, by the trials in
-which they differ: the sign test, which is McNemar's where each is 0 or 1. It counts how often one is larger, not by how
-much.
+Both are attacked on the same candidate sets with the same targets. The test uses only the trials in which the adversary
+is right about one mechanism but not about the other. If both leak equally, each such trial is a fair coin. Numeric
+outcomes, such as the share of right links in a set, are compared by the sign test, which equals McNemar's test for
+outcomes of 0 or 1. It counts how often one outcome is larger, and ignores the size of the difference.
 
-By the strongest attacks, "A leaks less than B" means that some attack on B succeeds more often than every attack on A.
+For the strongest attacks, "A leaks less than B" means that some attack on B succeeds more often than every attack on A.
 For one given attack on B this is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
 1982). Choosing the best of m attacks on B costs a factor of m (Bonferroni), and testing both directions a factor of 2.
 
-An attack that is right less often than by chance (`below_chance`) tells the candidates apart and names the wrong one.
-Its hits do not show that either mechanism leaks less: its p-value is 1, and so is that of the strongest attacks.
+An attack that is right less often than by chance (`below_chance`) distinguishes the candidates but names the wrong one.
+Its hits do not show that either mechanism leaks less, so its p-value and that of the strongest attacks are set to 1.
 
-Mechanisms are compared by the attacks that ran on both. The result of an attack on one alone is reported beside that:
-it measures the leak of this mechanism, not which of them leaks less.
+Mechanisms are compared by the attacks that ran on both. Results of attacks on only one mechanism are reported
+separately: they measure the leak of that mechanism, not which of the two leaks less.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core.rounding import NOT_TESTABLE
 
 Outcomes = NDArray[np.bool_] | NDArray[np.float64]
-"""bool [trials], whether an attack named the source; or float [trials], outcomes of another question."""
+"""bool [trials], True for a right guess; or float [trials], outcomes of another question."""
 Right = Mapping[str, NDArray[np.bool_]]
-"""For each attack, bool [trials]: whether it named the source."""
+"""By attack, bool [trials]: True for a right guess."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """The result of a paired comparison.
 
-    first_only, second_only: the number of trials in which the adversary was right about only that mechanism, or the
-    outcome of that mechanism was larger. p_value: two-sided.
+    first_only, second_only: the number of trials in which only the guess about the first (second) mechanism was right,
+    or its outcome was larger. p_value: two-sided.
     """
 
     trials: int
@@ -52,9 +51,9 @@ class Comparison:
 
 
 def compare(first: Outcomes, second: Outcomes) -> Comparison:
-    """Return the comparison of two mechanisms under one attack, or by another figure.
+    """Compare two mechanisms under one attack, or by another figure.
 
-    first, second: their outcomes in the same trials. Raises ValueError if their lengths differ.
+    first, second: the mechanisms' outcomes in the same trials. Raises ValueError if their lengths differ.
     """
     if len(first) != len(second):
         raise ValueError(f"a paired comparison needs the same trials, got {len(first)} and {len(second)}")
@@ -64,14 +63,14 @@ def compare(first: Outcomes, second: Outcomes) -> Comparison:
 
 
 def least_difference(compared: Comparison, level: float, power: float = 0.9) -> float:
-    """Return the smallest difference of two success rates that the test finds at this level with this probability.
+    """Return the smallest difference of two success rates that the test detects at a level with probability `power`.
 
-    Assumes that the runs disagree by chance as often as they did here, and that one of them is right in some further
-    trials. Found to a thousandth; 1 if no difference has this power.
+    Assumes that the runs disagree by chance as often as here, and that one of them is right in additional trials. The
+    result is accurate to a thousandth; 1 if no difference has this power.
     """
     by_chance = min(compared.first_only, compared.second_only) / compared.trials
     count = np.arange(compared.trials + 1)
-    # For each number of trials that differ: the largest smaller side at which the test is significant; -1 if none.
+    # For each number of differing trials: the largest minority that is still significant; -1 if none is.
     most = scipy.stats.binom.ppf(level / 2, count, 0.5) - 1
     most += 2 * scipy.stats.binom.cdf(most + 1, count, 0.5) <= level
     for difference in np.arange(0.001, 1 - 2 * by_chance, 0.001):
@@ -85,7 +84,7 @@ def least_difference(compared: Comparison, level: float, power: float = 0.9) -> 
 
 
 def compare_strongest(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -> Comparison:
-    """Return the comparison by the strongest attack on each mechanism, whatever its name.
+    """Compare two mechanisms by the strongest attack on each, which may be different attacks.
 
     first_only and second_only are counted for the two attacks with most successes, or the largest sum of outcomes.
     """
@@ -96,7 +95,7 @@ def compare_strongest(first: Mapping[str, Outcomes], second: Mapping[str, Outcom
 
 
 def _leaks_less(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -> float:
-    """Return the p-value for the finding that some attack on the second succeeds more often than any on the first."""
+    """Return the p-value that some attack on the second succeeds more often than every attack on the first."""
 
     def less(first: Outcomes, second: Outcomes) -> float:
         wins, losses = int((first > second).sum()), int((second > first).sum())
@@ -106,7 +105,7 @@ def _leaks_less(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return adjusted p-values (Holm 1979): calling those below alpha significant has error at most alpha."""
+    """Return adjusted p-values (Holm 1979): any error among those at most alpha has probability at most alpha."""
     p, count = np.asarray(p_values, float), len(p_values)
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(count)
@@ -115,9 +114,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def paired_rows(dataset: str, first: Right, second: Right, candidates: int) -> list[dict[str, Any]]:
-    """Return a row for each attack that ran on both, and before these a row for the strongest of them.
+    """Return a row for the strongest attacks, and a row for each attack that ran on both mechanisms.
 
-    Columns: dataset, attack, attacks (those that were compared), trials, first only, second only, p value.
+    Columns: dataset, attack, attacks (names of the compared attacks), trials, first only, second only, p value.
     """
     both = [attack for attack in first if attack in second]
     pairs = {attack: compare(first[attack], second[attack]) for attack in both}
@@ -142,9 +141,9 @@ def paired_rows(dataset: str, first: Right, second: Right, candidates: int) -> l
 def lone_rows(
     dataset: str, sides: Sequence[Right], names: Sequence[str], candidates: int, *, alpha: float
 ) -> list[dict[str, Any]]:
-    """Return a row for each attack that ran on only one mechanism: its leak, each at confidence 1 - alpha.
+    """Return a row for each attack that ran on only one mechanism, with its loss at confidence 1 - alpha.
 
-    sides, names: of the first and the second. Columns as in `judged`; those that only a comparison has are None.
+    sides, names: of the first and the second mechanism. Columns as in `judged`; columns of a comparison are None.
     """
     rows = []
     for side, other, name, spared in (
@@ -157,7 +156,7 @@ def lone_rows(
             shows = f"a loss of at least {proved.loss:.2f} nats" if proved.loss else "no loss"
             if proved.ceiling == 0:
                 shows = f"no loss, which is {NOT_TESTABLE} by so few trials"
-            finding = f"{attack} attacked {name} alone and shows {shows}; what it would show of {spared} is not known"
+            finding = f"{attack} attacked only {name} and shows {shows}; its result for {spared} is not known"
             nothing = dict.fromkeys(("first only", "second only", "p value", "p Holm"))
             of = {"dataset": dataset, "attack": attack, "attacks": None, "trials": len(hits)}
             rows.append({**of, **nothing, "finding": finding})
@@ -165,9 +164,9 @@ def lone_rows(
 
 
 def judged(rows: Sequence[Mapping[str, Any]], first: str, second: str, alpha: float) -> list[dict[str, Any]]:
-    """Return the rows with two more columns: `p Holm`, over all of them, and `finding`, a sentence for each row.
+    """Return the rows with two more columns: `p Holm`, corrected over all rows, and `finding`, a sentence.
 
-    All the findings hold at once at level alpha.
+    All findings hold together at level alpha.
     """
     adjusted = holm([row["p value"] for row in rows])
     return [

@@ -1,6 +1,6 @@
-"""Oddities of an audit that deserve a look: unusual outputs, and loss curves of an unusual shape.
+"""Anomalies of an audit that deserve a look: unusual outputs, and loss curves with an unusual shape.
 
-Nothing here proves or refutes a claim. Losses are in nats.
+They neither prove nor refute a claim. Losses are in nats.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from epsilometer.auditing.trials.unread import much
 from epsilometer.core.mechanism import Latents
 from epsilometer.text.words import words
 
-# Names of the rows of `estimates` for the best attack, corrected for the choice:
-STRONGEST = "strongest"  # of the attacks that see only the released view
-STRONGEST_INSIDE = "strongest_inside"  # of all attacks, including those that see latents or a provider's view
+# Names of the rows of `estimates` for the best attack, corrected for its selection:
+STRONGEST = "strongest"  # among the attacks that see only the released view
+STRONGEST_INSIDE = "strongest_inside"  # among all attacks, including those that see latents or a provider's view
 CHOSEN = (STRONGEST, STRONGEST_INSIDE)
-_FLAT = 4.0  # budgets that differ by this factor or more should not give the same loss
-_MANY = 0.5  # share of unchanged, or of equal, outputs from which it is remarked
-_SOME = 0.01  # the same for empty outputs
+_FLAT = 4.0  # budgets that differ by this factor should not give the same loss
+_MANY = 0.5  # share of unchanged, or of equal, outputs that is reported
+_SOME = 0.01  # share of empty outputs that is reported
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Outputs:
 
     words:            the mean number of words in the sources.
     units, units_max: the mean and the largest number of privatised units per text; None without units.
-    empty, unchanged: the shares of rewrites without a word, and of those equal to their source.
+    empty, unchanged: the shares of empty rewrites, and of rewrites equal to their source.
     commonest:        the share of the most frequent rewrite.
     signal:           see `signal_to_noise`.
     """
@@ -53,7 +53,7 @@ class Outputs:
 def describe(
     originals: Sequence[str], rewrites: Sequence[str], units: NDArray[np.integer] | None, latents: Latents | None
 ) -> Outputs:
-    """Describe rewrites. originals, rewrites: one of each per trial; units: [trials], their numbers."""
+    """Describe rewrites. originals, rewrites: one of each per trial. units: [trials], numbers of units."""
     count = len(rewrites)
     return Outputs(
         words=sum(len(words(text)) for text in originals) / count,
@@ -67,11 +67,11 @@ def describe(
 
 
 def composed(stated: Stated, units: float | None, claims: NDArray[np.float64]) -> float | None:
-    """Return the claim re-expressed for whole texts, in nats; None if there is none, or if its median is infinite.
+    """Return the claim re-expressed for whole texts, in nats; None without a claim, or if the result is infinite.
 
     A claim for each token, word or triple is multiplied by the measured mean number of units (TeDA figure 7: basic
-    composition); for any other claim, it is the median over trials of the claimed loss between two candidates.
-    units: that mean number, None without units; claims: [trials], the claimed losses in nats.
+    composition). For any other claim, the result is the median over trials of the claimed loss between two candidates.
+    units: the mean number of units, None without units. claims: [trials], the claimed losses in nats.
     """
     if not stated.claimed:
         return None
@@ -89,10 +89,10 @@ def signal_to_noise(latents: Latents, rows: int = 512) -> float:
 
 
 def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, int, int]]:
-    """Return (right, wrong, trials, first) for each pair of attacks of which only one was right in some trial.
+    """Return (right, wrong, trials, first) for each pair of attacks of which only the first was right in some trial.
 
-    The first two name the attacks; the others are the number of such trials, and the number of the first of them.
-    right: for each attack, bool [trials], whether it named the source.
+    right and wrong are names of attacks, trials is the number of such trials, and first the index of the first one.
+    Argument: for each attack, bool [trials], True for a right guess.
     """
     pairs = []
     for winner, loser in permutations(sorted(right), 2):
@@ -103,10 +103,10 @@ def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, i
 
 
 def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
-    """Return sentences on the oddities to check first, from tables with schemas `ESTIMATES` and `OUTPUTS`.
+    """Return sentences on anomalies, from tables with schemas `ESTIMATES` and `OUTPUTS`.
 
-    A control is expected to have outputs and losses that would be odd elsewhere, so for a control only a falling curve
-    and a departure from its law are reported.
+    Controls have unusual outputs and losses by design, so for a control only a falling curve and a departure from its
+    law are reported.
     """
     remarks = []
     cell = ["dataset", "mechanism"]
@@ -132,7 +132,7 @@ def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
 
 
 def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """Return a sentence about the clearest case of hits or outputs that the law makes almost impossible, or None."""
+    """Return a sentence on the clearest case of hits or outputs that contradict the stated law, or None."""
     cases = [
         (p, of, attack, row)
         for attack, curve in curves.items()
@@ -145,15 +145,15 @@ def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
         return None
     p, of, attack, row = min(cases, key=lambda case: case[0])
     at = "" if row["epsilon"] is None else f" at ε = {row['epsilon']:g}"
-    what = f"{row['successes']} hits of the attack {attack}" if of == "hits" else "outputs so far from it"
-    doubted = "In doubt is what rests on it: exact losses, posteriors, what the likelihood attack misses"
-    return f"{DEPARTS}: by it {what} in {row['trials']} trials{at} have p = {p:.2g}. {doubted}"
+    what = f"{row['successes']} hits of the attack {attack}" if of == "hits" else "such outputs"
+    doubted = "Exact losses, posteriors and the likelihood attack rely on this law, so they are in doubt"
+    return f"{DEPARTS}: under it {what} in {row['trials']} trials{at} have p = {p:.2g}. {doubted}"
 
 
 def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """Return a sentence about the deepest fall of an attack's loss from one budget to a larger one, or None.
+    """Return a sentence on the largest decrease of an attack's loss from one budget to a larger one, or None.
 
-    A fall counts only where the two intervals do not overlap.
+    A decrease counts only if the two intervals do not overlap.
     """
     deepest, words = 0.0, None
     for attack, curve in curves.items():
@@ -168,7 +168,7 @@ def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
 
 
 def _flat(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """Return a sentence about attacks whose losses hardly differ from the smallest budget to the largest, or None."""
+    """Return a sentence on attacks whose losses hardly differ between budgets, or None."""
     flat = []
     for attack, curve in curves.items():
         if len(curve) < 3 or curve[-1]["epsilon"] < _FLAT * curve[0]["epsilon"]:
@@ -177,7 +177,7 @@ def _flat(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
         if low <= high and curve[-1]["loss"] > 0:
             flat.append(f"{attack} ({low:.2f} to {high:.2f} nats)")
             ends = f"from ε = {curve[0]['epsilon']:g} to {curve[-1]['epsilon']:g}"
-    return f"flat: {ends} the intervals of all losses have a part in common under {', '.join(flat)}" if flat else None
+    return f"flat: {ends} the intervals of all losses overlap under {', '.join(flat)}" if flat else None
 
 
 def _chance(curve: list[dict[str, Any]]) -> str | None:

@@ -1,11 +1,11 @@
-"""A check that a mechanism does not notice an audit: trials rerun on distinct texts under the system's noise.
+"""A check that a mechanism does not behave differently in an audit: trials are rerun as in a release.
 
-An audit rewrites the same texts again and again, under seeded noise; a release rewrites each text once. A mechanism
-that protects only where a text repeats, or where the noise has a seed, passes every other test. So some trials are run
-again in batches of distinct texts under the operating system's noise. If the mechanism
-treats both alike, each attack is right equally often in both runs (McNemar's exact test).
+An audit rewrites the same texts many times, under seeded noise; a release rewrites each text once. A mechanism that
+protects texts only if they repeat, or only if the noise has a seed, would pass every other test. So some trials are run
+again in batches of distinct texts under the operating system's noise. If the mechanism treats both equally, each attack
+has the same success rate in both runs (McNemar's exact test).
 
-No audit of a black box sees a dependence on anything else, such as the day or the number of texts rewritten so far.
+An audit of a black box cannot detect other dependences, such as on the day or on the number of texts rewritten so far.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from epsilometer.core.attack import Attack, Guesses
 from epsilometer.core.randomness import Noise
 from epsilometer.game.play import Knowledge, play
 
-MOST = 200  # trials that are run again
-_FALSE_ALARM = 0.001  # over all attacks
+MOST = 200  # largest number of trials that are run again
+_FALSE_ALARM = 0.001  # error probability over all attacks
 UNSEEN = (
     "A mechanism that leaks only on some days, only after many texts, or only to callers that it knows is not found by "
     "any audit of a black box."
@@ -35,10 +35,9 @@ UNSEEN = (
 class Noticed:
     """The comparison of both runs.
 
-    attack: the attack whose success differs most. trials, distinct: its shares of right guesses in both runs.
-
-    texts: the number of rerun texts. p_value: over all attacks (Bonferroni). least: the smallest difference that would
-    be found with probability .9.
+    attack: the attack whose success differs most. trials, distinct: its shares of right guesses in the audit and in the
+    rerun. texts: the number of rerun texts. p_value: over all attacks (Bonferroni). least: the smallest difference that
+    would be detected with probability .9.
     """
 
     attack: str
@@ -50,17 +49,17 @@ class Noticed:
 
     @property
     def differs(self) -> bool:
-        """True if the runs differ; for a mechanism that treats both alike, with probability at most .001."""
+        """True if the runs differ. For a mechanism that treats both equally, the probability is at most .001."""
         return self.p_value <= _FALSE_ALARM
 
     def said(self) -> str:
-        """Return one sentence, with the smallest difference that would be found."""
+        """Return one sentence, with the smallest difference that would be detected."""
         rates = f"{self.attack} is right in {self.distinct:.0%} of them and in {self.trials:.0%} of the same trials"
         if self.differs:
             return (
                 f"batches of distinct texts under the operating system's noise ({self.texts} in all) are rewritten "
-                f"otherwise than the trials: {rates} (p = {self.p_value:.1g}). The mechanism can tell an audit from a "
-                "release, so no figure here describes a release"
+                f"differently from the trials: {rates} (p = {self.p_value:.1g}). The mechanism can tell an audit from "
+                "a release, so no figure here describes a release"
             )
         return (
             f"batches of distinct texts under the operating system's noise ({self.texts} in all) show no difference "
@@ -69,7 +68,7 @@ class Noticed:
 
 
 def batches(trials: Trials) -> list[NDArray[np.int64]]:
-    """Return the numbers of at most MOST trials, in batches without a repeated text: the first of each, the second."""
+    """Return the indices of at most MOST trials, in batches without a repeated text."""
     order = np.argsort(trials.source, kind="stable")
     source = trials.source[order]
     starts = np.flatnonzero(np.append(True, source[1:] != source[:-1]))
@@ -87,9 +86,9 @@ def noticed(
     *,
     guesses: Mapping[str, Guesses],
 ) -> Noticed:
-    """Return whether the mechanism treats distinct texts differently from the trials.
+    """Rerun trials on distinct texts, and compare the attacks' success with the audit's.
 
-    knowledge: of the trials, without tables of likelihoods. guesses: of the trials at this epsilon, by attack.
+    knowledge: of the trials, without tables of likelihoods. guesses: the audit's guesses at this epsilon, by attack.
     """
     assert knowledge.mechanism is not None
     parts = batches(trials)

@@ -1,11 +1,11 @@
 """The rows of an audit: each attack's guesses, the loss that they prove, and the claim. Losses are in nats.
 
-A loss is that of guessing (delta is always 0): a claim with a large delta would lower it. The claim's delta
-counts in the verdict on it, and in `loss_at_delta` (TeDA eq. 11), which is compared with the epsilon of that claim.
+`loss` is the loss of guessing (delta is always 0): a large claimed delta would lower it. The verdict on a claim uses
+the claim's delta, and so does `loss_at_delta` (TeDA eq. 11), to be compared with the claim's epsilon.
 
-The loss, the verdict and everything that is compared are based on hits. Where the mechanism's law is known,
-`posterior_loss` and the two columns after it are sharper, but rely on that law; they are left out if the hits refute it
-(`posteriors`). `estimates` makes the rows for the one call, the stage and the re-audit alike (schema `ESTIMATES`).
+The loss, the verdict and all comparisons are based on hits. If the mechanism's law is known, `posterior_loss` and the
+two columns after it have narrower intervals, but rely on that law; they are null if hits refute it (`posteriors`).
+`estimates` makes the rows for `epsilometer.audit`, the stages and the re-audit (schema `ESTIMATES`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from epsilometer.auditing.trials.sampling import Trials, matched
 from epsilometer.core.attack import Guesses
 from epsilometer.core.guarantees import stored
 
-_CELL = ("dataset", "mechanism", "epsilon")  # rows of one cell share a test of outputs
+_CELL = ("dataset", "mechanism", "epsilon")  # rows of one cell share one test of outputs
 _OF_ESTIMATE = ("successes", "success_rate", "loss", "point", "upper", "ceiling")
 _POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 
@@ -50,13 +50,13 @@ _POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 class Attacked:
     """A mechanism's rewrites at one epsilon, attacked in n trials.
 
-    of:        the data set and the mechanism, which with epsilon name the rows.
-    stated:    what the mechanism states about itself at this epsilon.
+    of:        names of the data set and the mechanism; with epsilon they identify the rows.
+    stated:    the mechanism's statements at this epsilon.
     words:     [texts], the number of words of each audited text.
     claims:    [n], the loss claimed for each trial in nats (`verdicts.trial_claims`); None if the mechanism is unknown.
     guesses:   by attack, its guesses in the n trials.
     sees:      by attack, the view that it reads.
-    validated: by attack, whether it was validated for this number of candidates.
+    validated: by attack, True if it was validated for this number of candidates.
     fpr:       as in `Design`.
     """
 
@@ -76,18 +76,18 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
     """Return the rows of a whole audit, with verdicts. alpha: the error of each interval, and of all verdicts at once.
 
     For each mechanism and epsilon there is a row for each attack, and up to two for the strongest of them. The row
-    `strongest` is that of the attack with most successes among those that see only the released view, at level alpha /
-    m for m such attacks; it is left out if there are none. `strongest_inside` is the same over all attacks.
-    `best_attack` is the name of the chosen attack. The `worst_output` of these rows is the largest of any of the m
-    attacks, at the same level; their `delta_at_4_low` is of the attack that did best on the first half of the trials,
-    and their `delta_at_4_high` bounds all m of them. prior: the probabilities of the slots, as in `Design`; with a
-    prior both rows are left out.
+    `strongest` is about the attack with most successes among the m attacks that see only the released view, at level
+    alpha / m; without such attacks there is no such row. `strongest_inside` is the same over all attacks. `best_attack`
+    is the name of the chosen attack. In these rows `worst_output` is the largest over the m attacks, at the same level;
+    `delta_at_4_low` is about the attack that proved most on the first half of the trials; and `delta_at_4_high` covers
+    all m attacks. prior: the probabilities of the slots, as in `Design`; with a prior `worst_output` and the tail are
+    null.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
 
 
 def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Return the rows of a mechanism at one epsilon, without verdicts, which need all rows of an audit (`judge`)."""
+    """Return the rows of a mechanism at one epsilon, without verdicts: these need all rows of an audit (`judge`)."""
     stated, trials = attacked.stated, attacked.trials
     count, candidates = trials.candidates.shape
     right = {name: guess.slots == trials.target for name, guess in attacked.guesses.items()}
@@ -101,7 +101,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
 
     own = {name: proved(int(np.count_nonzero(hits)), count, alpha) for name, hits in right.items()}
 
-    @cache  # two rows of the strongest attack may be equal, and equal to that of the only attack
+    @cache  # the rows of the strongest attack may be equal, or equal to an attack's row
     def seen(of: str, among: tuple[str, ...], level: float) -> dict[str, Any]:
         return {
             "worst_output": _worst_output(attacked, among, alpha) if prior is None else None,
@@ -150,7 +150,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
 def _expected(attacked: Attacked, prior: Prior | None) -> tuple[int, float | None]:
     """Return the number of trials that the claim covers, and the largest expected number of successes under it.
 
-    The latter is None where nothing is claimed.
+    The latter is None without a claim.
     """
     stated, claims = attacked.stated, attacked.claims
     if not stated.claimed or claims is None:
@@ -170,7 +170,7 @@ def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> flo
 
 
 def _tested(attacked: Attacked, of: str, expected: float, prior: Prior | None) -> float:
-    """Return the p-value of a claim by an attack's guesses; for a curve, by its rates at all thresholds."""
+    """Return the p-value of a claim by an attack's guesses; for a curve, by the rates of confident guesses."""
     right = attacked.guesses[of].slots == attacked.trials.target
     if attacked.stated.curve is None or prior is not None:
         return p_value(int(np.count_nonzero(right)), len(right), expected)
@@ -179,7 +179,7 @@ def _tested(attacked: Attacked, of: str, expected: float, prior: Prior | None) -
 
 
 def _tail(attacked: Attacked, among: Sequence[str], alpha: float | None) -> dict[str, float | None]:
-    """Return the bounds of `tail.ends` by these attacks, null where not testable; alpha: None for null."""
+    """Return the bounds of `tail.ends` by these attacks; None if not testable, or if alpha is None."""
     trials, guesses = attacked.trials, [attacked.guesses[name] for name in among]
     scored = [Scored(guess.slots == trials.target, guess.scores) for guess in guesses]
     both = None if alpha is None else ends(scored, trials.candidates.shape[1], alpha)
@@ -193,11 +193,11 @@ def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | N
 
 
 def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Return the rows of a whole audit with verdicts, the claims they could refute, and the trials that a test needs.
+    """Return the rows of a whole audit with verdicts, refutable claims, and the number of trials that a test needs.
 
-    All rows with a claim share alpha (`verdicts.divisor`), except those of the strongest attacks: these repeat the
-    verdicts of attacks that have rows already, and are not further tests. In the same way, all rows with a law share
-    alpha for the tests of their laws.
+    All rows with a claim share alpha (`verdicts.divisor`), except the rows of the strongest attacks: these repeat the
+    verdicts of other rows, and are not further tests. In the same way, all rows with a law share alpha for the tests of
+    laws.
     """
     own = [row for row in table if row["attack"] not in CHOSEN]
     tests = [row for row in own if row["expected"] is not None]
@@ -217,7 +217,7 @@ def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None 
 def _by_law(
     posteriors: NDArray[np.float64] | None, figures: Estimate, level: float, p: float | None
 ) -> dict[str, float | None]:
-    """Return the columns of an attack's posteriors, all null without a law; p: of its departure."""
+    """Return the columns of an attack's posteriors, all None without a law. p: the p-value of the law by hits."""
     if posteriors is None or not p:  # p = 0: some output is impossible under the law
         return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
     average = averaged(figures.successes, posteriors, figures.candidates, level)
@@ -225,9 +225,9 @@ def _by_law(
 
 
 def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
-    """Return the column `departs`: True if hits or outputs show a departure from the law; level: of a test.
+    """Return the column `departs`: True if hits or outputs refute the law. level: the error of a test.
 
-    If so, the columns that rely on the law become null as well.
+    If so, also return null for the columns that rely on the law.
     """
     p_values = [p for p in (row["departure_p"], row["fit_p"]) if p is not None]
     if not p_values:
@@ -237,7 +237,7 @@ def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
 
 
 def _judged(row: Mapping[str, Any], level: float, least: float, prior: Prior | None) -> dict[str, Any]:
-    """Return the columns of a row's verdict. level: of each test; least: the level if all claims were testable."""
+    """Return the columns of a row's verdict. level: of each test. least: the level if all claims were testable."""
     trials, expected = row["trials"], row["expected"]
     if expected is None:
         return {"verdict": NO_CLAIM, "refutable": None, "trials_needed": None}

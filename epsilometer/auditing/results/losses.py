@@ -1,4 +1,4 @@
-"""The main columns of a table of losses, and the format of its numbers."""
+"""Tables that print their main columns, and the format of their numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALL = "all"
 
 
 class Printed(pl.DataFrame):
-    """A table that prints the columns `short`, and holds all; a selection from it prints as it is."""
+    """A table that prints only the columns `short`. A selection of columns prints all of them."""
 
     short: ClassVar[Sequence[str]]
 
@@ -34,16 +34,16 @@ class Printed(pl.DataFrame):
         return str(self)
 
     def _repr_html_(self, *, _from_series: bool = False) -> str:
-        """Return the same for a notebook."""
+        """Return the printed columns for a notebook."""
         return f"<pre>{escape(str(self))}</pre>"
 
 
 class Losses(Printed):
     """An audit's table, which prints the columns `SHORT`.
 
-    by_text: how often each text was named, with the columns of `BY_TEXT`; empty where it was not stored.
-    by_rates: the loss by two rates, with the columns of `BY_RATES`; empty where it was not stored.
-    guesses: every guess, by epsilon and attack; empty where they were not stored.
+    by_text: hits per text, with the columns of `BY_TEXT`; empty if not stored.
+    by_rates: the loss by true and false positive rates, with the columns of `BY_RATES`; empty if not stored.
+    guesses: every guess, by epsilon and attack; empty if not stored.
     """
 
     short = SHORT
@@ -74,9 +74,9 @@ def presented(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def chosen(wanted: str | None, there: Sequence[str], short: Sequence[str]) -> Sequence[str]:
-    """Return the columns that a user names, separated by commas; `all`, or None for the short list.
+    """Return the columns that a user names, separated by commas; every column for `all`, the short list for None.
 
-    Raises UserError for a column that is missing.
+    Raises UserError for an unknown column.
     """
     if wanted is None or wanted == ALL:
         return there if wanted else short

@@ -1,4 +1,4 @@
-"""The scope of a gate's verdict: this deployment or its law, the adversaries that guessed, and what stayed unseen."""
+"""The scope of a gate's verdict: the deployment or its law, and the adversaries that guessed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LAW, DEPLOYMENT = "law", "deployment"
 class Scope:
     """The scope of a verdict.
 
-    memory: how repeated texts were answered, None with too few repeats. query_access: whether an adversary with
-    query access guessed, None where nobody guessed. black_box: whether the mechanism states no law.
+    memory: statistics of answers to repeated texts, None with too few repeats. query_access: True if an adversary with
+    query access guessed, None if no attack guessed. black_box: True if the mechanism states no law.
     """
 
     memory: Memory | None = None
@@ -24,25 +24,24 @@ class Scope:
 
     @property
     def of(self) -> str | None:
-        """LAW or DEPLOYMENT, to which the verdict's error probabilities apply; None with too few repeats to tell.
+        """LAW or DEPLOYMENT: the scope of the verdict's error probabilities; None with too few repeated texts to tell.
 
-        Where answers repeat, trials are draws of this deployment's texts alone: another one with the same law, but
-        other answers, may lie on the other side of the limit. With too few repeats almost every trial has a text of
-        its own.
+        If a deployment repeats its answers, trials sample only its texts: another deployment with the same law but
+        other answers may be on the other side of the limit.
         """
         if self.memory is None:
             return None
         return DEPLOYMENT if self.memory.repeated else LAW
 
     def sentences(self, passed: bool) -> list[str]:
-        """Return the sentences that belong beside the verdict; passed: whether no limit is exceeded."""
+        """Return the sentences to print with the verdict. passed: True if the gate passed."""
         said = []
         if self.memory is not None and self.memory.repeated:
             said.append(self.memory.said())
         if passed and self.query_access is not None:
             said.append(
-                "the attack shadow finds no code beyond the limit; other codes may exist"
+                "the attack shadow found no leak beyond the limit by repeated queries; other leaks may exist"
                 if self.query_access
-                else "no adversary with query access (shadow) guessed: a code that repeated rewriting reveals may pass"
+                else "no adversary with query access (shadow) guessed: a leak that only repeated queries show may pass"
             )
         return [*said, UNSEEN] if passed and self.black_box else said

@@ -1,7 +1,6 @@
 """Counts of rewrites without content: withheld, truncated, empty, or the same for every text.
 
-Attacks learn nothing from such a rewrite, so it lowers every loss. Each audit counts them, and reports them beside its
-result.
+Attacks learn nothing from such a rewrite, so it lowers every loss. Each audit counts them and reports the counts.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from epsilometer.core.mechanism import Repeated, Rewrites
 from epsilometer.core.outcomes import UNUSABLE
 from epsilometer.runtime.progress import note, warn
 
-_PAIR = 2  # distinct texts that show that not all are equal
+_PAIR = 2  # number of distinct texts to remember, enough to see that not all are equal
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Counts over some rewrites; counts add up.
+    """Counts over some rewrites; they can be added.
 
-    rewrites:   their number.
+    rewrites:   the number of rewrites.
     withheld:   answers that a service refused or filtered.
-    truncated:  other answers that a service ended at the limit of their length.
+    truncated:  other answers that a service truncated at its length limit.
     empty:      other rewrites without a visible character.
-    missing:    those of the three that come from a service or a model. An empty rewrite of a function or a program
-                may be intended, and is not missing.
-    reasoning:  rewrites that hold a model's marked reasoning.
+    missing:    withheld, truncated and empty answers of a service or a model. An empty rewrite of a function or a
+                program may be intended, and is not counted here.
+    reasoning:  rewrites that contain a model's marked reasoning.
     apart:      answers whose reasoning is not part of the rewrite.
-    sources, released: distinct texts and rewrites, at most two of each.
+    sources, released: at most two distinct texts and rewrites.
     """
 
     rewrites: int = 0
@@ -48,7 +47,7 @@ class Answers:
 
     @classmethod
     def of(cls, rewrites: Rewrites, sources: Sequence[str]) -> Answers:
-        """Count rewrites of these texts, one for each."""
+        """Count rewrites of these texts, one rewrite per text."""
         texts, count = rewrites.texts, len(rewrites.texts)
         if isinstance(texts, Repeated):
             numbers, texts = texts.numbers, texts.texts
@@ -94,20 +93,20 @@ class Answers:
 
     @property
     def columns(self) -> dict[str, int | bool]:
-        """Return the counts as columns of a table."""
+        """The counts as columns of a table."""
         counts = {name: getattr(self, name) for name in ("withheld", "truncated", "empty", "reasoning", "apart")}
         return {**counts, "constant": self.constant}
 
     @property
     def lacking(self) -> str:
-        """Return the rewrites without a whole answer, in words; empty where there are none."""
+        """The counts of withheld, truncated and empty rewrites in words; empty if there are none."""
         kinds = {"withheld": self.withheld, "truncated": self.truncated, "empty": self.empty}
         said = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
         return f"{said} of {self.rewrites:,} rewrites" if said else ""
 
     @property
     def sentences(self) -> list[str]:
-        """Return the warnings on the rewrites for readers of a result; none where they are in order."""
+        """Warnings about the rewrites, one sentence each; empty if there are none."""
         said = [self.lacking] if self.lacking else []
         if self.constant:
             said.append(f"all {self.rewrites:,} rewrites are equal, so the release is constant")
@@ -124,7 +123,7 @@ class Answers:
 
 
 def _some(texts: Sequence[str]) -> frozenset[str]:
-    """Return at most two distinct texts of these."""
+    """Return at most two distinct texts."""
     if isinstance(texts, Repeated):
         texts = [texts.texts[i] for i in np.unique(texts.numbers).tolist()]
     other = next((text for text in texts if text != texts[0]), None)
@@ -159,7 +158,7 @@ class Tally:
         return self._by_epsilon.get(stored(epsilon), NONE)
 
     def memory(self, epsilon: float) -> Memory | None:
-        """Return the mechanism's memory at an epsilon; None where too few texts repeat."""
+        """Return statistics of answers to repeated texts at an epsilon; None with too few repeats."""
         recollection = self._recollections.get(stored(epsilon))
         return None if recollection is None else recollection.memory
 
@@ -183,6 +182,6 @@ class Tally:
 
 
 def say(answers: Answers, place: str = "") -> None:
-    """Print the warnings on standard error, as a warning where answers are missing. place: follows it."""
+    """Print the sentences on standard error; missing answers as a warning. place: text after each sentence."""
     for sentence in answers.sentences:
         (warn if answers.missing and sentence == answers.lacking else note)(f"{sentence}{place}")

@@ -1,4 +1,4 @@
-"""The design of an audit's trials: all inputs of a result besides the texts, the mechanism and the attacks."""
+"""The design of an audit's trials: all settings besides the texts, the mechanism and the attacks."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from epsilometer.runtime.progress import note
 class Design:
     """The settings for drawing and judging trials.
 
-    candidates:  the size k of a candidate set, or "all": every text is a candidate in every trial, so right guesses in
-                 T trials prove up to about ln(k - 1) + ln T - ln ln(2 / alpha) nats, without any further rewriting.
-    temperature: of Probabilistic Transition Sampling (TeDA App. C): below 0 candidates are distant, above 0 similar, at
-                 0 uniform, which needs no embeddings.
+    candidates:  the size k of a candidate set; or "all", then every text is a candidate in every trial, and right
+                 guesses in T trials prove up to about ln(k - 1) + ln T - ln ln(2 / alpha) nats.
+    temperature: of Probabilistic Transition Sampling (TeDA App. C). Candidates are dissimilar below 0, similar above 0,
+                 and uniform at 0, which needs no embeddings.
     alpha:       the error of each interval.
-    seed:        names every random stream.
-    fpr:         the false positive rate at which true positives are counted (`roc`).
-    prior:       the probability that each of the k slots holds the source, known to the adversary; None: all equal.
-                 With a prior, losses are those of `successes.success_bound`.
+    seed:        part of the name of every random stream.
+    fpr:         the false positive rate at which the true positive rate is measured (`roc`).
+    prior:       the probability of each of the k slots to have the source, known to the adversary; None if equal. With
+                 a prior, losses are those of `successes.success_bound`.
 
-    Raises UserError for values outside their range; whether k fits the texts is checked when sets are drawn.
+    Raises UserError for values outside their range. Drawing sets checks that there are at least k texts.
     """
 
     candidates: int | Literal["all"] = 2
@@ -69,7 +69,7 @@ class Design:
 
     @property
     def k(self) -> int:
-        """The number of candidates, for callers that need one number and no prior; UserError for "all" or a prior."""
+        """The number of candidates, for callers without "all" and priors. Raises UserError for these."""
         if self.prior is not None:
             raise UserError("a prior applies only to audits that make the rewrites; leave it out", "EPS-A175")
         if self.candidates == "all":
@@ -103,7 +103,7 @@ def check_design(design: Design) -> None:
 
 
 def as_installed(design: Design) -> Design:
-    """Return the design, at temperature 0 if no sentence encoder is installed, with a note on standard error.
+    """Return the design; if no sentence encoder is installed, with temperature 0 and a note on standard error.
 
     Raises UserError for an invalid design.
     """
@@ -112,6 +112,6 @@ def as_installed(design: Design) -> Design:
         return design
     note(
         "candidate sets are drawn uniformly (temperature 0), since sentence embeddings are not installed; for the "
-        "most dissimilar texts: pip install 'epsilometer[models]'"
+        "least similar texts: pip install 'epsilometer[models]'"
     )
     return replace(design, temperature=0.0)

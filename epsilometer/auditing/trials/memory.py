@@ -1,10 +1,10 @@
-"""Repeated answers: a mechanism that gives the same text the same answer although the noise is new.
+"""Repeated answers: a mechanism that gives the same text the same answer, although the noise is new.
 
-Trials count as independent draws of the mechanism. If it remembers its answers (a response cache, noise seeded by
-the text, consistent pseudonyms) or draws nothing (a function of the text), there is one draw for each text. Intervals
-over trials then describe this deployment, with the answers that it happens to have drawn. From outside the two look
-alike, so both are named together. The law of such a mechanism is known from as many draws as there are texts
-(`text_audit.loss_of_law`), and only if each text has an answer of its own.
+Intervals assume that trials are independent draws of the mechanism. If it stores its answers (a response cache, noise
+seeded by the text, consistent pseudonyms) or is deterministic, there is only one draw per text. Intervals over trials
+then describe this deployment with its stored answers. An audit cannot distinguish stored from deterministic answers, so
+messages mention both. The number of texts is then the number of draws from the mechanism's law
+(`text_audit.loss_of_law`), provided that each text has a separate answer.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from epsilometer.text.words import words
 
 FRESH, CONSTANT, IDENTITY = "draws anew", "constant", "identity"
 BY_TEXT, BY_WORD = "one answer a text", "one answer a word"
-REPEATS = 59  # repeats without a new answer: with fewer, more than 5 % of all could have one, at 95 % confidence
-_WORDS = 3  # changed words that two texts share, from which texts are assumed to be answered word by word
+REPEATS = 59  # repeats without a new answer; with fewer, more than 5 % could have one, at 95 % confidence
+_WORDS = 3  # number of changed words shared by two texts that shows answers per word
 
 
 @dataclass(frozen=True)
 class Memory:
     """The way a mechanism answers a repeated text.
 
-    kind: FRESH, CONSTANT, IDENTITY, BY_TEXT or BY_WORD. texts: number of distinct rewritten texts; repeats: rewrites
-    of a text beyond its first; changed: the number of repeats with another answer.
+    kind: FRESH, CONSTANT, IDENTITY, BY_TEXT or BY_WORD. texts: the number of distinct rewritten texts. repeats: the
+    number of rewrites beyond the first of each text. changed: the number of repeats with another answer.
     """
 
     kind: str
@@ -35,12 +35,12 @@ class Memory:
 
     @property
     def repeated(self) -> bool:
-        """True for a mechanism that is deterministic or remembers its answers."""
+        """True if the mechanism is deterministic or stores its answers."""
         return self.kind != FRESH
 
     @property
     def by_text(self) -> bool:
-        """True if each text has one answer of its own, so that one draw per text is known of the law."""
+        """True if each text has one separate answer, so there is one draw from the law per text."""
         return self.kind in (CONSTANT, IDENTITY, BY_TEXT)
 
     def said(self) -> str:
@@ -66,14 +66,14 @@ class Memory:
 
 @dataclass
 class Recollection:
-    """The first answer to each text, and the number of later ones that differ. Adds up over batches of rewrites."""
+    """The first answer to each text, and counts of later answers, over batches of rewrites."""
 
     answers: dict[str, str] = field(default_factory=dict)
     repeats: int = 0
     changed: int = 0
 
     def add(self, sources: Sequence[str], rewrites: Sequence[str]) -> None:
-        """Compare rewrites of these texts with the first answers."""
+        """Compare these rewrites with the first answers to their texts."""
         for source, rewrite in zip(sources, rewrites, strict=True):
             if source in self.answers:
                 self.repeats += 1
@@ -83,7 +83,7 @@ class Recollection:
 
     @property
     def memory(self) -> Memory | None:
-        """Return the mechanism's memory; None for fewer than REPEATS repeats, unless one of them differs."""
+        """The mechanism's memory; None for fewer than REPEATS repeats, unless one of them differs."""
         if self.changed:
             return Memory(FRESH, len(self.answers), self.repeats, self.changed)
         return Memory(_kind(self.answers), len(self.answers), self.repeats) if self.repeats >= REPEATS else None
@@ -98,9 +98,9 @@ def _kind(answers: Mapping[str, str]) -> str:
 
 
 def _by_word(answers: Mapping[str, str]) -> bool:
-    """Return whether each word that several texts share became one word in all of them, and some changed.
+    """Return True if shared words become the same word in all texts, and at least _WORDS of them change.
 
-    Only texts with as many words before as after count, since words are compared by their place.
+    Only texts with equally many words before and after count, since words are compared by their place.
     """
     became: dict[str, set[str]] = {}
     texts_of: dict[str, set[str]] = {}

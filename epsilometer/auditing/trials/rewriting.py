@@ -1,4 +1,4 @@
-"""Running a mechanism over trials in blocks. The result does not depend on where blocks run (`runtime/scaling.py`)."""
+"""Running a mechanism over trials in blocks. Results do not depend on where blocks run (`runtime/scaling.py`)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import PacedWork, span
 from epsilometer.runtime.scaling import HERE, Engine, run, slices
 
-BLOCK = 1 << 16  # trials at a time
+BLOCK = 1 << 16  # largest number of trials in a block
 _ROUND = [digit * 10**power for power in range(5, 0, -1) for digit in (5, 2, 1)]  # numbers to suggest to the user
 
 
 @dataclass(frozen=True)
 class Block:
-    """The rewrites of some trials, one `Rewrites` per epsilon. rows: [n], their positions in the list of trials."""
+    """The rewrites of some trials, one `Rewrites` per epsilon. rows: [n], the indices of these trials."""
 
     rows: NDArray[np.int64]
     rewrites: list[Rewrites]
@@ -32,9 +32,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Job:
-    """A rewriting job: text source[t] for each trial t, at each epsilon with its own streams (noises).
+    """A rewriting job: the text at index source[t] for each trial t, at each epsilon.
 
-    tally: counts the rewrites that `rewrite_blocks` and `rewrite_all` return.
+    noises: for each epsilon, a stream per trial. tally: counts the rewrites of `rewrite_blocks` and `rewrite_all`.
     """
 
     texts: Sequence[str]
@@ -54,10 +54,10 @@ class Job:
             self.tally.add(epsilon, output, sources)
 
     def rewrites(self, mechanism: Mechanism, rows: NDArray[np.int64] | slice) -> list[Rewrites]:
-        """Return the rewrites of these trials, one `Rewrites` per epsilon, as `run`.
+        """Return the rewrites of these trials, one `Rewrites` per epsilon. Raises UserError as `run` does.
 
-        Each call gets fresh lists, so a mechanism that mutates its input, or returns one list again and again, changes
-        no other rewrite.
+        Each call gets a new list of texts, and returned lists are copied. So a mechanism may mutate its input, or reuse
+        one list for all results.
         """
         private, streams = Repeated(self.texts, self.source[rows]), [noise[rows] for noise in self.noises]
 
@@ -79,9 +79,9 @@ def rewrite_blocks(
 ) -> Iterator[Block]:
     """Yield the rewrites of all trials, block by block.
 
-    Trials of one text are consecutive, so a mechanism does the work that depends only on the text (a forward pass)
-    once. A trial's rewrite depends neither on its block nor on the engine, and the joined blocks hold the same trials
-    in the same order, whatever their size. `build` makes the mechanism: in this process, or once in each worker.
+    Trials of one text are consecutive, so a mechanism does work that depends only on the text (a forward pass) only
+    once. A trial's rewrite depends neither on its block nor on the engine, and the joined blocks have the same trials
+    in the same order for any block size. build: makes the mechanism, in this process or once in each worker.
     """
     parts = slices(job.source, block, engine.workers)
     for done in run(partial(_rewriter, build, job), parts, engine, "rewrite"):
@@ -96,7 +96,7 @@ def _rewriter(build: Callable[[], Mechanism], job: Job) -> Callable[[NDArray[np.
 def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rewrites]:
     """Return the rewrites of all trials in their order, one `Rewrites` per epsilon, in memory.
 
-    paced: in parts of some seconds, with a note on the remaining time.
+    paced: True to work in parts of a few seconds, and print the remaining time.
     """
     if isinstance(mechanism, TakesRepeated):  # too fast to need a progress estimate
         parts = (slice(start, start + BLOCK) for start in range(0, len(job.source), BLOCK))
@@ -117,7 +117,7 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
 
 
 def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
-    """Yield the blocks of a job, sized by the speed of the blocks before."""
+    """Yield the blocks of a job; the speed of earlier blocks determines the size of the next."""
     shares = isinstance(mechanism, RewritesGrid)
     order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
     source = job.source[order]
@@ -127,7 +127,7 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
     done, begin = np.append(0, np.cumsum(effort)), 0
     with PacedWork("rewrite", effort.sum(), partial(_shorter, job, shares)) as pace:
         while begin < len(order):
-            # At least one trial, and the trials after it that cost nothing more.
+            # At least one trial, and all following trials without additional work.
             end = int(np.searchsorted(done, max(done[begin] + pace.next, done[begin + 1]), side="right")) - 1
             pace.begin(done[end] - done[begin])
             block = job.run(mechanism, order[begin:end])
@@ -138,15 +138,15 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
 
 
 def _shorter(job: Job, shares: bool, seconds: float) -> str:
-    """Return a remark on the size of the job and on smaller ones.
+    """Return a remark on the size of the job and on smaller jobs.
 
-    These would take a tenth of `seconds`, or a minute if that is longer, but at most half of `seconds`.
-    shares: whether the trials and epsilons of a text share its work.
+    The suggested jobs take a tenth of `seconds`, or a minute if that is longer, but at most half of `seconds`. shares:
+    True if all trials and epsilons of a text share its work.
     """
     trials, texts, aim = len(job.source), len(np.unique(job.source)), max(seconds / 10, min(60, seconds / 2))
     ways = []
     for fewer in (n for n in _ROUND if n < trials):
-        # Where work is shared, this is an upper bound on the share, since some of the work is for each trial.
+        # If work is shared, this is an upper bound of the share, since some work is per trial.
         share = _length(job, fewer) / _length(job, trials) if shares else fewer / trials
         if share * seconds <= 1.01 * aim:
             ways.append(f"{fewer} trials: about {span(share * seconds)}")
@@ -170,7 +170,7 @@ def _length(job: Job, trials: int) -> int:
 
 
 def _own(output: Rewrites, private: Repeated) -> Rewrites:
-    """Return the output, checked, with texts that no later call changes."""
+    """Check the output, and return it with a copy of its list of texts, so no later call changes it."""
     _check(output, private)
     if output.outcomes is not None:
         _check_outcomes(output.outcomes, output.texts, private)
@@ -209,7 +209,7 @@ def _check(rewrites: Rewrites, private: Repeated) -> None:
 
 
 def _text(private: Repeated, wrong: Sequence[bool]) -> str:
-    """Return the first text whose rewrite is wrong, by its number."""
+    """Return "text N of M" for the first text whose rewrite is wrong."""
     return f"text {int(private.numbers[wrong.index(True)]) + 1:,} of {len(private.texts):,}"
 
 
@@ -245,7 +245,7 @@ def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Repeated)
 
 
 def _by_epsilon(parts: Sequence[Sequence[Rewrites]]) -> list[Rewrites]:
-    """Return the rewrites at each epsilon; parts: one `Rewrites` per epsilon each."""
+    """Join the parts at each epsilon. parts: each with one `Rewrites` per epsilon."""
     return [joined(of_epsilon) for of_epsilon in zip(*parts, strict=True)]
 
 

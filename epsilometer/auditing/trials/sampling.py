@@ -1,10 +1,10 @@
 """Candidate sets and targets: Probabilistic Transition Sampling (TeDA, arXiv:2603.22968, Appendix C).
 
-The first candidate is uniform; each further one is drawn with probability proportional to exp(lambda * sum of
+The first candidate is uniform. Each further candidate x is drawn with probability proportional to exp(lambda * sum of
 ln P(x | s) over the candidates s chosen so far), where P(x | s) is a softmax of minus the cosine distance (TeDA eqs. 13
-to 17). The normalisers of P(. | s) do not depend on x and cancel, so the weight is exp(lambda * sum of cosines).
-lambda, the temperature, picks the most dissimilar text at -10,000, a uniform one at 0, and the most similar one at
-+10,000.
+to 17). The normalisers of P(. | s) do not depend on x and cancel, so the weight is exp(lambda * sum of cosines). With
+lambda (the temperature) -10,000 the least similar text is chosen, with 0 a uniform one, and with +10,000 the most
+similar one.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from epsilometer.auditing.trials.design import check_trials
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
-_CELLS = 1 << 18  # similarities at a time, whose working arrays fit in the processor's cache
-_TRIALS = 1 << 14  # trials whose numbers fit there
+_CELLS = 1 << 18  # similarities processed at a time, to fit in the processor's cache
+_TRIALS = 1 << 14  # trials processed at a time, to fit in the cache
 _BLOCK = 1 << 23  # similarities in one matrix product: enough rows for full speed (float32: 32 MB)
 _ROWS = 64  # fewest rows of a matrix product
 _GRAM = 1 << 26  # all similarities are computed once if there are at most this many (float32: 256 MB)
-_GRID = 2.0**20  # cosines are rounded to this grid: the same trials on every machine, and sums exact in float32
-_REACH = 80  # a text this many nats below the likeliest one is never drawn: e^-80 is negligible beside 1
+_GRID = 2.0**20  # cosines are rounded to 1 / _GRID, so trials are equal on all machines, and sums exact in float32
+_REACH = 80  # texts this many nats below the likeliest one are never drawn: e^-80 is negligible
 
 
 @dataclass(frozen=True)
 class Trials:
     """Candidate sets with their sources.
 
-    candidates: int32 [count, k], numbers of texts, distinct within a row; target: int16 [count], the source's slot.
+    candidates: int32 [count, k], indices of texts, distinct within a row. target: int16 [count], the source's slot.
     """
 
     candidates: NDArray[np.int32]
@@ -48,20 +48,20 @@ class Trials:
 
     @cached_property
     def source(self) -> NDArray[np.int32]:
-        """The [count] numbers of the texts that are rewritten."""
+        """The indices of the rewritten texts [count]."""
         if is_shared(self.candidates):
             return self.candidates[0].take(self.target)
         return self.candidates.ravel().take(np.arange(0, self.candidates.size, self.candidates.shape[1]) + self.target)
 
     def by_prior(self, prior: Sequence[float], seed: int) -> Trials:
-        """Return the same candidates with newly drawn sources, in slot i with probability prior[i]."""
+        """Return the same candidates with new sources: the source is in slot i with probability prior[i]."""
         uniform = Noise.named(len(self.target), seed, "trials", "prior").uniforms()[:, 0]
         target = np.searchsorted(np.cumsum(prior)[:-1], uniform, side="right")
         return Trials(self.candidates, target.astype(np.int16))
 
 
 def of_all(texts: int, count: int, seed: int | str = 0) -> Trials:
-    """Return trials in which every text is a candidate, in the texts' order; all trials share one row in memory.
+    """Return trials with all texts as candidates, in the texts' order; all trials share one row in memory.
 
     Raises UserError as `sample` does.
     """
@@ -71,7 +71,7 @@ def of_all(texts: int, count: int, seed: int | str = 0) -> Trials:
 
 
 def is_shared(candidates: NDArray[np.integer]) -> bool:
-    """Return whether all trials have the same candidates and share one row of them in memory (`of_all`)."""
+    """Return True if all trials have the same candidates, stored as one shared row (`of_all`)."""
     return len(candidates) > 1 and candidates.strides[0] == 0
 
 
@@ -98,12 +98,12 @@ def sample(
 ) -> Trials:
     """Return `count` sets of `candidates` distinct texts, each with a uniformly drawn source.
 
-    embeddings: [texts, dimensions], unit rows (zeros allowed); at temperature 0 only their number matters.
-    groups:     [texts] or None. With groups, the texts of a set share one (their number of words, say), and texts of
+    embeddings: [texts, dimensions], unit rows (zeros allowed); at temperature 0 only the number of rows matters.
+    groups:     [texts] or None. All texts of a set are from one group (such as texts with equally many words). Texts of
                 groups with fewer than `candidates` members are never drawn.
 
-    Memory: O(count * candidates), and the similarities of all texts if there are at most 8,192; otherwise blocks of
-    them. Raises UserError if `count` < 1, if `candidates` is below 2 or above the number of texts, or if no group is
+    Memory: O(count * candidates), plus the similarities of all texts if there are at most 8,192, else blocks of them.
+    Raises UserError if `count` < 1, if `candidates` is below 2 or above the number of texts, or if no group is
     large enough.
     """
     total = len(embeddings)
@@ -118,11 +118,11 @@ def sample(
     pools = [vectors if groups is None else vectors[texts] for texts in members]
     noise = Noise.named(count, seed, "trials")
     places, target = np.empty((count, candidates), np.int32), np.empty(count, np.int16)
-    # Only where cosines count does it save work to process all trials at once, since many begin with the same text.
+    # With cosines, processing all trials at once saves work, since many begin with the same text.
     step = count if temperature else _TRIALS
     for part in (slice(start, start + step) for start in range(0, count, step)):
         uniforms = noise[part].uniforms(candidates + 1)
-        # Column by column, since the table as a whole is copied at a quarter of the speed.
+        # Copying column by column is four times as fast.
         for slot, column in enumerate(_places(pools, uniforms[:, :-1], temperature).T):
             places[part, slot] = column
         target[part] = uniforms[:, -1] * candidates
@@ -132,9 +132,9 @@ def sample(
 def _places(
     pools: Sequence[NDArray[np.float32]], uniforms: NDArray[np.float64], temperature: float
 ) -> NDArray[np.integer]:
-    """Return [n, k] sets of places in all pools, for uniforms [n, k]; pools: the embeddings of each.
+    """Return sets [n, k] of indices over all pools, from uniforms [n, k]. pools: the embeddings of each pool.
 
-    The first place is drawn among all pools, the others in its own.
+    The first text is drawn among all pools, the others from its pool.
     """
     first = (uniforms[:, 0] * sum(map(len, pools))).astype(np.int64)
     if len(pools) == 1:
@@ -142,16 +142,16 @@ def _places(
     places, border = np.empty(uniforms.shape, np.int64), 0
     for pool in pools:
         rows = np.flatnonzero((first >= border) & (first < border + len(pool)))
-        if len(rows):  # with few trials, perhaps none begins in a small group
+        if len(rows):  # with few trials, a small group may have none
             places[rows] = border + _extend(pool, first[rows] - border, uniforms[rows, 1:], temperature)
         border += len(pool)
     return places
 
 
 def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None = None) -> NDArray[np.int64]:
-    """Return [texts], the number of the text most dissimilar to each, within its group if there are groups.
+    """Return [texts]: for each text the index of the least similar text, within its group if there are groups.
 
-    The first of equally dissimilar texts (on the grid of `sample`). -1 for a text that is alone in its group.
+    Of equally dissimilar texts (on the grid of `sample`), return the first; -1 for a text that is alone in its group.
     """
     unit = np.asarray(embeddings, np.float32)
     other = np.full(len(unit), -1, np.int64)
@@ -167,9 +167,9 @@ def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None
 
 
 def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return [count], whether all candidates of a trial have equally many words; words: [texts], their numbers.
+    """Return [count]: True if all candidates of a trial have equally many words. words: [texts], numbers of words.
 
-    Word-by-word mechanisms do not change the number of words, and `match: words` draws by it.
+    Mechanisms on single words do not change the number of words, so it may reveal the source.
     """
     if is_shared(candidates):
         return np.full(len(candidates), matched(candidates[:1], words)[0])
@@ -180,10 +180,10 @@ def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDAr
 
 
 def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
-    """Return the number of texts that serve as distractors, and the share of slots that the five most-used ones fill.
+    """Return the number of texts that serve as distractors, and the share of slots that the five most-used fill.
 
-    candidates: [count, k]. The first candidate of a set is uniform, so only the others are counted. If few texts are
-    drawn again and again, losses are averages over pairs with these few, not over the pairs of all texts.
+    candidates: [count, k]. The first candidate of a set is uniform, so only the others are counted. If a few texts fill
+    most slots, losses are averages over pairs with these texts, and not over all pairs.
     """
     if is_shared(candidates):
         return {"distinct": candidates.shape[1], "five_commonest": min(1.0, 5 / candidates.shape[1])}
@@ -197,18 +197,18 @@ def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
 def _extend(
     embeddings: NDArray[np.float32], first: NDArray[np.int64], uniforms: NDArray[np.float64], temperature: float
 ) -> NDArray[np.int64]:
-    """Return [n, k] sets that begin with `first` [n]; uniforms: [n, k - 1], one for each further candidate."""
+    """Return sets [n, k] that begin with the texts `first` [n]. uniforms: [n, k - 1], one per further candidate."""
     texts, (count, more) = len(embeddings), uniforms.shape
     if temperature == 0:
         return _without_replacement(first, uniforms, texts)
     chosen = np.empty((count, more + 1), np.int64)
     chosen[:, 0] = first
-    # First texts repeat, so the second candidates of all sets with the same first text are drawn from one law.
+    # Many sets begin with the same text, so their second candidates are drawn together from one law.
     order = np.argsort(first.astype(np.min_scalar_type(texts)), kind="stable")  # 16-bit numbers are sorted by radix
     ascending = first[order]
     starts = np.append(True, ascending[1:] != ascending[:-1])
     singles, state = ascending[starts], np.cumsum(starts) - 1
-    # The product of all similarities is symmetric, so it takes half the work of computing the rows one by one.
+    # The matrix of all similarities is symmetric: half the work of computing its rows one by one.
     whole = texts**2 <= _GRAM and (more > 1 or 2 * len(singles) > texts)
     gram = _scores(embeddings, embeddings, temperature) if whole else None
     rows = max(1, _CELLS // texts) if whole else max(_ROWS, _BLOCK // texts)
@@ -223,7 +223,7 @@ def _extend(
         score = scores(part)
         score[np.arange(len(part)), part] = -np.inf
         chosen[sets, 1] = _draw(score, np.searchsorted(part, first[sets]), uniforms[sets, 0], slope)
-    # Larger sets hardly ever repeat: each has a law of its own, updated by one text in each step.
+    # Larger sets hardly ever repeat, so each has its own law, updated by one text per step.
     for start in range(0, count if more > 1 else 0, rows):
         part = chosen[start : start + rows]
         every = np.arange(len(part))
@@ -237,7 +237,7 @@ def _extend(
 
 
 def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
-    """Return [n, m] cosines in units of the grid, with the temperature's sign: the largest is the likeliest."""
+    """Return cosines [n, m] in units of the grid, times the temperature's sign: the largest is the likeliest."""
     product: NDArray[np.float32] = left @ right.T
     product *= np.float32(math.copysign(_GRID, temperature))
     return np.rint(product, out=product)
@@ -246,10 +246,10 @@ def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: 
 def _draw(
     score: NDArray[np.float32], state: NDArray[np.int64], uniform: NDArray[np.float64], slope: np.float32
 ) -> NDArray[np.int64]:
-    """Return [n] texts, one for each uniform [n], drawn from softmax(slope * score[state]).
+    """Return indices of texts [n], one per uniform [n], drawn from softmax(slope * score[state]).
 
-    score: [states, texts], -inf for texts that are never drawn; state: [n], ascending. Only texts within reach of a
-    row's largest score are used, which are few if the slope is large.
+    score: [states, texts], -inf for texts that must not be drawn. state: [n], ascending. Only texts within _REACH nats
+    of a row's largest score are used; they are few if the slope is large.
     """
     states, texts = score.shape
     out = np.empty(len(uniform), np.int64)
@@ -272,7 +272,7 @@ def _draw(
 
 
 def _without_replacement(first: NDArray[np.int64], uniforms: NDArray[np.float64], texts: int) -> NDArray[np.int64]:
-    """Return what `_extend` does if all remaining texts are equally likely: a text's rank among them is drawn."""
+    """Return sets as `_extend` does at temperature 0: each uniform gives a rank among the remaining texts."""
     count, more = uniforms.shape
     chosen = np.empty((more + 1, count), np.int32)
     chosen[0] = first

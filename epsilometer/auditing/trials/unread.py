@@ -1,4 +1,7 @@
-"""Reports on text that mechanisms, attacks and metrics do not read: a low loss on hardly read texts means little."""
+"""Notes on truncated texts, out-of-vocabulary words and languages that components do not read.
+
+A low loss on texts that a component hardly reads means little.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,23 @@ from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import note, warn
 from epsilometer.text.language import LEAST, function_words
 
-MECHANISM = "the mechanism"  # its name in a list of components that read English
-MUCH = 0.2  # share of out-of-vocabulary words or of truncated texts from which a warning is given
+MECHANISM = "the mechanism"  # name of the mechanism in lists of components
+MUCH = 0.2  # share of out-of-vocabulary words or of truncated texts that causes a warning
 
 
 def unread(mechanism: Mechanism | None, texts: Sequence[str]) -> Unread:
-    """Return the counts of text that this mechanism does not read; empty if it cannot tell."""
+    """Return counts of truncated texts and out-of-vocabulary words; zeros if the mechanism does not report them."""
     return mechanism.unread(texts) if isinstance(mechanism, HasUnread) else Unread()
 
 
 def much(unknown: float | None, cut: float | None) -> list[str]:
-    """Return, in words, the shares of out-of-vocabulary words and truncated texts to report beside a low loss."""
+    """Return, in words, the shares of out-of-vocabulary words and truncated texts that are MUCH or more."""
     shares = ((unknown, "of the words out of vocabulary"), (cut, "of the texts truncated"))
     return [f"{share:.1%} {what}" for share, what in shares if share is not None and share >= MUCH]
 
 
 def say(counts: Unread) -> None:
-    """Print shares above 0 on standard error; as a warning if they are MUCH or more."""
+    """Print shares above 0 on standard error, as warnings if they are MUCH or more."""
     _say(
         counts.unknown / max(counts.words, 1),
         "{:.1%} of the words are outside the mechanism's vocabulary and are replaced by one public word",
@@ -41,24 +44,27 @@ def say(counts: Unread) -> None:
         counts.far / max(counts.compared, 1),
         f"{counts.far} of {counts.compared} texts ({{:.1%}}) have a cosine below .25, near 0, with every public text "
         "that can replace them",
-        "so rewrites keep little of them; give public texts of their language and kind",
+        "so rewrites have little of their meaning; give public texts of their language and kind",
     )
 
 
 def say_language(texts: Sequence[str], parts: Mapping[str, Any]) -> None:
-    """Warn where texts are not English and some of these attacks, metrics or mechanisms, by name, read only English."""
+    """Warn if the texts are not English, but some of these components do not read other languages.
+
+    parts: attacks, metrics or mechanisms, by name.
+    """
     english = [name for name, part in parts.items() if reads_english(part)]
     share = function_words(texts) if english else None
     if share is not None and share < LEAST:
         warn(
             f"{share:.1%} of the texts' words are English function words, so the texts are not English sentences, and "
-            f"a low loss or a high likeness by components for English ({', '.join(english)}) says little; give these a "
-            "model or vectors of the texts' language"
+            f"a low loss or a high similarity by components for English ({', '.join(english)}) means little; give "
+            "these a model or vectors of the texts' language"
         )
 
 
 def reads_english(part: Any) -> bool:
-    """Return True if a component says so (`english`), or reads the embedded encoder or embedded default resource."""
+    """Return True if a component has `english` set, or uses the embedded encoder or its embedded default resource."""
     if getattr(part, "english", False) or ENCODER in (getattr(part, "model", None), getattr(part, "encoder", None)):
         return True
     default, resource = getattr(type(part), "default_resource", None), getattr(part, "resource", None)

@@ -1,11 +1,10 @@
 """Intervals of means, shares and F1 over the measured texts, clustered by their source.
 
 Several rewrites of one text are not independent observations: texts are sampled, with all of their rewrites. Means and
-F1 have BCa bootstrap intervals (Efron 1987) over these clusters. Shares of yes and no have Clopper and Pearson's with
-the effective number of observations, corrected for its uncertainty with few clusters (Korn and Graubard 1998), since
-resampling shows nothing of a rare event that was never observed. Resampling fewer than `_FEW` clusters understates how
-far they differ: with so few clusters, means have Student's interval where it is wider, and shares and F1 use those of
-shares.
+F1 have BCa bootstrap intervals (Efron 1987) over these clusters. Shares have Clopper and Pearson's interval with the
+effective number of observations, corrected for its uncertainty with few clusters (Korn and Graubard 1998), since a
+bootstrap gives no interval for an event that was never observed. A bootstrap over fewer than `_FEW` clusters
+understates the variation. Then means have Student's interval if it is wider, and F1 is bounded by intervals of shares.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from scipy.special import betaincinv
 from scipy.stats import DegenerateDataWarning, bootstrap
 from scipy.stats import t as student
 
-_RESAMPLES = 4_999  # (resamples + 1) * alpha / 2 is whole for the usual alphas: ends are order statistics
-_BEYOND = 5  # resamples beyond each end, without which an end is only the most extreme of them
-_FEW = 20  # number of sources below which resampling has less than its nominal coverage
+_RESAMPLES = 4_999  # (resamples + 1) * alpha / 2 is whole for usual alphas, so bounds are order statistics
+_BEYOND = 5  # fewest resamples beyond each bound for a reliable bound
+_FEW = 20  # with fewer sources, resampling has less than its nominal coverage
 _BATCH = 500  # resamples held in memory at a time
 
 
 def mean_interval(values: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
-    """Return the mean, and the ends of its interval at confidence 1 - alpha.
+    """Return the mean, and its lower and upper bound at confidence 1 - alpha.
 
-    values: [n], at least one; sources: [n], the text that each comes from. Where all values are 0 or 1, the interval is
-    that of a share. One text, or equal values, have no interval: both ends are the mean.
+    values: [n], at least one. sources: [n], the source text of each value. If all values are 0 or 1, the interval is
+    that of a share. For one source, or equal values, both bounds are the mean.
     """
     x, (_, source) = np.asarray(values, float), np.unique(np.asarray(sources), return_inverse=True)
     if np.isin(x, (0, 1)).all():
@@ -41,11 +40,11 @@ def mean_interval(values: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[
 
 
 def share_interval(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
-    """Return the share of 1s, and its interval at confidence 1 - alpha; hits, sources: [n], at least one."""
+    """Return the share of 1s, and its bounds at confidence 1 - alpha. hits, sources: [n], at least one."""
     x, (_, source) = np.asarray(hits, float), np.unique(np.asarray(sources), return_inverse=True)
     sums, counts = np.bincount(source, x), np.bincount(source)
     share, n, texts = float(x.mean()), len(x), len(sums)
-    size = float(texts)  # all hits equal: the information in further rewrites of a text is unknown
+    size = float(texts)  # if all hits are equal, only the number of texts counts
     if 0 < share < 1 and texts > 1:
         clustered = _variance(sums, counts)
         effective = n / (n - 1) * share * (1 - share) / clustered if clustered > 0 else n
@@ -57,10 +56,10 @@ def share_interval(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[f
 
 
 def clustered_share(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
-    """Return the share of 1s, and the ends of its interval; hits, sources: [n], at least one.
+    """Return the share of 1s, and its lower and upper bound. hits, sources: [n], at least one.
 
-    Clopper and Pearson's if no two come from one source; else BCa over sources, and `share_interval` if these are
-    few, or resampling them changes nothing, or is too coarse for such a small alpha.
+    The interval is Clopper and Pearson's if each source occurs once, else BCa over sources. It is `share_interval` if
+    sources are few, if all resamples are equal, or if alpha is too small for the number of resamples.
     """
     x, (_, source) = np.asarray(hits, float), np.unique(np.asarray(sources), return_inverse=True)
     share, low, high = share_interval(x, source, alpha)
@@ -76,11 +75,11 @@ def f1_interval(
 ) -> tuple[float, float]:
     """Return the interval of the mean macro F1 of these classifiers, over test texts, at confidence 1 - alpha.
 
-    truth: [n] numbers of classes, at least one; guesses: [classifiers, n]; sources: [n], the property shared by texts
-    that are not independent observations, such as their author. The interval covers the score of these classifiers on
-    other texts, not that of other classifiers: the scores of each show how far those lie apart. If no
-    classifier errs, texts come from few sources, or all resamples have the same errors, the interval contains those of
-    two shares: of the texts that all classifiers get right, and of those that any gets right.
+    truth: [n] indices of classes, at least one. guesses: [classifiers, n]. sources: [n], a label shared by dependent
+    texts, such as their author. The interval covers the score of these classifiers on other texts, not the scores of
+    other classifiers. If no classifier errs, if texts come from few sources, or if all resamples have the same errors,
+    the interval extends from the lower bound of the share of texts that all classifiers get right to the upper bound
+    of the share that any gets right.
     """
     source = _in_order(sources)
     every, clusters = np.arange(classes), int(source.max()) + 1
@@ -109,21 +108,21 @@ def f1_interval(
 
 
 def _in_order(sources: ArrayLike) -> NDArray[np.int64]:
-    """Return the numbers [n] of sources in the order in which they first occur, so names do not affect resampling."""
+    """Number the sources [n] in the order of their first occurrence, so names do not affect resampling."""
     _, first, source = np.unique(np.asarray(sources), return_index=True, return_inverse=True)
     numbers: NDArray[np.int64] = first.argsort().argsort()[source]
     return numbers
 
 
 def _sums(values: NDArray[Any], source: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the sums [sources, all others] of values [n, ...] over the texts of each source."""
+    """Return the sums [sources, m] of values [n, ...], flattened to m numbers, over the texts of each source."""
     sums = np.zeros((int(source.max()) + 1, values[0].size))
     np.add.at(sums, source, values.reshape(len(values), -1))
     return sums
 
 
 def _mean_over_sources(x: NDArray[np.float64], source: NDArray[np.integer], alpha: float) -> tuple[float, float]:
-    """Return the BCa interval of a mean over two or more sources; with few, the wider of it and Student's."""
+    """Return the BCa interval of a mean over two or more sources; with few sources, its union with Student's."""
     sums, counts = np.bincount(source, x), np.bincount(source)
 
     def statistic(rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
@@ -138,13 +137,13 @@ def _mean_over_sources(x: NDArray[np.float64], source: NDArray[np.integer], alph
 
 
 def _variance(sums: NDArray[Any], counts: NDArray[np.integer]) -> float:
-    """Return the variance of a mean, by the sums [sources] and counts [sources] of its sources, two or more."""
+    """Return the variance of a mean from the sums [sources] and counts [sources] of two or more sources."""
     total, sources = counts.sum(), len(sums)
     return sources / (sources - 1) * float(((sums - sums.sum() / total * counts) ** 2).sum()) / float(total) ** 2
 
 
 def _resampled(statistic: Any, clusters: int, mean: float, alpha: float) -> tuple[float, float]:
-    """Return the BCa interval of a statistic of rows of clusters; both ends are the mean if resamples are equal."""
+    """Return the BCa interval of a statistic of resampled clusters; both bounds are the mean if resamples are equal."""
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):
         warnings.simplefilter("ignore", DegenerateDataWarning)
         interval = bootstrap(

@@ -1,17 +1,17 @@
 """Verbatim leakage: the number of identifiers in the texts that survive in their rewrites.
 
-Identifiers are those that the corpus records as planted (columns `identifiers` and `identifier_kinds`), and those
-that match a pattern (`text.identifiers`). Names have no pattern, so they are known from the record alone. A match that
-overlaps a recorded identifier is counted as that one.
+Identifiers are those that the corpus records (columns `identifiers` and `identifier_kinds`), and matches of patterns
+(`text.identifiers`). Names have no pattern, so only recorded names are counted. A match that overlaps a recorded
+identifier counts as that identifier.
 
-An identifier survives if the canonical form of the rewrite holds its own (`text.identifier_matching`). Partial survival
-is counted in a column of its own, `partly`, and never in both. Other spellings are not counted, so the share is a lower
-bound on the leak. A word that a mechanism draws by chance (for a person called May) counts. Where a
-corpus records which mentions are of one entity (column `identifier_entities`), these are one identifier, which is
-masked only if all its mentions are (Pilan et al. 2022).
+An identifier survives if the canonical form of the rewrite contains the canonical form of the identifier
+(`text.identifier_matching`). Partial survival is counted separately, in the column `partly`. Other spellings are not
+counted, so the share is a lower bound of the leak. A word that a mechanism draws by chance counts ("may", for a person
+called May). If a corpus records which mentions refer to the same entity (column `identifier_entities`), these are one
+identifier, which is masked only if all its mentions are (Pilan et al. 2022).
 
-A share's interval is clustered by source (`auditing.worth.intervals`): several identifiers of one text, and
-several rewrites of it, do not survive independently.
+A share's interval is clustered by source (`auditing.worth.intervals`): several identifiers of one text, and several
+rewrites of it, do not survive independently.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ from epsilometer.core.tables import Schema
 from epsilometer.text import identifier_matching
 from epsilometer.text.identifiers import matches
 
-COUNTS: Schema = {name: LEAKAGE[name] for name in list(LEAKAGE)[3:]}  # without the cell
+COUNTS: Schema = {name: LEAKAGE[name] for name in list(LEAKAGE)[3:]}  # without dataset, mechanism and epsilon
 ALL = "all"
-OTHER = "other"  # kind of an identifier that a corpus records without one
+OTHER = "other"  # kind of an identifier that is recorded without a kind
 
 
 @dataclass(frozen=True)
 class Identifier:
     """A name, an address or a number in a text.
 
-    kind: "name", "e-mail address", "phone number", "order number" or a corpus's own. recorded: by the corpus. entity:
-    the entity that it mentions; empty where the corpus does not record it. source: its text.
+    kind: "name", "e-mail address", "phone number", "order number" or a corpus's kind. recorded: True if the corpus
+    records it, False for a match of a pattern. entity: the entity that it refers to; empty if not recorded. source: the
+    text that contains it.
     """
 
     kind: str
@@ -50,16 +51,16 @@ class Identifier:
     source: str = field(default="", compare=False, repr=False)
 
     def survives(self, rewrite: str) -> bool:
-        """Return whether the rewrite holds it as a whole."""
+        """Return True if the rewrite contains the whole identifier."""
         return identifier_matching.stands(self.text, self.source, rewrite)
 
     def survives_in_part(self, rewrite: str) -> bool:
-        """Return whether the rewrite holds a part of it that is nowhere else in its source."""
+        """Return True if the rewrite contains a part of the identifier that does not occur elsewhere in its source."""
         return identifier_matching.survives_in_part(self.text, self.source, rewrite)
 
 
 def identifiers(table: pl.DataFrame) -> list[list[Identifier]]:
-    """Return the identifiers of each text of a prepared table (column `text`, and the records where it has them)."""
+    """Return the identifiers of each text of a prepared table (column `text`, and columns of records if any)."""
     texts = table["text"].to_list()
     rows = []
     for text, listed, matched in zip(texts, recorded(table), matches(texts), strict=True):
@@ -74,11 +75,11 @@ def leakage(
     sources: Sequence[int] | NDArray[np.integer],
     alpha: float,
 ) -> pl.DataFrame:
-    """Return a row per kind, and one for all kinds together: the number of identifiers, and of those that survived.
+    """Count identifiers and surviving identifiers; return a row per kind, and one for all kinds together.
 
-    identifiers: those of each rewrite's original; sources: the number of the original. Returns kind, identifiers,
-    recorded (how many of these the corpus recorded), survived, partly (how many others survived in part), share, low,
-    high (of those that survived, at confidence 1 - alpha); no row for a kind that does not occur.
+    identifiers: of each rewrite's original. sources: the index of each rewrite's original. Columns: kind, identifiers,
+    recorded (the number recorded by the corpus), survived, partly (others that survived in part), share (of survivors),
+    low, high (bounds of the share at confidence 1 - alpha). There is no row for a kind that does not occur.
     """
     seen: dict[str, list[tuple[bool, bool, bool, int]]] = {}  # survived, partly, recorded, source
     for some, rewrite, source in zip(identifiers, rewrites, sources, strict=True):
@@ -97,7 +98,7 @@ def leakage(
 
 
 def by_entity(some: Sequence[Identifier]) -> list[list[Identifier]]:
-    """Return the mentions of each entity; a mention without a known entity is an entity of its own."""
+    """Group mentions by entity; a mention without a recorded entity is a separate entity."""
     entities: dict[str | int, list[Identifier]] = {}
     for number, identifier in enumerate(some):
         entities.setdefault(identifier.entity or number, []).append(identifier)
@@ -110,7 +111,7 @@ def _among(new: Identifier, others: Sequence[Identifier]) -> bool:
 
 
 def recorded(table: pl.DataFrame) -> list[list[Identifier]]:
-    """Return the identifiers that the corpus recorded for each text of a table; UserError for unequal list lengths."""
+    """Return the recorded identifiers of each text of a table. Raises UserError for lists of different lengths."""
     if "identifiers" not in table.columns:
         return [[] for _ in range(len(table))]
     rows = []
@@ -121,8 +122,8 @@ def recorded(table: pl.DataFrame) -> list[list[Identifier]]:
         entities = entities or [""] * len(texts)
         if not len(texts) == len(kinds) == len(entities):
             raise UserError(
-                "every text needs as many identifier_kinds as identifiers, and as many identifier_entities; fix the "
-                "corpus",
+                "every text needs as many identifier_kinds as identifiers, and as many identifier_entities; correct "
+                "the corpus",
                 "EPS-A192",
             )
         record = zip(kinds, texts, entities, strict=True)

@@ -1,8 +1,8 @@
-"""The identifiers of the audited texts that occur in any text that a mechanism can release.
+"""Counts of the audited texts' identifiers that occur in some text that a mechanism can release.
 
-Some mechanisms choose their output among texts that are fixed before they see a private one. Then an identifier can
-survive only if it occurs in one of these texts, whatever the noise. So the share of the audited texts' identifiers that
-occur there is the largest share that can survive on average: a count, without draws and without an interval.
+Some mechanisms choose their output among texts that are fixed before they see a private text. Then an identifier can
+survive only if it occurs in one of these texts. So the share of the audited texts' identifiers that occur there is an
+upper bound of the share that can survive: a count, without sampling error.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ STANDING: Schema = {  # a row per kind of identifier, for a mechanism whose rele
     "dataset": pl.String,
     "mechanism": pl.String,
     "kind": pl.String,
-    "identifiers": pl.Int64,  # of all audited texts
-    "recorded": pl.Int64,  # by the corpus; the others were found by patterns
-    "standing": pl.Int64,  # in one of the texts that can be released
+    "identifiers": pl.Int64,  # number in all audited texts
+    "recorded": pl.Int64,  # number recorded by the corpus; the others match patterns
+    "standing": pl.Int64,  # number that occur in some text that can be released
 }
 _COUNTS: Schema = {name: STANDING[name] for name in list(STANDING)[2:]}
 
 
 @runtime_checkable
 class HasPublicReleases(Protocol):
-    """A mechanism that releases one of a fixed set of texts, which it has before it sees a private one."""
+    """A mechanism that releases only texts of a set that is fixed before it sees a private text."""
 
     @property
     def public_releases(self) -> Sequence[str]:
-        """Return all texts that it can release."""
+        """All texts that it can release."""
         ...
 
 
 def standing(identifiers: Iterable[Sequence[Identifier]], releases: Sequence[str]) -> pl.DataFrame:
-    """Return a row per kind: the number of identifiers, and of those that occur in one of the releases.
+    """Return a row per kind: the number of identifiers, and of those that occur in some release.
 
-    identifiers: of each audited text. Mentions of one entity are one identifier, as in `leakage`: it occurs where any
-    of them does.
+    identifiers: of each audited text. Mentions of one entity are one identifier, as in `leakage`; it occurs if any
+    mention does.
     """
     every = [mentions for some in identifiers for mentions in by_entity(some)]
     there = [False] * len(every)
@@ -60,7 +60,7 @@ def standing(identifiers: Iterable[Sequence[Identifier]], releases: Sequence[str
 
 
 def check_released(mechanism: HasPublicReleases, rewrites: Iterable[str]) -> None:
-    """Raise UserError for a rewrite that is not among the texts that a mechanism states as all its releases."""
+    """Raise UserError if some rewrites are not among a mechanism's `public_releases`."""
     if strange := len({*rewrites} - {*mechanism.public_releases}):
         raise UserError(
             f"{strange} rewrites are not among the `public_releases` of {type(mechanism).__name__}; list all that it "

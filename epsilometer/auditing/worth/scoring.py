@@ -1,8 +1,8 @@
-"""The utility of rewritten texts: scores of a classifier fine-tuned on them (TeDA, arXiv:2603.22968, section 4.1).
+"""The utility of rewritten texts: scores of a classifier trained on them (TeDA, arXiv:2603.22968, section 4.1).
 
-TeDA trains on rewritten texts and tests on clean ones, whether the label is a task or a private attribute. For an
-attribute, the same classifier is an adversary here, with access to the released view: *static*, trained on clean texts
-and tested on rewritten ones (1-Diffractor's setting), or *adaptive*, trained and tested on rewritten texts.
+TeDA trains on rewritten texts and tests on clean ones, for tasks and for private attributes. Here a classifier of an
+attribute is also an adversary that sees the released texts: *static* if trained on clean texts and tested on rewritten
+ones (1-Diffractor's setting), *adaptive* if trained and tested on rewritten texts.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from epsilometer.models.classifier import Examples
 
 @dataclass(frozen=True)
 class ClassScores:
-    """macro_f1: mean F1 of all classes; binary_f1: of the last class by name, where there are two; accuracy.
+    """The scores of guesses of a class.
 
-    matthews: the correlation coefficient (Gorodkin's, for several classes). It is undefined, and set to 0, where one
-    class alone is guessed. guessed: number of guessed classes.
+    macro_f1: mean F1 of all classes. binary_f1: F1 of the last class by name; None for more than two classes. matthews:
+    Matthews' correlation coefficient (Gorodkin's for several classes); 0, although undefined, if only one class is
+    guessed. guessed: the number of guessed classes.
     """
 
     macro_f1: float
@@ -38,9 +39,9 @@ class ClassScores:
 
 @dataclass(frozen=True)
 class NumberScores:
-    """Pearson's and Spearman's correlation with the true numbers. For equal guesses they are undefined, and set to 0.
+    """Pearson's and Spearman's correlation with the true numbers; 0, although undefined, if all guesses are equal.
 
-    guessed: number of different guessed numbers.
+    guessed: the number of distinct guesses.
     """
 
     pearson: float
@@ -53,7 +54,7 @@ class NumberScores:
 
 
 def scores(truth: NDArray[np.integer], guessed: NDArray[np.integer], classes: Sequence[str]) -> ClassScores:
-    """Return the scores of guesses. truth, guessed: [n] numbers of classes. A class never guessed has an F1 of 0."""
+    """Return the scores of guesses. truth, guessed: [n] indices of classes. A class never guessed has an F1 of 0."""
     from sklearn.metrics import f1_score, matthews_corrcoef
 
     every = range(len(classes))
@@ -67,7 +68,7 @@ def scores(truth: NDArray[np.integer], guessed: NDArray[np.integer], classes: Se
 
 
 def number_scores(truth: NDArray[np.floating], guessed: NDArray[np.floating]) -> NumberScores:
-    """Return the scores of guesses of a number. truth, guessed: [n]; the true numbers differ."""
+    """Return the scores of guesses of a number. truth, guessed: [n]; the true numbers must not all be equal."""
     from scipy.stats import pearsonr, spearmanr
 
     several = len({*guessed.tolist()})
@@ -77,7 +78,7 @@ def number_scores(truth: NDArray[np.floating], guessed: NDArray[np.floating]) ->
 
 
 def majority(train: Examples, test: Examples) -> NDArray[np.int64]:
-    """Return [n] guesses of the most frequent class of the training texts; among equals the first by name."""
+    """Return guesses [n] of the most frequent class of the training texts; among equals, the first by name."""
     classes = sorted({*train.labels})
     counts = Counter(train.labels)
     commonest = max(range(len(classes)), key=lambda i: counts[classes[i]])

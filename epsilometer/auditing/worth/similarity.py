@@ -1,24 +1,24 @@
 """The similarity of a text and its rewrite, by the metrics of `epsilometer.metrics`.
 
-A metric is a class with `measure(originals, rewrites)`: one number per pair, NaN where it is undefined. Most look at
-words as `epsilometer.text.words` yields them: case, layout and punctuation do not count, and an emoji is not a word.
-Texts are read up to their first 100,000 characters, since alignments take time by the product of two lengths, and by
-networks up to their windows.
+A metric is a class with `measure(originals, rewrites)` that returns one number per pair, NaN if it is undefined. Most
+metrics compare words as `epsilometer.text.words` yields them: they ignore case, layout and punctuation, and an emoji is
+not a word. Texts are truncated to 100,000 characters, since the time of alignments grows with the product of both
+lengths; networks also truncate texts to their windows.
 
-| metric | what | scale | language |
+| metric | measures | scale | language |
 |---|---|---|---|
-| cosine | of the sentence embeddings | -1 to 1 | the encoder's: English by default |
+| cosine | cosine of the sentence embeddings | -1 to 1 | the encoder's: English by default |
 | levenshtein | 1 - edit distance / length of the longer, in characters | 0 to 1 | any |
-| jaccard | sets of words: common / all | 0 to 1 | any |
-| changed | share of words replaced, inserted or deleted | 0 to 1, less is closer | any |
+| jaccard | share of common words among all distinct words | 0 to 1 | any |
+| changed | share of words replaced, inserted or deleted | 0 to 1, smaller is more similar | any |
 | bleu, rouge_l | n-grams, longest common subsequence of words | 0 to 1 | any |
 | meteor | matched words and stems | 0 to 1 | words any, stems English |
 | bertscore | F1 of matched token states | -1 to 1 | the encoder's: English by default |
-| part_of_speech | likeness of the sequences of tags | 0 to 1 | English |
-| perplexity | of the rewrite alone, under a language model | from 1, less is likelier | the model's: English |
-| grammaticality | of the rewrite alone, by a classifier | 0 to 1 | the classifier's |
+| part_of_speech | similarity of the sequences of tags | 0 to 1 | English |
+| perplexity | perplexity of the rewrite under a language model | from 1, smaller is likelier | the model's: English |
+| grammaticality | probability that the rewrite is acceptable, by a classifier | 0 to 1 | the classifier's |
 
-None of them measures whether a text is good: two texts on one topic have a high cosine.
+No metric measures the quality of a text: two different texts on one topic have a high cosine.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from epsilometer.core.component import build, by_name, find
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
-LONGEST = 100_000  # characters
-CHEAP = ("levenshtein", "jaccard", "changed", "bleu", "rouge_l", "meteor")  # those that need no model
+LONGEST = 100_000  # characters that are read of a text
+CHEAP = ("levenshtein", "jaccard", "changed", "bleu", "rouge_l", "meteor")  # metrics without a model
 
 
 class Metric(Protocol):
-    """A number for a text and its rewrite."""
+    """A metric of a text and its rewrite."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """Return the [n] values of n pairs; NaN where a pair has none."""
+        """Return the values of n pairs [n]; NaN for a pair without a value."""
         ...
 
 
@@ -56,8 +56,8 @@ def similarity(
     """Measure the similarity of each original and its rewrite: a row per pair, a column per metric, null if undefined.
 
     metrics: names in `epsilometer.metrics` (this module lists them with their scales), paths of files, objects, or a
-    mapping from names and paths to settings. Those beyond the default load models. Raises UserError unless originals
-    and rewrites are equally many strings, and for unknown metrics.
+    mapping from names and paths to settings. Metrics outside `CHEAP` load models. Raises UserError unless originals and
+    rewrites are lists of strings with equal lengths, and for unknown metrics.
     """
     chosen = by_name("metrics", metrics, metric, method="measure")
     table = measure(originals, rewrites, chosen)
@@ -66,33 +66,33 @@ def similarity(
 
 
 def metric(name: str, settings: Mapping[str, Any]) -> Metric:
-    """Return a shipped metric by module name, or one from a user's file. Raises UserError for unknown settings."""
+    """Return a metric by module name or path, with settings. Raises UserError for unknown settings."""
     instance: Metric = build(find("metrics", name, "measure"), settings, f"utility.metrics.{name}")
     return instance
 
 
 def say_unread(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[str, Metric]) -> None:
-    """Note how many pairs are read in part, and which metrics read only English if the originals are not English."""
+    """Print the number of truncated pairs, and a warning if metrics do not read the language of the originals."""
     cut = sum(max(len(a), len(b)) > LONGEST for a, b in zip(originals, rewrites, strict=True))
     if cut:
         note(
-            f"metrics read the first {LONGEST:,} characters of a text: of {cut} of {len(originals)} pairs not the rest"
+            f"metrics read only the first {LONGEST:,} characters of a text; {cut} of {len(originals)} pairs are longer"
         )
     say_language(list(dict.fromkeys(originals)), metrics)
 
 
 def measure(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[str, Metric]) -> pl.DataFrame:
-    """Return one row per pair, one column per metric; null where a metric has no number. Equal pairs are measured once.
+    """Return one row per pair, one column per metric; null if a metric has no value. Equal pairs are measured once.
 
-    Raises UserError unless originals and rewrites are equally many strings, and for a metric that returns another
-    number of values.
+    Raises UserError unless originals and rewrites are lists of strings with equal lengths, and for a metric that does
+    not return one value per pair.
     """
     for name, side in (("originals", originals), ("rewrites", rewrites)):
         if isinstance(side, str) or not all(isinstance(text, str) for text in side):
             raise UserError(f"{name} must be a list of strings; an empty rewrite is the empty string", "EPS-A194")
     if len(originals) != len(rewrites):
         raise UserError(
-            f"originals and rewrites must be as many, got {len(originals)} and {len(rewrites)}; give "
+            f"the numbers of originals and rewrites must be equal, got {len(originals)} and {len(rewrites)}; give "
             "the pairs in order",
             "EPS-A195",
         )
@@ -105,7 +105,7 @@ def measure(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[
         values = np.asarray(metric.measure(left, right), np.float64) if number else np.empty(0)
         if values.shape != (len(number),):
             raise UserError(
-                f"metric {name!r} returned an array of shape {values.shape}, {(len(number),)} is due", "EPS-A196"
+                f"metric {name!r} returned an array of shape {values.shape}, expected {(len(number),)}", "EPS-A196"
             )
         columns[name] = pl.Series(name, values[rows], dtype=pl.Float64).fill_nan(None)
     return pl.DataFrame(columns)

@@ -154,7 +154,7 @@ def test_rs_all_by_length_adds_up() -> None:
 
 @pytest.mark.parametrize(
     ("attribute", "task", "message"),
-    [("gender", "gender", "cannot be both"), ("gender", "one", "at least|none of class|none of those trained on")],
+    [("gender", "gender", "cannot be both"), ("gender", "one", "at least|none of class|training texts have only")],
 )
 def test_labels_that_cannot_be_measured(attribute: str, task: str, message: str) -> None:
     test = texts(20, 0)

@@ -93,7 +93,7 @@ def test_a_statement(tmp_path: Path) -> None:
 
 
 def test_nothing_is_recorded_of_a_refused_corpus(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="fewer than 30"):
+    with pytest.raises(UserError, match="at least 30"):
         Publication("label_shares", LabelShares(labels=NAMES), 4.0, tmp_path / "l").publish(
             corpus(29), tmp_path / "o.csv"
         )
@@ -107,7 +107,7 @@ def with_people(people: list[str], labels: tuple[str, ...] = LABELS) -> PrivateC
 REFUSED = {
     "texts of 29 people": corpus(29),
     "one person wrote 20 of the 60 texts": with_people(["one"] * 20 + [str(i) for i in range(40)]),
-    "4 of the labels are identifiers of people": with_people([*NAMES, *(str(i) for i in range(56))]),
+    "4 of the labels are also identifiers of people": with_people([*NAMES, *(str(i) for i in range(56))]),
     "labels belong to one person each": with_people(
         [str(i) for i in range(60)], ("music", "food", "weather", *["other"] * 57)
     ),
@@ -131,7 +131,7 @@ def test_an_epsilon_at_which_noise_drowns_every_vote_is_refused_with_the_number_
     mechanism = VoteHistogram(resource=PUBLIC, labels=NAMES, m=4)
     needed = mechanism.needed(0.1)
     assert needed == pytest.approx(4 * np.sqrt(4 * 2 * 20**2), rel=0.01)  # b = 2 / .1
-    with pytest.raises(UserError, match=f"drowns the votes of 60 people; {needed} people would do"):
+    with pytest.raises(UserError, match=f"the votes of 60 people are too few for the noise; give {needed} people"):
         check(mechanism, corpus(), 0.1)
 
 

@@ -139,7 +139,7 @@ def test_an_attack_that_names_another_than_the_source_shows_nothing_to_be_kept()
 def test_a_tail_that_nothing_proves_is_not_shown_to_be_kept() -> None:
     """The most confident guesses may come to a fifth; 1,000 trials without any such guess leave more than .01 open."""
     sure = decided([attacked(1000, trials=2000, tail=0.0, most=0.2)]).filter(limit="delta_at_4").to_dicts()[0]
-    assert (sure["decision"], sure["why"]) == (OPEN, "the most confident guesses may lie on either side")
+    assert (sure["decision"], sure["why"]) == (OPEN, "the most confident guesses may be above or below it")
     assert (sure["needed"], sure["settles"]) == (None, "trials")
     few = decided([attacked(tail=0.0, most=0.012)]).filter(limit="delta_at_4").to_dicts()[0]
     assert (few["decision"], few["needed"]) == (OPEN, 1200)
@@ -162,7 +162,7 @@ def test_what_an_attribute_lacks_is_what_would_settle_it() -> None:
     """Attackers decide nothing here, so none is asked for; and a law without a figure says nothing of alpha."""
     hidden = {"letters": ["gender"]}
     row = decided([attacked()], LAWFUL, hidden=hidden).filter(limit="attribute: gender").to_dicts()[0]
-    assert (row["decision"], row["why"], row["settles"]) == (OPEN, "by the law it was not computed", None)
+    assert (row["decision"], row["why"], row["settles"]) == (OPEN, "the law's bound was not computed", None)
     black = decided([attacked()], hidden=hidden).filter(limit="attribute: gender").to_dicts()[0]
     assert black["settles"] == "a law of what is released"
 
@@ -291,7 +291,7 @@ def test_a_number_of_trials_or_pairs_that_is_named_would_be_enough() -> None:
 @pytest.mark.parametrize("name", ["loss", "delta_at_4", "identifiers", "attribute"])
 @pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
 def test_a_limit_that_nothing_could_show_is_refused(name: str, value: float) -> None:
-    with pytest.raises(UserError, match=rf"decide\.{name}, .* could show"):
+    with pytest.raises(UserError, match=rf"decide\.{name}, .* can show"):
         Limits(**{name: value})
 
 

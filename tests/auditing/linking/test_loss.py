@@ -121,7 +121,7 @@ def test_rewrites_are_the_same_again_and_the_strongest_is_named() -> None:
 def test_bad_input() -> None:
     people = People.by_claims(TEXTS, CLAIMS)
     for among in (1, 41):
-        with pytest.raises(UserError, match=f"at most the people with facts, 40, got {among}"):
+        with pytest.raises(UserError, match=f"at most the number of people with facts, 40, got {among}"):
             draw(people, 10, among, seed=0)
     with refused("EPS-A129", "2"):
         draw(People.by_claims(TEXTS, [None] * 40), 10, 2, seed=0)

@@ -87,8 +87,7 @@ def test_an_attack_on_one_side_alone_compares_nothing() -> None:
         assert alone.keys() == rows["lexical"].keys()
         assert (alone["attack"], alone["attacks"], alone["p Holm"]) == ("likelihood", None, None)
         assert alone["finding"] == (
-            f"likelihood attacked tem alone and shows a loss of at least {loss:.2f} nats; what it would show of mvc is "
-            "not known"
+            f"likelihood attacked only tem and shows a loss of at least {loss:.2f} nats; its result for mvc is not known"
         )
 
 
@@ -103,7 +102,7 @@ def test_without_an_attack_on_both_nothing_is_compared() -> None:
     assert paired_rows("songs", *sides, 2) == []
     findings = [row["finding"] for row in lone_rows("songs", sides, ("tem", "mvc"), 2, alpha=0.01)]
     assert [finding.partition(" attacked")[0] for finding in findings] == ["lexical", "length"]
-    assert "length attacked mvc alone and shows no loss; what" in findings[1]
+    assert "length attacked only mvc and shows no loss; its" in findings[1]
     few = {attack: right[:7] for side in sides for attack, right in side.items()}
     for row in lone_rows("songs", (few, {}), ("tem", "mvc"), 2, alpha=0.01):
         assert "shows no loss, which is not testable by so few trials" in row["finding"]
