@@ -262,7 +262,7 @@ def long_questions(judge: JudgeModel, count: int) -> list[Question]:
 
 
 def measured(size: Size, device: str) -> list[str]:
-    """Returns the lines of the report."""
+    """Return the lines of the report."""
     best = peak(device)
     lines = [f"{described()}, one large product: {best / 1e12:.2f} TFLOP/s; {torch.get_num_threads()} threads"]
     with TemporaryDirectory() as name:

@@ -81,7 +81,7 @@ class Vectors:
         return np.array([self._by_text[text] for text in texts]).reshape(len(texts), self._encoder.dimensions)
 
     def cosines(self, texts: Sequence[str], others: Sequence[str]) -> Array:
-        """Returns [n], of the texts and the others in turn."""
+        """Return [n], of the texts and the others in turn."""
         return np.einsum("ij,ij->i", self.encode(texts), self.encode(others))
 
 

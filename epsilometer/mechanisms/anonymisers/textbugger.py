@@ -45,7 +45,7 @@ class TextBugger(WordSearch):
         return EditLimits(None, rule if self.similarity == "kept" else None)
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """Returns the five kinds of bugs, in the paper's order."""
+        """Return the five kinds of bugs, in the paper's order."""
         token = draft.spans.tokens[position]
         (near,) = yield from draft.answers(self._near, [token])
         return [*bugs(token, draft.rng), *(in_case_of(word, token) for word in near)]
@@ -55,7 +55,7 @@ class TextBugger(WordSearch):
 
 
 def bugs(word: str, rng: np.random.Generator) -> Iterator[str]:
-    """Yields the bugs of a word that its letters allow."""
+    """Yield the bugs of a word that its letters allow."""
     if len(word) > 2:
         at = int(rng.integers(1, len(word) - 1))
         yield f"{word[:at]} {word[at:]}"

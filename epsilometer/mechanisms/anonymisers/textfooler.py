@@ -66,7 +66,7 @@ class TextFooler(WordSearch):
         return EditLimits("context" if self.as_published else "sentence", rule if self.similarity == "kept" else None)
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """Returns the near words, nearest first, in the word's case."""
+        """Return the near words, nearest first, in the word's case."""
         token = draft.spans.tokens[position]
         (near,) = yield from draft.answers(self._near, [token])
         return [in_case_of(word, token) for word in near]

@@ -90,7 +90,7 @@ class ZSTS:
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Returns the rewrites. Each distinct text is read once; only digits are drawn from the streams."""
+        """Return the rewrites. Each distinct text is read once; only digits are drawn from the streams."""
         distinct = list(dict.fromkeys(texts))
         unsafe: dict[str, tuple[Spans, Unsafe]] = {}
         for start in range(0, len(distinct), _TOGETHER):
@@ -107,7 +107,7 @@ class ZSTS:
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.zeros(len(texts), np.int64)))
 
     def _unsafe(self, texts: Sequence[str]) -> Iterator[tuple[Spans, Unsafe]]:
-        """Yields each text with its unsafe words."""
+        """Yield each text with its unsafe words."""
         cut = [spans(text) for text in texts]
         places = [
             (Place(i, of_text.starts[k], of_text.ends[k]), k)
@@ -168,7 +168,7 @@ def _written(text: Spans, unsafe: Unsafe, dictionary: dict[str, str], rng: np.ra
 
 
 def _digits(number: str, rng: np.random.Generator | None) -> str:
-    """Returns as many digits as the number has, by the generator, or by the reference code's seed if it is None."""
+    """Return as many digits as the number has, by the generator, or by the reference code's seed if it is None."""
     if rng is not None:
         return "".join(map(str, rng.integers(10, size=len(number))))
     return "".join(map(str, np.random.RandomState(0).randint(10, size=len(number))))

@@ -257,7 +257,7 @@ class PrivRewrite(Spends, OneOfGrid):
         return {text: _Candidates(pruned.get(text, []), self._averages(pruned.get(text, []))[0]) for text in distinct}
 
     def _coherent(self, candidate: str) -> bool:
-        """Return whether a candidate has words and at least half of them are in the vocabulary."""
+        """Return True if a candidate has words and at least half of them are in the vocabulary."""
         parts = words(candidate)
         in_vocabulary = sum(word in self.sanitiser.vocabulary.index for word in parts)
         return bool(parts) and 2 * in_vocabulary >= len(parts)

@@ -237,7 +237,7 @@ class DPFusion(OneOfGrid):
         return tables
 
     def _whole(self, tokens: list[int]) -> bool:
-        """Return whether these tokens are a whole rewrite: the end is the last one, or there are as many as may be."""
+        """Return True if these tokens are a whole rewrite: the end is the last one, or there are as many as may be."""
         ended = self.model.end in tokens[-1:]
         inside = self.model.end not in tokens[:-1]
         return inside and (ended or len(tokens) == self.max_new_tokens) and len(tokens) <= self.max_new_tokens

@@ -80,7 +80,7 @@ class TruncatedGumbel(WordVectorMechanism):
 
     @cached_property
     def _competitors(self) -> NDArray[np.float64]:
-        """Returns [K]: P(k <= 1), P(k <= 2), ...; no uniform of 53 bits reaches beyond K."""
+        """Return [K]: P(k <= 1), P(k <= 2), ...; no uniform of 53 bits reaches beyond K."""
         size = len(self.vocabulary)
         if size < 3:
             raise UserError(

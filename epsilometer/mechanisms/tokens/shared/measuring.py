@@ -17,12 +17,12 @@ _USUAL = {"masked": "dp_mlm", "seq2seq": "dp_prompt", "causal": "dp_paraphrase"}
 
 
 def public_texts() -> list[str]:
-    """Returns texts of both embedded corpora to measure bounds at."""
+    """Return texts of both embedded corpora to measure bounds at."""
     return [text for name in ("queries", "reviews") for text in synthetic.generate(name, TEXTS // 2, 1)["text"]]
 
 
 def measure_bounds(model: str, texts: Sequence[str], source: str, mechanism: str | None = None) -> dict[str, Any]:
-    """Returns the bounds of a model's logits at some of these public texts, as `bounds.measure` states them.
+    """Return the bounds of a model's logits at some of these public texts, as `bounds.measure` states them.
 
     source: the origin of the texts. mechanism: the mechanism whose prompts are used; by default the usual one of such a
     model. Raises UserError for a mechanism that does not clip logits.
