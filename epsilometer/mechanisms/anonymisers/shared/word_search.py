@@ -238,7 +238,7 @@ class WordSearch(WithTruths):
 
 
 def _parts(rows: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:
-    """Yield the rows in parts: of one text, or of at most _TOGETHER whose squared lengths sum to at most _SQUARED."""
+    """Yield the rows in parts of at most _TOGETHER texts, with squared lengths that sum to at most _SQUARED."""
     part: list[int] = []
     size = 0
     for row in rows:
