@@ -233,7 +233,7 @@ class PrivRewrite(Spends, OneOfGrid):
     def _log_law(
         self, averages: NDArray[np.float64], lengths: NDArray[np.integer], pool: _Candidates, epsilon: float
     ) -> NDArray[np.float64]:
-        """Return ln P(y | x, pool), [n, candidates]. averages: [n, d], Phi of texts x; lengths: [n], numbers of words."""
+        """Return ln P(y | x, pool), [n, candidates]. averages: [n, d], Phi(x); lengths: [n], numbers of words of x."""
         scale = self.budgets(epsilon)[1] / (2 * self.sensitivity(lengths))
         log_law: NDArray[np.float64] = log_softmax(scale[:, None] * self.utility(averages, pool.averages), axis=1)
         return log_law
@@ -254,7 +254,7 @@ class PrivRewrite(Spends, OneOfGrid):
         return averages, rows.lengths
 
     def _pools(self, sanitised: Sequence[str]) -> dict[str, _Candidates]:
-        """Return the pool of each sanitised text, a function of that text alone."""
+        """Return the pool of each sanitised text. A pool does not depend on other texts."""
         distinct = list(dict.fromkeys(sanitised))
         filled = [text for text in distinct if text]
         answers = dict(zip(filled, self.provider.candidates(filled, self.k), strict=True)) if filled else {}
@@ -268,7 +268,7 @@ class PrivRewrite(Spends, OneOfGrid):
         return bool(parts) and 2 * in_vocabulary >= len(parts)
 
     def _pruned(self, candidates: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
-        """Yield each text's candidates without near-duplicates: greedily, in their order (section 4.1.3)."""
+        """Yield each text's candidates without near-duplicates, selected greedily in order (section 4.1.3)."""
         if self.tau == 1:
             yield from candidates.items()
             return

@@ -152,11 +152,11 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
         return self.output_texts
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon per word; in the metric form, times the sum of two distances. The number of words is not protected."""
+        """Epsilon per word, in the metric form times the sum of two distances; the number of words is not protected."""
         return self.claim(epsilon, None if self.privacy == "standard" else "distance of words and of clusters")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of differing words; in the metric form, the sum of distances. Infinite if lengths differ."""
+        """Return the number of differing words, or in the metric form their distances; infinite if lengths differ."""
         if self.released_code:
             every = Vocabulary(list(dict.fromkeys(word for text in texts for word in words_of(text))))
             return every.distance(texts, pairs, np.not_equal)
@@ -171,7 +171,7 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
         return self.vocabulary.distance(texts, pairs, between)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with one row per word that has a cluster; with the released code, one more for all others."""
+        """Return the laws, with one row per word with a cluster; with the released code, one more for all others."""
         size = len(self.vocabulary)
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:

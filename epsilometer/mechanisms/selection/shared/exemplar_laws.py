@@ -45,7 +45,7 @@ class ExemplarLaw(Protocol):
     @property
     def by_nearest(self) -> bool: ...
     def log_law(self, nearness: Array, epsilon: float) -> Array:
-        """Return ln P [n, outputs] for n texts. nearness: [n, m], inner products of their vectors with the exemplars."""
+        """Return ln P [n, outputs] for n texts. nearness: [n, m], inner products of their vectors with exemplars."""
         ...
 
 
@@ -130,7 +130,7 @@ def groups(vectors: Array) -> NDArray[np.int64]:
 
 
 def sets(m: int, size: int) -> NDArray[np.bool_]:
-    """Return N sets of `size` exemplars for subset selection, bool [N, m]. Each exemplar is in the same number of sets."""
+    """Return N sets of `size` exemplars, bool [N, m]. Each exemplar is in the same number of sets."""
     if comb(m, size) <= _SETS:
         held = np.array(list(combinations(range(m), size)))
     else:

@@ -173,9 +173,7 @@ def central(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
             "EPS-M066",
         )
     centres = KMeans(count, n_init=4, random_state=seed).fit(vectors).cluster_centers_
-    nearness = (
-        centres @ vectors.T - (vectors**2).sum(1) / 2
-    )  # minus half the squared distance, plus a constant per centre
+    nearness = centres @ vectors.T - (vectors**2).sum(1) / 2  # -(distance^2) / 2, up to a constant
     places: list[int] = []
     for row in nearness:  # if a text is nearest to two centres, the second centre gets its next nearest text
         row[places] = -np.inf

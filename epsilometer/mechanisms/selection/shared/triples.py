@@ -204,7 +204,7 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
 
 
 def _read(texts: Sequence[str], name: str, folder: Path) -> Iterator[pl.DataFrame]:
-    """Yield the triples of texts (schema `_READ`) part by part. Each part is stored in a file, to resume killed calls."""
+    """Yield the triples of texts (schema `_READ`) part by part. Each part is stored in a file to resume from."""
     reader = tagger(name)
     of = hashlib.blake2b(f"{name} {described()}".encode() + Path(tagging.__file__).read_bytes(), digest_size=16)
     of.update((HEADS / "heads.safetensors").read_bytes())
