@@ -1,12 +1,11 @@
-"""The noise of six published trainings, reproduced, and what it loses: `python -m benchmarks.table7`.
+"""The noise of six published trainings, reproduced, and their privacy loss: `python -m benchmarks.table7`.
 
 Table 7 of "Empirical Calibration and Metric Differential Privacy in Language Models" (IEEE Access 13, 2025) gives 42
-sigmas for epsilons 1 to 10^6. They are those of Renyi accounting by the orders 1.1 to 63 at delta = 1/N, rate
-1/ceil(N/128) and as many steps as `EPOCHS` passes have: the paper says neither delta nor, for the last four
-trainings, these epochs (its Table 5 has 5, 5, 3 and 4). Two sigmas are misprints, whose right values other tables of
-the paper have.
-
-Beside each: sigma by that accountant, epsilon of the printed sigma by it, by orders from 1.00001 on, and exactly.
+sigmas for epsilons 1 to 10^6. They result from Renyi accounting with the orders 1.1 to 63 at delta = 1/N, rate
+1/ceil(N/128) and the number of steps in `EPOCHS` passes. The paper does not give delta, nor these epochs for the last
+four trainings (its Table 5 has 5, 5, 3 and 4). Two sigmas are misprints; other tables of the paper have the correct
+values. The further columns are sigma by that accountant, and epsilon of the printed sigma by that accountant, by orders
+from 1.00001 on, and exactly.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ Cell = tuple[str, str]
 
 
 def meant(cell: Cell, target: float) -> float:
-    """Return the sigma that the table means."""
+    """Return the sigma in the table, with misprints corrected."""
     return MISPRINTS.get((*cell, target), PRINTED[cell][TARGETS.index(target)])
 
 
 def tolerance(sigma: float) -> float:
-    """Return how far a printed sigma may be off, relatively: small ones are cut after the third decimal."""
+    """Return the allowed relative error of a printed sigma: small ones are truncated after the third decimal."""
     return 0.06 if sigma < 0.03 else 0.02
 
 
