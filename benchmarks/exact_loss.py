@@ -1,8 +1,9 @@
-"""Exact losses of furthest pairs of equal length: processor seconds for the laws and for the rest, and peak memory.
+"""Processor time and memory of exact losses of the most dissimilar pairs of texts.
 
-The texts are a file's (ATIS, say), or 1,000 made-up requests; each is compared with the most dissimilar text of equally
-many words, at four budgets, to +- .02 nats. tem runs on the embedded word vectors, DP-MLM on the embedded model. Each
-mechanism runs in a process of its own. Where `--pairs` is less than all, the rest is extrapolated.
+Texts come from a file (such as ATIS), or are 1,000 generated requests. Each is compared with the most dissimilar text
+with the same number of words, at four budgets, to +- .02 nats. tem runs on the embedded word vectors, DP-MLM on the
+embedded model. Each mechanism runs in a separate process. Times are shown for the laws and for the rest. If `--pairs`
+is less than the number of pairs, the total time is extrapolated.
 
 usage: python -m benchmarks.exact_loss [--texts FILE] [--pairs N]
 """
@@ -29,17 +30,17 @@ from epsilometer.corpora import synthetic
 from epsilometer.corpora.reading import read
 from epsilometer.text.words import words
 
-CERTAIN = 300.0  # nats, beyond which Bhattacharyya's bounds are all that is computed
+CERTAIN = 300.0  # nats; above, only Bhattacharyya's bounds are computed
 CASES = {"tem": [5.0, 8.0, 11.0, 19.0], "dp_mlm": [1.0, 25.0, 50.0, 200.0]}
 
 
 class Measured(NamedTuple):
-    """Of a mechanism: pairs, of how many; the largest half width in nats up to 300 nats; peak memory in MiB.
+    """Measurements of one mechanism.
 
-    Beyond 300 nats a loss is known to a factor of two (`products`): `certain` is the share of losses there.
-
-    Processor seconds of the laws, of the rest, of one pair at one budget with its laws at hand, and of the relative
-    epsilon with its laws.
+    pairs: number of measured pairs; among: number of all pairs. laws, rest: processor seconds for the laws, and for
+    everything else; single: seconds per pair and budget without laws; relative: seconds for the relative epsilon with
+    its laws. error: largest half width in nats of losses below 300 nats; certain: share of losses above 300 nats, which
+    are known to a factor of two (`products`); peak: peak memory in MiB.
     """
 
     pairs: int
@@ -54,12 +55,12 @@ class Measured(NamedTuple):
 
 
 def vectors(texts: Sequence[str]) -> Any:
-    """The texts' embeddings."""
+    """Return the texts' embeddings."""
     return embed(texts).vectors
 
 
 def once(texts: Sequence[str], embeddings: Any, name: str, pairs: int) -> Measured:
-    """All figures of one mechanism."""
+    """Measure one mechanism."""
     counts = np.array([len(words(text)) for text in texts])
     every = sampled_pairs(texts, embeddings, len(texts), groups=counts)
     some = np.sort(np.random.default_rng(0).permutation(len(every))[:pairs])
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Print the table."""
     parser = ArgumentParser(prog="python -m benchmarks.exact_loss", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--texts", metavar="FILE", help="a corpus with a column `text` (default: 1,000 requests)")
-    parser.add_argument("--pairs", metavar="N", type=int, default=1 << 40, help="how many pairs at most")
+    parser.add_argument("--pairs", metavar="N", type=int, default=1 << 40, help="largest number of pairs")
     options = parser.parse_args(arguments)
     texts = distinct(
         (read(options.texts) if options.texts else synthetic.generate("queries", 1000, 0))["text"].to_list()

@@ -1,12 +1,14 @@
-"""The papers' examples: their sentences under each mechanism, rewritten here.
+"""Examples of papers: their sentences, rewritten here by each mechanism.
 
-    1-Diffractor (IWSPA 2024), table 6: a sentence of SST-2 in every list setting at .1, 1 and 3; table 7: another under
-    six mechanisms at .1, 1, 10 and 50. Vectors are of the sources given, whose shared words are the vocabulary.
-    PrivRewrite (Applied Sciences 15(22) 11930), table 2: the start of answers of MedQuAD under `em`, `naive` and `full`
-    at the largest epsilon of the page on its phases. Beside them how often no candidate is coherent, over so many
-    answers: then `full` releases the sanitised text, and with `fallback: abstain` nothing.
+    1-Diffractor (IWSPA 2024): table 6 shows a sentence of SST-2 in every list setting at epsilon .1, 1 and 3; table 7
+    shows another under six mechanisms at .1, 1, 10 and 50. Word vectors come from the given sources, and the vocabulary
+    is their shared words.
 
-All texts are public. One draw a cell; what such tables show of a mechanism is how it reads, not how it does.
+    PrivRewrite (Applied Sciences 15(22) 11930): table 2 shows the start of answers of MedQuAD under `em`, `naive` and
+    `full` at the largest epsilon of `benchmarks.privrewrite`. Another table shows how often no candidate is coherent.
+    Then `full` releases the sanitised text, and an empty text with `fallback: abstain`.
+
+All texts are public. Each cell is a single sample, so the tables show the style of rewrites, and measure nothing.
 
 usage: python -m benchmarks.examples --vectors SOURCE... --answers FILE [--count N]
        vectors: files of word vectors, or transformers by id or folder
@@ -41,12 +43,12 @@ OTHERS = {
     "TEM": "tem",
     "Mahalanobis": "mahalanobis",
 }
-SHOWN, WORDS = 3, 40  # answers of MedQuAD, and how much of each rewrite is shown
+SHOWN, WORDS = 3, 40  # number of answers of MedQuAD shown, and of words of each rewrite
 ALPHA = 0.01
 
 
 def settings(resources: Resources) -> Iterator[str]:
-    """Table 6: a row a noise, list setting and epsilon."""
+    """Yield the rows of table 6, one per noise, list setting and epsilon."""
     for name, of in NOISES.items():
         for setting in resources.used:
             built = resources.mechanism("diffractor", of, setting)
@@ -58,7 +60,7 @@ def settings(resources: Resources) -> Iterator[str]:
 
 
 def mechanisms(resources: Resources) -> Iterator[str]:
-    """Table 7: a row a mechanism and epsilon, 1-Diffractor with lists L0."""
+    """Yield the rows of table 7, one per mechanism and epsilon; 1-Diffractor uses lists L0."""
     every = {name: resources.mechanism("diffractor", noise) for name, noise in NOISES.items()}
     every |= {name: resources.mechanism(module, {}) for name, module in OTHERS.items()}
     for name, built in every.items():
@@ -68,7 +70,7 @@ def mechanisms(resources: Resources) -> Iterator[str]:
 
 
 def answers(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Table 2: a row an answer and variant; and a row an epsilon of how often no candidate is coherent."""
+    """Return the rows of table 2, one per answer and variant, and the rows on coherence, one per epsilon."""
     naive, full = (
         PrivRewrite(resource=seq2seq(), max_new_tokens=LONGEST, k=K, variant=variant) for variant in ("naive", "full")
     )
@@ -97,7 +99,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = ArgumentParser(prog="python -m benchmarks.examples", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--vectors", metavar="SOURCE", nargs="+", required=True)
     parser.add_argument("--answers", metavar="FILE", type=Path, required=True)
-    parser.add_argument("--count", metavar="N", type=int, default=30, help="answers that are rewritten")
+    parser.add_argument("--count", metavar="N", type=int, default=30, help="number of answers to rewrite")
     options = parser.parse_args(arguments)
     texts = read(options.answers, options.count)
     with TemporaryDirectory() as folder:
@@ -106,7 +108,7 @@ def main(arguments: Sequence[str]) -> None:
     rows, shares = answers(texts)
     vectors = ", ".join(Path(source).stem for source in options.vectors)
     lines = [
-        *head("Texts beside each other, after the papers' examples", "examples", f"The words that {vectors} share."),
+        *head("Rewrites of the papers' examples", "examples", f"The vocabulary is the words that {vectors} share."),
         *table(
             "1-Diffractor's list settings (table 6)",
             f"“{OF_SETTINGS}”",
@@ -115,19 +117,19 @@ def main(arguments: Sequence[str]) -> None:
         ),
         *table(
             "Word mechanisms (table 7)",
-            f"“{OF_MECHANISMS}” 1-Diffractor has lists L0.",
+            f"“{OF_MECHANISMS}” 1-Diffractor uses lists L0.",
             "| mechanism | epsilon | rewrite |",
             of_mechanisms,
         ),
         *table(
             "PrivRewrite (table 2)",
-            f"At {BUDGETS[-1]}, the first {WORDS} words of each.",
+            f"The first {WORDS} words of each text, at epsilon {BUDGETS[-1]}.",
             "| text | first words |",
             rows,
         ),
         *table(
             "How often no candidate is coherent",
-            f"The share of answers for which PrivRewrite falls back, with its {1 - ALPHA:.0%} interval.",
+            f"Share of answers for which PrivRewrite uses its fallback, with a {1 - ALPHA:.0%} interval.",
             "| epsilon | falls back | interval | answers |",
             shares,
         ),

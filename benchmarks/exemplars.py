@@ -1,22 +1,22 @@
-"""Public exemplars at one nat: what is learnt from them and kept of texts, and four tries to do better.
+"""Utility of public exemplars at an average loss of one nat, and of four variants.
 
-Private texts of SNIPS are released under a pure epsilon of at most 4 for whole texts; their labels are released in the
-clear. Each split draws the public part of SNIPS, the private texts and the audited sets anew; texts of SST-2 and of the
-corpus are drawn once, and all splits are tested on the same texts. Loss, worth and ceiling are of the
-same pairs: the 45 of each of some sets of ten private texts, drawn at random. The epsilon is the one at which the
-average loss is one nat, or 4 where that is less. The control `coin` releases the text itself with probability
-tanh(1/2), else the best public text: it has the most, and nobody would use it.
+Private texts of SNIPS are released under a pure epsilon of at most 4 for whole texts; their labels are not privatised.
+Each split samples the public part of SNIPS, the private texts and the audited sets. Texts of SST-2 and of the corpus
+are sampled once, and all splits use the same test texts. Loss, cosine and ceiling are computed on the same pairs: the
+45 pairs within each random set of ten private texts. The epsilon is the one with an average loss of one nat, or 4 if
+that is smaller. The control `coin` releases the text itself with probability tanh(1/2), else the best public text. It
+has the highest utility, but nobody would use it.
 
-1. two levels: randomised response on groups of exemplars, then within the released one;
-2. subset selection: a text becomes two exemplars, which are read together;
-3. retrieval: the exemplars are those sentences of a large corpus that are nearest to the centres of the public texts;
-4. posterior texts: for each exemplar some public texts are released together whose embedding lies nearest to the mean
-   of all texts that release it, by the law; public texts alone decide which.
+1. two levels: randomised response on groups of exemplars, then on the exemplars of the released group;
+2. subset selection: a text is replaced by two exemplars, which are read together;
+3. retrieval: the exemplars are the sentences of a large corpus that are nearest to the centres of the public texts;
+4. posterior texts: for each exemplar several public texts are released together, whose embedding is nearest to the mean
+   of the public texts that would release this exemplar.
 
-F1 is of heads on released texts with the true labels, tested on the file's test texts: linear on words, and logistic
-regression on sentence embeddings; by law, a head q whose output for a released y is the mean of q(label | u) over
-exemplars u, weighted by how likely y comes from u (forward correction after Patrini et al. 2017); and the same over all
-unlabelled public texts u ("spread"), our own try at the learner's side.
+F1 is that of four classifiers trained on released texts with true labels. Two are a linear classifier on words, and
+logistic regression on sentence embeddings ("head"). "By law" is a head q whose output for a released text y is the mean
+of q(label | u) over exemplars u, weighted by the probability that y comes from u (forward correction, Patrini et al.
+2017). "Spread" is the same over all unlabelled public texts u, a method of this project.
 
 usage: python -m benchmarks.exemplars     reads ../shared/data/{snips,sst2}.parquet and ../shared/corpus/corpus.txt.xz
 """
@@ -54,15 +54,15 @@ from epsilometer.report.export import markup
 from epsilometer.report.wording import mean_interval
 
 SHARED = ROOT.parent / "shared"
-CACHE = ROOT / "runs/exemplars"  # of embeddings
+CACHE = ROOT / "runs/exemplars"  # cached embeddings
 FOLDER = RESULTS / "exemplars"
 
 SPLITS, PUBLIC, PRIVATE, SETS, SIZE = 5, 2000, 3000, 40, 10
-POOL = 2 * (PUBLIC + PRIVATE)  # of which each split draws
+POOL = 2 * (PUBLIC + PRIVATE)  # number of texts from which each split samples
 TARGET, MOST = 1.0, 4.0  # nats, and the pure epsilon
 EXEMPLARS, PAIR, TOGETHER = 64, 2, 4
-CORPUS, EVERY = 20_000, 45  # lines of the corpus, one in so many
-STRENGTH = 3.0  # of a head, as that of `models.classifiers`
+CORPUS, EVERY = 20_000, 45  # most lines of the corpus; every 45th line is read
+STRENGTH = 3.0  # inverse regularisation of a head, as in `models.classifiers`
 
 OWN, LINES, FEW = "of its own kind", "the corpus", f"{2 * EXEMPLARS} exemplars, labelled"
 COLUMNS = (
@@ -71,11 +71,11 @@ COLUMNS = (
 )  # fmt: skip
 
 Array = NDArray[np.float64]
-Texts = tuple[list[str], Array]  # with their unit embeddings [n, d]
+Texts = tuple[list[str], Array]  # texts and their unit embeddings [n, d]
 
 
 def embedded(name: str, texts: list[str]) -> Texts:
-    """The texts with their embeddings, which are computed once."""
+    """Return the texts with their unit embeddings, which are cached on disk."""
     digest = hashlib.sha256("\n".join([ENCODER, *texts]).encode()).hexdigest()[:16]
     path = CACHE / f"{name}-{digest}.npy"
     if not path.is_file():
@@ -85,18 +85,18 @@ def embedded(name: str, texts: list[str]) -> Texts:
 
 
 def some(texts: Texts, places: Sequence[int] | NDArray[np.integer]) -> Texts:
-    """Those at these places."""
+    """Return the texts at these indices."""
     return [texts[0][i] for i in places], texts[1][places]
 
 
 def shuffled(count: int, *name: str | int) -> NDArray[np.int64]:
-    """The numbers below count, in an order of that name."""
+    """Return a permutation of 0 ... count - 1, random by this name."""
     return np.argsort(Noise.named(count, "exemplars", *name).uniforms()[:, 0], kind="stable")
 
 
 @dataclass(frozen=True)
 class Split:
-    """public, private, test: texts; labels: of the private and the test texts; sets: of the private texts."""
+    """A split: public, private and test texts with labels; sets: indices of private texts in each audited set."""
 
     number: int
     public: Texts
@@ -109,76 +109,76 @@ class Split:
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
-        """[n, 2], of the private texts: all pairs of each set."""
+        """All pairs within each set, indices of private texts [n, 2]."""
         return np.array([pair for texts in self.sets for pair in combinations(texts.tolist(), 2)])
 
     @cached_property
     def audited(self) -> NDArray[np.int64]:
-        """The private texts of all sets, which are as often sources."""
+        """The indices of the private texts of all sets."""
         return np.concatenate(self.sets)
 
     @cached_property
     def served(self) -> list[TextSet]:
-        """The sets with their pairs."""
+        """The audited sets, each with all its pairs."""
         return [TextSet.of_all_pairs(self.private[1][texts]) for texts in self.sets]
 
     @cached_property
     def frontier(self) -> Frontier:
-        """The largest worth on these sets."""
+        """The largest mean cosine that any mechanism can have on these sets, as a function of the loss."""
         return mean([frontier(texts) for texts in self.served])
 
     def one_text(self, public: Texts) -> float:
-        """The worth of the best public text, given to everybody."""
+        """Return the mean cosine if the best public text is released for everybody."""
         worth = best_text(public[1], self.served)
         assert worth is not None
         return worth
 
     def f1(self, guesses: Sequence[str]) -> float:
-        """Macro F1 on the test texts."""
+        """Return the macro F1 on the test texts."""
         return float(f1_score(self.test_labels, guesses, average="macro"))
 
     def head(self, vectors: Array, labels: Sequence[str]) -> float:
-        """F1 of logistic regression."""
+        """Return the F1 of logistic regression on embeddings."""
         classes, coefficients, intercepts = logistic_regression(vectors, labels)
         return self.f1([classes[i] for i in (self.test[1] @ coefficients.T + intercepts).argmax(1)])
 
     def words(self, texts: Sequence[str], labels: Sequence[str]) -> float:
-        """F1 of a linear classifier on words."""
+        """Return the F1 of a linear classifier on words."""
         model = Linear.fit(Examples(texts, labels))
         return self.f1([model.classes[i] for i in model.probabilities(self.test[0]).argmax(1)])
 
 
 @dataclass(frozen=True)
 class Release:
-    """law: of exemplars; exemplars: texts; shown: what comes out for each of the law's outputs."""
+    """A mechanism. law: law of the outputs; exemplars: texts; shown: the released text of each output."""
 
     law: ExemplarLaw
     exemplars: Texts
     shown: Texts
 
     def probabilities(self, vectors: Array, epsilon: float) -> Array:
-        """[n, outputs]."""
+        """Return the probabilities [n, outputs] for embeddings [n, d]."""
         probabilities: Array = np.exp(self.law.log_law(vectors @ self.exemplars[1].T, epsilon))
         return probabilities
 
 
 def plain(public: Texts, split: Split, corpus: Texts) -> Release:
-    """Randomised response."""
+    """Return exemplars under randomised response."""
     return _by(law_of("randomized_response", None, 1), some(public, central(public[1], EXEMPLARS, 0)))
 
 
 def two_levels(public: Texts, split: Split, corpus: Texts) -> Release:
-    """Randomised response on groups first."""
+    """Return exemplars under randomised response on two levels."""
     return _by(law_of("randomized_response", None, 2), some(public, central(public[1], EXEMPLARS, 0)))
 
 
 def subsets(public: Texts, split: Split, corpus: Texts) -> Release:
-    """Two exemplars in a fixed order, as one text."""
+    """Return subset selection: two exemplars in a fixed order, joined to one text."""
     return _by(law_of("subset_selection", PAIR, 1), some(public, central(public[1], EXEMPLARS, 0)))
 
 
 def retrieval(public: Texts, split: Split, corpus: Texts) -> Release:
-    """Exemplars from the corpus, each nearest to another centre of the public texts."""
+    """Return randomised response on sentences of the corpus, each nearest to one centre of the public texts."""
     nearness = public[1][central(public[1], EXEMPLARS, 0)] @ corpus[1].T
     places: list[int] = []
     for row in nearness:
@@ -188,7 +188,7 @@ def retrieval(public: Texts, split: Split, corpus: Texts) -> Release:
 
 
 def posterior_texts(public: Texts, split: Split, corpus: Texts) -> Release:
-    """What is shown lies near the mean of all texts that release an exemplar, at epsilon 4."""
+    """Return exemplars that are shown as public texts near the mean of the texts that release them at epsilon 4."""
     of = plain(public, split, corpus)
     means = of.probabilities(public[1], MOST).T @ public[1]
     means /= np.linalg.norm(means, axis=1, keepdims=True)
@@ -225,13 +225,13 @@ def _by(make: Callable[[Array], ExemplarLaw], exemplars: Texts) -> Release:
 
 
 def average_loss(release: Release, split: Split, epsilon: float) -> float:
-    """In nats, over the pairs."""
+    """Return the average loss over the split's pairs, in nats."""
     laws = release.probabilities(split.private[1], epsilon)
     return loss_of(float(np.mean([np.maximum(laws[a], laws[b]).sum() / 2 for a, b in split.pairs])))
 
 
 def measured(release: Release, split: Split, public: Texts) -> dict[str, float]:
-    """One row on one split."""
+    """Return the figures of a mechanism on a split."""
     epsilon = MOST
     if average_loss(release, split, MOST) > TARGET:
         epsilon = brentq(lambda at: average_loss(release, split, at) - TARGET, 0.1, MOST, xtol=1e-3)
@@ -259,7 +259,10 @@ def measured(release: Release, split: Split, public: Texts) -> dict[str, float]:
 
 
 def by_law(release: Release, split: Split, public: Array, released: NDArray[np.int64], epsilon: float) -> float:
-    """F1 of a head on public texts u, by the mean over P(u | y) of softmax(head of u) for each released y."""
+    """Return the F1 of a head trained with forward correction.
+
+    Its output for a released y is the mean of its outputs for public texts u, weighted by P(u | y).
+    """
     classes, numbers = np.unique(list(split.labels), return_inverse=True)
     outputs, places = np.unique(released, return_inverse=True)
     counts = np.zeros((len(outputs), len(classes)))
@@ -285,7 +288,7 @@ def by_law(release: Release, split: Split, public: Array, released: NDArray[np.i
 
 
 def baselines(split: Split) -> dict[str, dict[str, float]]:
-    """Rows without a release."""
+    """Return the rows that need no mechanism, and the row of the control."""
     labels = np.array(split.public_labels)
     rows = {"clean texts": (split.private, split.labels), "public part, labelled": (split.public, split.public_labels)}
     for count in (EXEMPLARS, 2 * EXEMPLARS):
@@ -301,7 +304,7 @@ def baselines(split: Split) -> dict[str, dict[str, float]]:
 
 
 def coin(split: Split, one_text: float) -> dict[str, float]:
-    """The row of the control: texts themselves, with probability tanh(l / 2)."""
+    """Return the row of the control `coin`, which releases a text itself with probability tanh(l / 2)."""
     share = float(np.tanh(TARGET / 2))
     best = int((split.public[1] @ split.private[1][split.audited].mean(0)).argmax())
     is_shown = Noise.named(PRIVATE, "exemplars", "coin", split.number).uniforms()[:, 0] < share
@@ -320,7 +323,7 @@ def coin(split: Split, one_text: float) -> dict[str, float]:
 
 
 def splits() -> list[Split]:
-    """Draws of the public part, the private texts and the sets."""
+    """Return the splits, each with its own public texts, private texts and sets."""
     table = pl.read_parquet(SHARED / "data/snips.parquet").unique("text", maintain_order=True)
     train, test = (table.filter(split=name) for name in ("train", "test"))
     test = test.filter(~pl.col("text").is_in(train["text"].to_list()))
@@ -342,7 +345,7 @@ def splits() -> list[Split]:
 
 
 def corpus_lines() -> Texts:
-    """Sentences of the corpus."""
+    """Return sentences of the corpus, with embeddings."""
     with lzma.open(SHARED / "corpus/corpus.txt.xz", "rt", encoding="utf-8") as file:
         lines = [line.strip() for i, line in enumerate(file) if i % EVERY == 0]
     return embedded("corpus", [line for line in lines if 3 <= len(line.split()) <= 30][:CORPUS])
@@ -370,7 +373,7 @@ def main() -> None:
 
 
 def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:
-    """The page: a table of means over splits with their intervals, and which goals are reached."""
+    """Return the page: a table of means over splits with intervals, and a table of reached goals."""
     clean, few = (np.array([row["head"] for row in rows[name, ""]]) for name in ("clean texts", FEW))
     goals = (clean + few) / 2
     reached = [_reached(name, kind, of, goals) for (name, kind), of in rows.items() if kind]
@@ -379,16 +382,17 @@ def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:
         f"{SPLITS} splits: {PUBLIC:,} public and {PRIVATE:,} private texts, {SETS} sets of {SIZE}; {EXEMPLARS} "
         "exemplars. Means with 99 % intervals of Student's t over splits, on the file's test texts; two splits share "
         f"{PRIVATE / POOL:.0%} of the private texts, for which the variance is corrected (Nadeau and Bengio 2003). "
-        "Losses are in nats, by the law; the share of the possible is 0 for the best public text of SNIPS "
-        "given to everybody, 1 at the ceiling."
+        "Losses are in nats, computed from the law; the share of the possible is 0 if the best public text of SNIPS is "
+        "released for everybody, and 1 at the ceiling."
     )
     goal = (
-        f"Half of the gap between {2 * EXEMPLARS} labelled exemplars and clean texts, an F1 of {goals.mean():.3f} by "
-        f"any learner, and half of the possible in cosine. In how many of {SPLITS} splits each is reached:"
+        f"There are two goals. One is an F1 of {goals.mean():.3f} by any classifier, half of the gap between "
+        f"{2 * EXEMPLARS} labelled exemplars and clean texts. The other is half of the possible cosine. The table "
+        f"shows in how many of {SPLITS} splits each is reached."
     )
     parts = [
         "# Exemplars at one nat",
-        "For whoever asks how much a claim for whole documents leaves to learn: four tries to beat exemplars.",
+        "For researchers who want to know the utility under a claim for whole documents: exemplars and four variants.",
         f"Written by `python -m benchmarks.exemplars`; do not edit. {' '.join(said.split())}",
         tries,
         " ".join(learners.split()),
@@ -403,7 +407,7 @@ def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:
 
 
 def _cells(name: str, kind: str, splits: Sequence[dict[str, float]]) -> dict[str, str]:
-    """Mean and interval of each figure; empty where there is none."""
+    """Return the mean and interval of each figure; empty for missing figures."""
     figures = {
         key: mean_interval(of, shared=PRIVATE / POOL) if None not in of else ""
         for key in COLUMNS

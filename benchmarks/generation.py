@@ -1,8 +1,9 @@
-"""Rewrites per second of DP-Prompt with the embedded encoder-decoder: transformers' own sampling, and ours.
+"""Rewrites per second of DP-Prompt with the embedded encoder-decoder: sampling by transformers and by this project.
 
-The plain ways run the same weights by `generate` with a logits processor that clips, at the temperature of each
-epsilon: one text at a time as the reference code does, or 16 in a padded batch. All draw up to 32 tokens from the whole
-vocabulary; rates are of as many texts as a second or two a round allow, and ours of 128 at once, as in a small audit.
+transformers runs the same weights by `generate`, with a logits processor that clips, at the temperature of each
+epsilon. It processes one text at a time, as the reference code does, or 16 texts in a padded batch. All sample up to 32
+tokens from the whole vocabulary. transformers gets as many texts as take a second or two per round; this project gets
+128 texts in one call, as in a small audit.
 
 usage: python -m benchmarks.generation
 """
@@ -29,7 +30,7 @@ Way = Callable[[Sequence[str]], int]
 
 
 def plain(folder: Path, batch: int, low: float, high: float) -> Way:
-    """`transformers.generate` on texts in their order, epsilon by epsilon; returns how many were rewritten."""
+    """Return a function that rewrites texts by `transformers.generate`, and returns the number of rewrites."""
     with quiet_loading():
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, LogitsProcessor, LogitsProcessorList
 
@@ -54,7 +55,7 @@ def plain(folder: Path, batch: int, low: float, high: float) -> Way:
                     temperature=2 * (high - low) / epsilon,
                     max_new_tokens=LONGEST,
                     logits_processor=LogitsProcessorList([Clip()]),
-                    suppress_tokens=None,  # before the clip they would be lifted to its lower end
+                    suppress_tokens=None,  # suppressed logits would be clipped to the lower bound
                 )
                 count += len(tokenizer.batch_decode(sequences, skip_special_tokens=True))
         return count
@@ -63,7 +64,7 @@ def plain(folder: Path, batch: int, low: float, high: float) -> Way:
 
 
 def ours(mechanism: DPPrompt) -> Way:
-    """All epsilons at once."""
+    """Return a function that rewrites texts at all epsilons in one call, and returns the number of rewrites."""
 
     def rewrite(texts: Sequence[str]) -> int:
         noises = [Noise.named(len(texts), "benchmark", epsilon) for epsilon in EPSILONS]
@@ -88,7 +89,7 @@ def main() -> None:
         texts = list(synthetic.generate("queries", ROUNDS * 128, 0)["text"])
         for way, _ in ways.values():
             way(["warm up"])
-        for part in range(ROUNDS):  # in turns, so that a busy moment of the machine hits all
+        for part in range(ROUNDS):  # in turns, so that other load on the machine affects all ways
             for label, (way, many) in ways.items():
                 start = time.perf_counter()
                 counts[label] += way(texts[part * 128 : part * 128 + many])

@@ -1,10 +1,10 @@
-"""Texts or prompts a second for models of published shapes, and the share of the device's peak; weights are random.
+"""Texts or prompts per second for models of published shapes with random weights, and the share of the device's peak.
 
-DP-MLM on RoBERTa-base, DP-Prompt on FLAN-T5-base, DP-BART on BART-base and a judge of Qwen3-8B's shape with prompts of
-512 tokens. Weights and tokenisers are made here, saved and loaded as any model is, but for the judge's, which never lie
-on disk. The peak is what one large product of matrices reaches; operations are two for each weight outside of
-embeddings and each token, and those of the vocabulary's head. Of DP-Prompt also the share of tokens that change where
-half as many rows fit: on a GPU kernels differ by shape.
+The models are DP-MLM on RoBERTa-base, DP-Prompt on FLAN-T5-base, DP-BART on BART-base, and a judge of Qwen3-8B's shape
+with prompts of 512 tokens. Weights and tokenisers are generated, saved and loaded like those of any model; only the
+judge's weights are never saved. The peak is the speed of one large matrix product. Operations are two per token and
+weight outside of embeddings, plus those of the vocabulary head. For DP-Prompt the share of tokens is shown that change
+if batches have half as many rows, since kernels differ by shape on a GPU.
 
 usage: python -m benchmarks.gpu [--small] [--device cpu|cuda|auto]
 """
@@ -44,7 +44,7 @@ CLIP = (-20.0, 20.0)
 
 @dataclass(frozen=True)
 class Size:
-    """How large models are, and how much is asked of them."""
+    """Sizes of the models, and numbers of texts and prompts."""
 
     width: int
     layers: int
@@ -65,7 +65,7 @@ SMALL = Size(32, 2, 2, dict.fromkeys(BASE.entries, 200), 8, 2, SMALL_JUDGE)
 
 @dataclass(frozen=True)
 class Row:
-    """What one model did: units a second, operations a second, and the most memory in bytes."""
+    """Measurements of one model: units per second, operations per second, and peak memory in bytes."""
 
     name: str
     unit: str
@@ -75,12 +75,12 @@ class Row:
 
 
 def word(number: int) -> str:
-    """A word of letters alone for each number."""
+    """Return a word of four letters for a number."""
     return "".join(chr(97 + number // 26**place % 26) for place in range(4))
 
 
 def save_tokenizer(folder: Path, entries: int) -> None:
-    """One token a word; texts and pairs stand between <s> and </s>, as RoBERTa's do."""
+    """Save a tokeniser with one token per word, and special tokens <s> and </s> as in RoBERTa."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -97,7 +97,7 @@ def save_tokenizer(folder: Path, entries: int) -> None:
 
 
 def configs(size: Size) -> dict[str, Any]:
-    """The configurations of RoBERTa, FLAN-T5 and BART."""
+    """Return the configurations of RoBERTa, FLAN-T5 and BART."""
     import transformers
 
     inner = {"roberta": 4 * size.width, "t5": 8 * size.width // 3, "bart": 4 * size.width}
@@ -122,7 +122,7 @@ def configs(size: Size) -> dict[str, Any]:
 
 
 def save_models(folder: Path, size: Size) -> None:
-    """Folders roberta, t5 and bart with random weights."""
+    """Write the folders roberta, t5 and bart with random weights."""
     import transformers
 
     kinds = {
@@ -138,13 +138,13 @@ def save_models(folder: Path, size: Size) -> None:
 
 
 def texts(count: int, entries: int) -> list[str]:
-    """Different texts of `WORDS_A_TEXT` words."""
+    """Return random texts of `WORDS_A_TEXT` words."""
     numbers = np.random.default_rng(0).integers(0, entries - len(SPECIAL), (count, WORDS_A_TEXT))
     return [" ".join(map(word, row)) for row in numbers.tolist()]
 
 
 def weights(network: Any, *parts: str) -> int:
-    """How many weights some parts have, embeddings and vocabulary heads left out."""
+    """Return the number of weights in these parts, without embeddings and vocabulary heads."""
     left_out = ("embed", "shared", "lm_head")
     return sum(
         parameter.numel()
@@ -154,7 +154,7 @@ def weights(network: Any, *parts: str) -> int:
 
 
 def timed(work: Callable[[], Any], device: str) -> tuple[float, int]:
-    """Seconds, and the most bytes in use: on the device, or of this process since it began."""
+    """Return the seconds that `work` takes, and peak memory in bytes: of the device, or of this process so far."""
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         torch.cuda.synchronize()
@@ -167,7 +167,7 @@ def timed(work: Callable[[], Any], device: str) -> tuple[float, int]:
 
 
 def peak(device: str) -> float:
-    """Operations a second of one large product: bfloat16 on a GPU, float32 on the processor."""
+    """Return the operations per second of one large matrix product: bfloat16 on a GPU, float32 on the CPU."""
     side, kind = (8192, torch.bfloat16) if device == "cuda" else (1024, torch.float32)
     a, b = (torch.randn(side, side, device=device, dtype=kind) for _ in range(2))
     for _ in range(3):
@@ -177,7 +177,7 @@ def peak(device: str) -> float:
 
 
 def masked(folder: Path, size: Size, device: str) -> Row:
-    """DP-MLM: every word of a text is drawn once."""
+    """Measure DP-MLM, which samples every word of a text once."""
     mechanism = DPMLM(resource=folder / "roberta", clip=CLIP, precision="auto")
     sources = texts(size.texts // 4, size.entries["roberta"])
     mechanism.rewrite(sources[:2], 50.0, Noise.named(2, "warm"))
@@ -190,7 +190,7 @@ def masked(folder: Path, size: Size, device: str) -> Row:
 
 
 def prompted(folder: Path, size: Size, device: str) -> tuple[Row, float]:
-    """DP-Prompt, and the share of tokens that change where half as many rows fit."""
+    """Measure DP-Prompt, and the share of tokens that change if batches have half as many rows."""
     mechanism = DPPrompt(resource=folder / "t5", clip=CLIP, precision="auto", max_new_tokens=NEW)
     sources = texts(size.texts, size.entries["t5"])
     mechanism.rewrite(sources[:2], 100.0, Noise.named(2, "warm"))
@@ -215,7 +215,7 @@ def prompted(folder: Path, size: Size, device: str) -> tuple[Row, float]:
 
 
 def with_latents(folder: Path, size: Size, device: str) -> Row:
-    """DP-BART, by beam search."""
+    """Measure DP-BART with beam search."""
     mechanism = DPBART(resource=folder / "bart", precision="auto")
     sources = texts(size.texts // 2, size.entries["bart"])
     mechanism.rewrite(sources[:2], 500.0, Noise.named(2, "warm"))
@@ -228,7 +228,10 @@ def with_latents(folder: Path, size: Size, device: str) -> Row:
 
 
 def judged(folder: Path, size: Size, device: str) -> tuple[Row, float]:
-    """The judge's score reading, and the tokens of a prompt; the shared beginning is not counted as work."""
+    """Measure the judge with reading: score; return the row and the tokens per prompt.
+
+    Operations on the shared prefix of the prompts are not counted.
+    """
     from transformers import AutoModelForCausalLM
 
     save(folder, SMALL_JUDGE)
@@ -248,7 +251,7 @@ def judged(folder: Path, size: Size, device: str) -> tuple[Row, float]:
 
 
 def long_questions(judge: JudgeModel, count: int) -> list[Question]:
-    """Questions whose prompts have about `PROMPT` tokens, the shared beginning included."""
+    """Return questions whose prompts have about `PROMPT` tokens, including the shared prefix."""
     short = questions(max(count, 64))
 
     def joined(first: int, times: int) -> Question:
@@ -262,7 +265,7 @@ def long_questions(judge: JudgeModel, count: int) -> list[Question]:
 
 
 def measured(size: Size, device: str) -> list[str]:
-    """Returns the lines of the report."""
+    """Return the lines of the report."""
     best = peak(device)
     lines = [f"{described()}, one large product: {best / 1e12:.2f} TFLOP/s; {torch.get_num_threads()} threads"]
     with TemporaryDirectory() as name:
@@ -283,7 +286,7 @@ def measured(size: Size, device: str) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a row a model."""
+    """Print one row per model."""
     parser = argparse.ArgumentParser(description="Texts a second for models of published shapes.")
     parser.add_argument("--small", action="store_true", help="tiny shapes and few texts, to see that it runs")
     parser.add_argument("--device", choices=("cpu", "cuda", "auto"), default="auto")

@@ -1,9 +1,9 @@
-"""IDT beside the paper's loop as written: one text and one candidate at a time, its tags, then both classifiers.
+"""Speed of IDT compared with the paper's loop: one text and one candidate at a time, tags, then both classifiers.
 
-Texts are generated reviews; auxiliaries and victims are linear, trained on different ones. Networks are loaded and word
-vectors read before the clock starts. Both are timed on the same texts, as a text of twice the words takes the loop four
-times as long. RS_all is over all texts that the victims read right (of the loop over those it was timed on, with the
-exact 99 % interval). `processor` is the ratio of the processor's seconds, which other programs disturb less.
+Texts are generated reviews; auxiliaries and victims are linear classifiers, trained on different reviews. Networks and
+word vectors are loaded before the measurement. Both are timed on the same texts, since the loop takes four times as
+long for twice as many words. RS_all is over all texts that the victims classify right; for the loop, over the timed
+texts, with an exact 99 % interval. `processor` is the ratio of processor times, which other programs disturb less.
 
 usage: python -m benchmarks.idt [--texts N] [--plain N] [-k K] [-q Q]
 """
@@ -42,7 +42,7 @@ ALPHA = 0.01
 
 
 class Loop:
-    """Algorithm 1 as it is printed, for one text after another."""
+    """Algorithm 1 as printed in the paper, which processes one text after another."""
 
     def __init__(self, folder: Path, k: int, q: int) -> None:
         auxiliaries = Auxiliaries(folder)
@@ -50,12 +50,12 @@ class Loop:
         self.neighbours, self.tagger, self.k, self.q = NearestWords(auxiliaries.vectors), Tagger(), k, q
 
     def tags(self, text: str) -> list[tuple[str, ...]]:
-        """Of the whole text."""
+        """Return the tags of the whole text, by sentence."""
         cut = spans(text)
         return self.tagger.upos([[cut.tokens[i] for i in places] for places in cut.sentences])
 
     def rewrite(self, text: str, rng: np.random.Generator) -> str:
-        """The candidate that fools the privacy auxiliary most surely, and not the other; else the text."""
+        """Return the candidate that deceives only the privacy auxiliary, and this most confidently; else the text."""
         scores = [
             attributions(classifier, [text], Attribution()).scores[0] for classifier in (self.private, self.useful)
         ]
@@ -80,7 +80,10 @@ class Loop:
 
 
 def successes(victims: Sequence[Linear], test: pl.DataFrame, rewrites: Sequence[str]) -> tuple[int, int]:
-    """Changed rewrites that hide the private label and keep the useful one, of the texts that victims read right."""
+    """Return the number of rewrites that hide the private label and preserve the useful one, and of all texts counted.
+
+    Counted are the texts that the victims classify right.
+    """
     test = test.head(len(rewrites))
     said = [np.array(victim.classes)[victim.probabilities(test["text"].to_list()).argmax(1)] for victim in victims]
     after = [np.array(victim.classes)[victim.probabilities(list(rewrites)).argmax(1)] for victim in victims]
@@ -90,7 +93,7 @@ def successes(victims: Sequence[Linear], test: pl.DataFrame, rewrites: Sequence[
 
 
 def main() -> None:
-    """Print a row for the loop and one for each way to search."""
+    """Print a line for the loop, and a table with one row per search."""
     parser = ArgumentParser()
     parser.add_argument("--texts", type=int, default=128)
     parser.add_argument("--plain", type=int, default=24)

@@ -1,6 +1,7 @@
-"""Prompts per second of the judge's score reading, with the shared beginning computed once and in every prompt.
+"""Prompts per second of the judge with reading: score, with the shared prefix computed once or in every prompt.
 
-Random weights in Qwen3's architecture; queries as in ATIS, two candidates each. `benchmarks.gpu` has Qwen3-8B's shape.
+The model has random weights in Qwen3's architecture; queries are like those of ATIS, with two candidates each.
+`benchmarks.gpu` measures Qwen3-8B's shape.
 
 usage: python -m benchmarks.judge
 """
@@ -32,7 +33,7 @@ TEMPLATE = (
 
 
 class Whole(JudgeModel):
-    """As JudgeModel, but every prompt brings its own beginning."""
+    """A judge that computes the shared prefix in every prompt."""
 
     def _prefix(self, labels: Sequence[str]) -> list[int]:
         return []
@@ -42,7 +43,7 @@ class Whole(JudgeModel):
 
 
 def questions(count: int) -> list[Question]:
-    """A query of half its words, and two candidates; all different."""
+    """Return questions: a query with half of its words, and two candidates."""
     draw = np.random.default_rng(0)
     texts = list(synthetic.generate("queries", 3000, 0)["text"])
     pairs = [[str(text) for text in draw.choice(texts, 2, replace=False)] for _ in range(count)]
@@ -50,7 +51,7 @@ def questions(count: int) -> list[Question]:
 
 
 def save(folder: Path, sizes: dict[str, int]) -> None:
-    """A model of these sizes with random weights, and a tokeniser that makes about a token a word, as large ones do."""
+    """Save a model of these sizes with random weights, and a tokeniser with about one token per word."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
@@ -72,18 +73,18 @@ def save(folder: Path, sizes: dict[str, int]) -> None:
 
 
 def config(sizes: dict[str, int], entries: int) -> Any:
-    """Qwen3's architecture."""
+    """Return a configuration of Qwen3's architecture."""
     from transformers import Qwen3Config
 
     return Qwen3Config(vocab_size=entries, max_position_embeddings=40960, eos_token_id=1, bos_token_id=None, **sizes)
 
 
 def small(folder: Path) -> None:
-    """Both ways side by side on the processor."""
+    """Print prompts per second of both ways on the CPU."""
     ways = {"in every prompt": Whole(folder), "computed once": JudgeModel(folder)}
     parts = [questions(PROMPTS)[start : start + PROMPTS // 2] for start in (0, PROMPTS // 2)]
     taken = dict.fromkeys(ways, 0.0)
-    for part in parts:  # in turns, so that a busy moment of the machine hits all
+    for part in parts:  # in turns, so that other load on the machine affects both ways
         for label, judge in ways.items():
             judge.scores(part[:1])
             taken[label] += seconds(partial(judge.scores, part))

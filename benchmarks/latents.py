@@ -1,8 +1,8 @@
-"""Mechanisms with latents: numbers of noise and texts a second, memory, and the signal-to-noise ratio of the latents.
+"""Speed, memory and signal-to-noise ratio of mechanisms with latents.
 
-Noise is drawn by epsilometer and, beside it, by inverse CDF of the uniforms that every other mechanism draws, and by
-one numpy call that knows no trials. DP-BART runs on the embedded encoder-decoder, its decoder by our beam search and by
-transformers; ADePT on an autoencoder of the embedded size with random weights, which cost as much as trained ones.
+Noise is sampled by these mechanisms, by inverse CDF of the uniforms that other mechanisms use, and by one numpy call
+without separate trials. DP-BART runs on the embedded encoder-decoder, with beam search by this project and by
+transformers. ADePT runs on an autoencoder of the embedded size with random weights, which is as fast as a trained one.
 
 usage: python -m benchmarks.latents
 """
@@ -33,12 +33,12 @@ from epsilometer.models.seq2seq import Seq2Seq, assemble
 from epsilometer.text.words import words
 
 DECODER = EMBEDDED / "minilm-seq2seq"
-TRIALS, COORDINATES = 128, 7680  # of DP-BART at 20 tokens of 384 dimensions
+TRIALS, COORDINATES = 128, 7680  # coordinates of DP-BART with 20 tokens of 384 dimensions
 TEXTS, BEAMED, EPSILONS, CLIP = 256, 32, (10, 100, 250, 1000, 2500), 0.5
 
 
 def rate(work: Callable[[], object], count: int, rounds: int = 3) -> float:
-    """Units a second, the median of some rounds after one to warm up."""
+    """Return units per second: the median of some rounds, after one to warm up."""
     work()
     taken = []
     for _ in range(rounds):
@@ -49,7 +49,7 @@ def rate(work: Callable[[], object], count: int, rounds: int = 3) -> float:
 
 
 def noise() -> None:
-    """Numbers of Gaussian noise a second."""
+    """Print the numbers of Gaussian noise per second."""
     before, streams = np.zeros((TRIALS, COORDINATES), np.float32), Noise.named(TRIALS, "bench")
     ways: dict[str, Callable[[], object]] = {
         "a stream a trial": lambda: add(before, Gaussian(1.0), streams),
@@ -63,7 +63,7 @@ def noise() -> None:
 
 
 def by_transformers(model: Seq2Seq, states: torch.Tensor, longest: int) -> list[str]:
-    """Beam search by transformers, 8 texts at a time."""
+    """Decode texts by transformers' beam search, 8 texts at a time."""
     texts = []
     for part in states.split(8):
         sequences = model.network.generate(
@@ -79,7 +79,7 @@ def by_transformers(model: Seq2Seq, states: torch.Tensor, longest: int) -> list[
 
 
 def rewriting(folder: Path) -> DPBART:
-    """Texts a second of each step."""
+    """Print texts per second of each step; return the DP-BART mechanism."""
     texts = synthetic.generate("queries", TEXTS, 0)["text"].to_list()
     vocabulary = sorted({word for text in texts for word in words(text)})
     torch.manual_seed(0)
@@ -102,9 +102,9 @@ def rewriting(folder: Path) -> DPBART:
 
 
 def signals(bart: DPBART) -> None:
-    """The length of a latent over that of its noise."""
+    """Print the ratio of a latent's length to the length of its noise, by epsilon."""
     before = bart.latents(synthetic.generate("queries", 200, 0)["text"].to_list())
-    length = np.linalg.norm(before, axis=1).mean()  # that of the noise is its root mean square
+    length = np.linalg.norm(before, axis=1).mean()  # the noise's length is its root mean square
     ratios = {e: length / (bart.law(e).deviation * before.shape[1] ** 0.5) for e in EPSILONS}
     print(f"\nsignal-to-noise of dp_bart, clip {CLIP}, latents of length {length:.1f}")
     print("  ".join(f"epsilon {e}: {ratio:.4f}" for e, ratio in ratios.items()))

@@ -1,19 +1,21 @@
-"""TeDA's figure 4 as learning curves: what classifiers learn from rewrites of its six mechanisms (arXiv:2603.22968).
+"""TeDA's figure 4 as learning curves: classifiers trained on rewrites of its six mechanisms (arXiv:2603.22968).
 
-A row a mechanism, epsilon, label and classifier: macro F1, learnt from so many rewritten texts, a mean over five folds:
-four are learnt from, the fifth is tested. Behind it a 99 % interval of Student's t over the folds, a little narrow as
-these share texts that are learnt from. On `clean` texts the paper tests, of the private label too; `rewritten` ones are
-what an attacker sees. Of two classes guessing has an F1 of about .5, of seven .14. The rows of `clean texts` learn from
-texts as they are. Classifiers: logistic regression on TF-IDF of words (`words`), and on vectors of the sentence encoder
-(`head`).
+Each row is a mechanism, an epsilon, a label and a classifier. The figure is the macro F1 after training on a number of
+rewritten texts: the mean over five folds, with a 99 % interval of Student's t. Each fold trains on four parts and tests
+on the fifth. The intervals are slightly too narrow, since folds share training texts. The paper tests on `clean` texts,
+for the private label, too; an attacker sees `rewritten` texts. Guessing has an F1 of about .5 with two classes, and .14
+with seven. The rows `clean texts` train on unchanged texts. The classifiers are logistic regressions on TF-IDF of words
+(`words`), and on sentence embeddings (`head`).
 
-Mechanisms are as shipped, on the embedded models; DP-BART clips at .5, DP-ST writes one triple, DP-Prompt and
-DP-Paraphrase 24 tokens. Each text is rewritten once at a budget. Budgets are the paper's, those at which laws lose .5,
-1, 2 and 4 nats, averaged over pairs of texts (30 at most) of the commonest length in words, and the largest at
-which delta at 4 nats is at most .01, as on the leaderboard; where a law takes draws, neither 4 nats nor a delta.
-Sentences of SST-2 and reviews are read of at most 40 words; 1 and 2 stars are bad, 4 and 5 good, others are left out,
-as are reviews without a gender or an age group (under 35, 50 and over). Without files the texts are requests that the
-project makes, and no page is written.
+Mechanisms have their defaults on the embedded models, except that DP-BART clips at .5, DP-ST writes one triple, and
+DP-Prompt and DP-Paraphrase write 24 tokens. Each text is rewritten once per budget. Some budgets are the paper's.
+Others are those with an average loss of .5, 1, 2 and 4 nats by the laws, over pairs of at most 30 texts of the most
+frequent length in words. The last is the largest budget with a delta at 4 nats of at most .01, as on the leaderboard.
+If a loss must be estimated by sampling, the budgets for 4 nats and for delta are left out.
+
+Sentences of SST-2 and reviews with more than 40 words are left out. Reviews with 1 and 2 stars are bad, those with 4
+and 5 good. Reviews with 3 stars, or without a gender or age group (under 35, 50 and over), are left out. Without files
+the texts are generated requests, and no page is written.
 
 usage: python -m benchmarks.learning [--snips FILE] [--sst2 FILE] [--trustpilot FILE] [--clothing FILE] [--texts N]
 """
@@ -50,15 +52,15 @@ from epsilometer.text.words import words
 
 FOLDER = RESULTS / "teda_learning"
 TEXTS, LONGEST, FOLDS = 300, 40, 5
-SHARES = (4, 2, 1)  # sizes are the texts to learn from over these
+SHARES = (4, 2, 1)  # numbers of training texts are all training texts divided by these
 KINDS = {LINEAR: "words", ENCODER: "head"}
 PUBLISHED = (250.0, 1000.0, 2500.0)
 NATS, DELTA = (0.5, 1.0, 2.0, 4.0), 0.01
-LEAST, MOST, PRICED = 2.0, 150.0, 30  # budgets searched, and on how many texts
+LEAST, MOST, PRICED = 2.0, 150.0, 30  # smallest and largest budget of the search; number of texts in it
 
 
 class Labelled(NamedTuple):
-    """Texts and their labels by name."""
+    """Texts with their labels, by the label's name."""
 
     name: str
     texts: list[str]
@@ -67,12 +69,12 @@ class Labelled(NamedTuple):
 
     @property
     def sizes(self) -> list[int]:
-        """How many texts are learnt from."""
+        """The numbers of training texts."""
         return [len(self.texts) * (FOLDS - 1) // FOLDS // share for share in self.shares]
 
     @property
     def priced(self) -> list[str]:
-        """The texts between which losses are computed: the first distinct ones of the commonest length in words."""
+        """The texts between which losses are computed: the first distinct texts of the most frequent length."""
         by_length: dict[int, list[str]] = {}
         for text in dict.fromkeys(self.texts):
             by_length.setdefault(len(words(text)), []).append(text)
@@ -80,14 +82,14 @@ class Labelled(NamedTuple):
 
     @property
     def folds(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """By fold the places of texts to learn from, those behind the fold first, and of those to test on."""
+        """The indices of the training texts and of the test texts of each fold."""
         parts = np.array_split(np.arange(len(self.texts)), FOLDS)
         for i, tested in enumerate(parts):
             yield np.concatenate(parts[i + 1 :] + parts[:i]), tested
 
 
 def _balanced(table: pl.DataFrame, label: str, count: int) -> pl.DataFrame:
-    """At most so many rows of a table in its order, as many of each class, which take turns."""
+    """Return at most `count` rows of a table, the same number of each class, with classes in turn."""
     classes = Counter(table[label])
     most = min(count, len(classes) * min(classes.values(), default=0))
     turn = table.with_columns(turn=pl.int_range(pl.len()).over(label)).sort("turn", maintain_order=True)
@@ -95,12 +97,12 @@ def _balanced(table: pl.DataFrame, label: str, count: int) -> pl.DataFrame:
 
 
 def _short(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table whose texts have no more words than are read."""
+    """Return the rows of a table with texts of at most LONGEST words."""
     return table.filter(pl.Series([len(words(text)) <= LONGEST for text in table["text"]]))
 
 
 def _budgets(of: Labelled, built: Mechanism) -> dict[float, str]:
-    """The budgets, and what each is called: those at which so many nats are lost, of a small delta, and the paper's."""
+    """Return the budgets with their labels: those of given losses, of a small delta, and the paper's."""
     losses = LossByBudget(built, of.priced)
     budgets, estimated = {}, losses.method(LEAST) == "estimate"
     for nats in NATS[:-1] if estimated else NATS:
@@ -114,7 +116,7 @@ def _budgets(of: Labelled, built: Mechanism) -> dict[float, str]:
 
 
 def _labelled(name: str, table: pl.DataFrame, labels: Sequence[str], count: int) -> Labelled:
-    """The first texts of the split to learn from, balanced by the first label."""
+    """Return the first texts of the training split, balanced by the first label."""
     rows = _balanced(table.filter(split="train"), labels[0], count)
     by_label = {label: rows[label].cast(pl.String).to_list() for label in labels}
     texts = rows["text"].to_list()
@@ -122,18 +124,18 @@ def _labelled(name: str, table: pl.DataFrame, labels: Sequence[str], count: int)
 
 
 def requests(source: Path | None, count: int) -> Labelled:
-    """Requests with their intent."""
+    """Return requests with their intent."""
     table = synthetic.generate("queries", 4 * count, 0) if source is None else read(source, labels=["intent"])
     return _labelled(source.stem if source else "queries", table, ["intent"], count)
 
 
 def sentences(source: Path, count: int) -> Labelled:
-    """Sentences with their sentiment."""
+    """Return sentences with their sentiment."""
     return _labelled(source.stem, _short(read(source, labels=["sentiment"])), ["sentiment"], count)
 
 
 def reviews(source: Path, private: str, count: int) -> Labelled:
-    """Reviews with a rating and an attribute of their author's."""
+    """Return reviews with their sentiment and a private attribute of their author."""
     table = read(source, labels=["rating", private]).drop_nulls(["rating", private])
     stars = pl.col("rating").cast(pl.Int64)
     rated = (
@@ -151,13 +153,13 @@ def guesses(
     learnt_from: NDArray[np.integer],
     tested: NDArray[np.integer],
 ) -> list[list[str]]:
-    """The labels that are guessed of some clean and some rewritten texts, learnt from rewritten ones.
+    """Return the labels predicted for clean and for rewritten test texts, after training on rewritten texts.
 
-    both: clean and rewritten texts; names: the labels of all.
+    both: clean and rewritten texts; names: the labels of all texts.
     """
     labels = [names[i] for i in learnt_from]
     if kind == ENCODER:
-        vectors = [features(texts) for texts in both]  # of all texts, each of which is encoded once
+        vectors = [features(texts) for texts in both]  # each text is encoded once
         classes, weights, offsets = logistic_regression(vectors[1][learnt_from], labels)
         answers = [some[tested] @ weights.T + offsets for some in vectors]
     else:
@@ -168,7 +170,7 @@ def guesses(
 
 
 def learnt(of: Labelled, texts: Sequence[str], kind: str, label: str) -> NDArray[np.float64]:
-    """Macro F1 [sizes, 2, folds] on clean and on rewritten texts. texts: rewrites of all."""
+    """Return the macro F1 [sizes, 2, folds] on clean and on rewritten texts. texts: the rewrites of all texts."""
     names, classes = of.labels[label], sorted({*of.labels[label]})
     every = np.empty((len(of.sizes), 2, FOLDS))
     for fold, (others, tested) in enumerate(of.folds):
@@ -180,7 +182,7 @@ def learnt(of: Labelled, texts: Sequence[str], kind: str, label: str) -> NDArray
 
 
 def rows(of: Labelled, named: str, epsilon: str, texts: Sequence[str], private: Sequence[str]) -> Iterator[str]:
-    """The rows of one mechanism at one budget."""
+    """Yield the rows of one mechanism at one budget."""
     for kind, shown in KINDS.items():
         for label in of.labels:
             every = learnt(of, texts, kind, label)
@@ -190,14 +192,14 @@ def rows(of: Labelled, named: str, epsilon: str, texts: Sequence[str], private: 
 
 
 def rewrites(of: Labelled, name: str, built: Mechanism, epsilons: Sequence[float]) -> list[Sequence[str]]:
-    """The rewrites of all texts at every budget."""
+    """Return the rewrites of all texts at every budget."""
     count = len(of.texts)
     streams = [Noise.named(count, "learning", of.name, name, epsilon) for epsilon in epsilons]
     return [each.texts for each in rewrite_all(built, Job(of.texts, np.arange(count), epsilons, streams))]
 
 
 def table(of: Labelled, private: Sequence[str]) -> Iterator[str]:
-    """The lines of a data set's table."""
+    """Yield the lines of a data set's table."""
     columns = " | ".join(f"{size}, clean | {size}, rewritten" for size in of.sizes)
     yield from ("", f"## {of.name}", "", f"{len(of.texts)} texts, each of which is tested once.", "")
     yield f"| mechanism | epsilon | label | classifier | {columns} |"
@@ -214,19 +216,19 @@ def table(of: Labelled, private: Sequence[str]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Print the tables, and write results/teda_learning of files of texts."""
+    """Print the tables; with files of texts, write results/teda_learning."""
     parser = ArgumentParser(prog="python -m benchmarks.learning", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--snips", metavar="FILE", type=Path, help="public requests, with a column `intent`")
     parser.add_argument("--sst2", metavar="FILE", type=Path, help="public sentences, with a column `sentiment`")
     parser.add_argument("--trustpilot", metavar="FILE", type=Path, help="public reviews, with `rating` and `gender`")
     parser.add_argument("--clothing", metavar="FILE", type=Path, help="public reviews, with `rating` and `age_group`")
-    parser.add_argument("--texts", metavar="N", type=int, default=TEXTS, help="of each file, at most")
+    parser.add_argument("--texts", metavar="N", type=int, default=TEXTS, help="most texts per file")
     options = parser.parse_args(arguments)
     lines = head(
         "TeDA's figure 4: what is learnt from rewrites",
         "learning",
-        f"Macro F1 over {FOLDS} folds of at most {options.texts} texts, balanced by their first label, where the paper "
-        "has all and three seeds.",
+        f"Macro F1 over {FOLDS} folds of at most {options.texts} texts, balanced by their first label. The paper uses "
+        "all texts and three seeds.",
     )
     print(*lines, sep="\n", flush=True)
     studied: list[tuple[Labelled, Sequence[str]]] = [(requests(options.snips, options.texts), ())]

@@ -1,8 +1,7 @@
-"""Words per second of DP-MLM's forward passes: the two ways of the reference code, and ours, side by side.
+"""Words per second of DP-MLM's forward passes, in the two ways of the reference code and by this project.
 
-The reference code's ways run the same weights by transformers on the pair of texts, one word at a time or 16 in a
-padded batch, and send every position of the pair through the vocabulary head. All end with the word's distribution at
-epsilon 10.
+The reference code runs the same weights by transformers on the pair of texts, one word at a time or 16 in a padded
+batch, and computes the vocabulary head at every position. All ways end with the word's distribution at epsilon 10.
 
 usage: python -m benchmarks.masked_lm
 """
@@ -31,7 +30,7 @@ Law = Callable[[list[list[str]], np.ndarray], np.ndarray]
 
 
 def reference(folder: Path, batch: int) -> Law:
-    """Batches of rows in their order, padded to the longest; logits at all positions."""
+    """Return a function that computes distributions as the reference code does, in padded batches."""
     with quiet_loading():
         from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -56,7 +55,7 @@ def reference(folder: Path, batch: int) -> Law:
 
 
 def ours(folder: Path) -> Law:
-    """All rows at once by MaskedLM."""
+    """Return a function that computes the distributions of all rows by MaskedLM."""
     model = MaskedLM(folder)
     low, high = bounds(folder)
 
@@ -69,7 +68,7 @@ def ours(folder: Path) -> Law:
 
 
 def rounds() -> Iterator[tuple[list[list[str]], np.ndarray]]:
-    """Queries as words, and every (text, word) of them."""
+    """Yield the words of some queries, and the indices (text, word) of all their words."""
     texts = [words(text) for text in synthetic.generate("queries", TEXTS, 0)["text"]]
     for part in range(ROUNDS):
         some = texts[part::ROUNDS]
@@ -89,7 +88,7 @@ def main() -> None:
         for way in ways.values():
             way([["warm", "up"]], np.array([[0, 0], [0, 1]]))
         seconds, count = dict.fromkeys(ways, 0.0), 0
-        for texts, rows in rounds():  # in turns, so that a busy moment of the machine hits all
+        for texts, rows in rounds():  # in turns, so that other load on the machine affects all ways
             count += len(rows)
             for label, way in ways.items():
                 start = time.perf_counter()

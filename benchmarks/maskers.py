@@ -1,23 +1,23 @@
-"""Maskers that people deploy: what they leave of identifiers, what they flag in real messages, and who is still named.
+"""Comparison of deployed maskers: surviving identifiers, flagged messages, and recognised authors.
 
-The maskers replace names, addresses and numbers. Presidio finds names with spaCy's small English pipeline or with our
-embedded tagger, and has its recognisers of card numbers, social security numbers and IP addresses switched on; Rampart
-is a published network, alone and with regular expressions; regular expressions alone have no names.
+The maskers replace names, addresses and numbers. Presidio finds names by spaCy's small English pipeline or by the
+embedded tagger; its recognisers of card numbers, social security numbers and IP addresses are on. Rampart is a
+published network, used alone and with regular expressions. Regular expressions alone do not find names.
 
 1. Planted identifiers (`epsilometer ask identifiers`): 20 of each kind and shape, in messages. An identifier is left
-   whole where the masked text holds it in any spelling that the count knows, and left in part where the text holds a
-   piece of it, such as a surname. Each shape has equally many identifiers, so intervals over several shapes (Clopper
-   and Pearson's) are wider than they need be.
-2. Flagged: messages of 300 drawn at random in which the masker replaces something. Nobody labelled these messages, so
+   whole if the masked text contains it in a spelling that the count recognises. It is left in part if the text contains
+   a piece of it, such as a surname. Each shape has the same number of identifiers, so intervals over several shapes
+   (Clopper and Pearson) are wider than necessary.
+2. Flagged: the number of 300 random messages in which the masker replaces something. The messages are not labelled, so
    a flag may be right; the regular expressions find no address or number in them.
-3. Named (`epsilometer ask authorship`): the author of 20 masked messages, guessed among 20 people by the better of two
-   classifiers that learn from 30 other messages of each. Chance is 5 %.
-4. Linked (`epsilometer ask linking`): of 10 masked messages of 10 people, those whose author the best attack recognises
-   from all other messages of each. Chance is 10 %.
-5. Texts a second of processor time, on one core, for those 300 messages.
+3. Named (`epsilometer ask authorship`): the share of right guesses of the author of 20 masked messages, among 20
+   people, by the better of two classifiers trained on 30 other messages of each person. Chance is 5 %.
+4. Linked (`epsilometer ask linking`): the share of 10 masked messages of 10 people that the best attack assigns to
+   their author, from all other messages of each person. Chance is 10 %.
+5. Speed: texts per second of processor time on one core, for those 300 messages.
 
-Messages are those of the data set `messages` (package chitchat-dataset), all parts; reviews are 500 generated ones with
-the identifiers that their generator records.
+Messages are those of the data set `messages` (package chitchat-dataset), all parts. Reviews are 500 generated reviews,
+whose generator records their identifiers.
 
 usage: python -m benchmarks.maskers                              writes results/maskers
        python -m benchmarks.maskers mine.py [KEY=VALUE ...]      prints the row of another masker
@@ -66,7 +66,7 @@ MASKERS: dict[str, tuple[str, dict[str, Any]]] = {
     "rampart and expressions": ("rampart", {"expressions": True}),
 }
 NOTHING = "no masker"
-# Without order numbers, for which Presidio has a pattern of ours alone.
+# Without order numbers, since Presidio only finds them by a pattern of this project.
 KINDS = ("name", "address", "e-mail address", "phone number", "date", *planting.ON_REQUEST)
 EACH, MESSAGES, REVIEWS, ALPHA = 20, 300, 500, 0.01
 TRIALS, SETS, AMONG, TOGETHER = 200, 100, 10, 20
@@ -74,7 +74,7 @@ _KIND = re.compile(r"<([A-Z_]+)>")
 
 
 class Texts:
-    """The texts that maskers get."""
+    """The texts to mask, and the people who wrote them."""
 
     @cached_property
     def messages(self) -> pl.DataFrame:
@@ -88,23 +88,23 @@ class Texts:
 
     @cached_property
     def some(self) -> list[str]:
-        """Messages drawn at random."""
+        """A random sample of messages."""
         every = self.messages["text"].to_list()
         rows = Noise.named(1, 0, "maskers", "messages").generator(0).permutation(len(every))[:MESSAGES]
         return [every[i] for i in rows.tolist()]
 
     @cached_property
     def people(self) -> People:
-        """Authors, each known by all other texts."""
+        """The authors; an attack knows all their other messages."""
         return People.by_author(self.messages["text"].to_list(), self.messages["author"].cast(pl.String).to_list())
 
     @cached_property
     def attacks(self) -> dict[str, LinkingAttack]:
-        """The attacks of `epsilometer ask linking`, which embed each message once for all maskers."""
+        """The attacks of `epsilometer ask linking`. Each message is embedded once for all maskers."""
         return chosen_attacks(None)
 
     def linked(self, masker: Mechanism) -> tuple[float, float, float]:
-        """The best attack's share of links, and its interval."""
+        """Return the best attack's share of right links, and its interval."""
         sets = draw(self.people, SETS, AMONG, 0)
         (rewrites,) = rewritten(masker, self.people, sets, [np.nan], seed=0, tally=Tally())
         every = linked(self.people, sets, rewrites, self.attacks, seed=0)
@@ -114,9 +114,11 @@ class Texts:
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurements of a masker. planted, reviews: rows of `surviving_identifiers`; named: right guesses of TRIALS;
-    linked: the best attack's share of links, with its interval; kinds: messages by the kinds that were replaced; speed:
-    texts a second.
+    """Measurements of a masker.
+
+    planted, reviews: rows of `surviving_identifiers`; flagged: number of flagged messages; kinds: number of messages by
+    replaced kind; named: right guesses in TRIALS; linked: the best attack's share of right links, with its interval;
+    speed: texts per second.
     """
 
     planted: pl.DataFrame
@@ -128,7 +130,7 @@ class Measured:
     speed: float
 
     def row(self, name: str) -> dict[str, str]:
-        """The row of the first table."""
+        """Return the masker's row of the first table."""
         whole, texts = int(self.planted["survived"].sum()), int(self.planted["texts"].sum())
         named = rate(self.named, TRIALS, ALPHA / 2)
         return {
@@ -143,7 +145,7 @@ class Measured:
 
 
 def rate(count: int, of: int, alpha: float = ALPHA) -> str:
-    """A share with its interval of Clopper and Pearson."""
+    """Return a share with its Clopper-Pearson interval."""
     return interval(count / of, *clopper_pearson(count, of, alpha))
 
 
@@ -152,8 +154,8 @@ def interval(point: float, low: float, high: float) -> str:
 
 
 def measured(masker: Mechanism, texts: Texts) -> Measured:
-    """Measure a masker."""
-    masker.rewrite(texts.some[:2], np.nan, Noise.named(2, 0))  # loads what it reads
+    """Measure a masker on these texts."""
+    masker.rewrite(texts.some[:2], np.nan, Noise.named(2, 0))  # loads models
     begun = time.process_time()
     rewrites = masker.rewrite(texts.some, np.nan, Noise.named(MESSAGES, 0)).texts
     speed = MESSAGES / max(time.process_time() - begun, 1e-4)
@@ -175,7 +177,7 @@ def measured(masker: Mechanism, texts: Texts) -> Measured:
 
 
 def by(every: dict[str, Measured], column: str, values: Sequence[str], table: str = "planted") -> list[dict[str, str]]:
-    """A row for each kind or shape, with the share that each masker leaves whole."""
+    """Return one row per kind or shape, with the share that each masker leaves whole."""
     rows = []
     for value in values:
         some = {name: getattr(of, table).filter(pl.col(column) == value) for name, of in every.items()}
@@ -188,7 +190,7 @@ def by(every: dict[str, Measured], column: str, values: Sequence[str], table: st
 
 
 def page(every: dict[str, Measured]) -> str:
-    """The page, of what was measured."""
+    """Return the page of all measurements."""
     about, *_ = (__doc__ or "").split("\n\nusage")
     maskers = {name: of for name, of in every.items() if name != NOTHING}
     first = next(iter(maskers.values()))
@@ -199,20 +201,20 @@ def page(every: dict[str, Measured]) -> str:
     ]
     tables = {
         "Maskers": (
-            "Shares of planted identifiers that are left, and real messages that are flagged, named and linked.",
+            "Shares of planted identifiers that survive, and of real messages that are flagged, named and linked.",
             [of.row(name) for name, of in every.items()],
         ),
-        "Left whole by kind": ("Shares of planted identifiers.", by(maskers, "kind", KINDS)),
-        "Left whole by shape": ("Shares of planted identifiers of all kinds.", by(maskers, "shape", shapes)),
+        "Left whole by kind": ("Shares of planted identifiers left whole.", by(maskers, "kind", KINDS)),
+        "Left whole by shape": ("Shares of planted identifiers left whole.", by(maskers, "shape", shapes)),
         "Left in reviews": (
-            "Shares of the identifiers in generated reviews.",
+            "Shares of the identifiers in generated reviews that are left whole.",
             by(maskers, "kind", list(dict.fromkeys(first.reviews["kind"])), "reviews"),
         ),
-        "Flagged messages": (f"Of {MESSAGES} messages; a message may have several kinds.", counted),
+        "Flagged messages": (f"Flagged of {MESSAGES} messages; a message may have several kinds.", counted),
     }
     parts = [
         "# Maskers",
-        "For whoever deploys a masker of names, addresses and numbers.",
+        "For engineers who deploy a masker of names, addresses and numbers.",
         "Written by `python -m benchmarks.maskers`; do not edit.",
         about,
         f"{dated()} {int(first.planted['texts'].sum()):,} planted identifiers; intervals at confidence {1 - ALPHA:g}.",
@@ -223,7 +225,7 @@ def page(every: dict[str, Measured]) -> str:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Write results/maskers, or print the row of the masker that is named."""
+    """Write results/maskers, or print the row of the masker given as an argument."""
     texts = Texts()
     if arguments:
         name, *settings = arguments

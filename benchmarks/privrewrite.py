@@ -1,26 +1,27 @@
-"""PrivRewrite from within: what each phase keeps, how near the choice comes to the best candidate, and time by k.
+"""The phases of PrivRewrite: similarity to the text after each, the gap to the best candidate, and the time by k.
 
-    Phases   table 1 of the paper (Applied Sciences 15(22) 11930): cosines of sentence embeddings of a text and what the
-             sanitiser makes of it, and the candidates that are left of k (a mean of each text's); beside them that of
-             the release, one draw a text.
+    Phases   table 1 of the paper (Applied Sciences 15(22) 11930): cosines between the sentence embeddings of a text and
+             of the sanitised text, of the remaining candidates (a mean for each text), and of the release, drawn once
+             for each text; and how many of the k candidates remain.
     Variants figure 2: `full` and `naive` choose among the same candidates; `em` and `wp` rewrite at the whole epsilon.
     Choice   section 4.3.2: with probability 1 - beta the utility of the release is below that of the best of the m
-             candidates by at most 2 Delta (ln m + ln(1 / beta)) / epsilon_2. The gap by the law of the choice (its
-             mean), the bound at beta = .05, and how likely the gap is larger; means over texts with a candidate.
-    Time     figure 6b: processor time a text, by a provider that has written nothing before.
-    Settings figures 3 to 5 and 6a: beta, tau, the split of the budget and k, one at a time, all else by default. By how
-             much the cosine differs from that of the default.
+             candidates by at most 2 Delta (ln m + ln(1 / beta)) / epsilon_2. The columns are the expected gap by the
+             law of the choice, the bound at beta = .05, and the probability that the gap exceeds the bound; they are
+             means over texts with a candidate.
+    Time     figure 6b: processor time for each text, by a provider with an empty cache.
+    Settings figures 3 to 5 and 6a: beta, tau, the split of the budget and k are varied one at a time, with the defaults
+             for the others. The column `less the default` is the difference of the cosines.
 
-Where a candidate is chosen, the cosine of text and release is the one that the law of the choice lets expect. Means
-have 99 % intervals of Student's t over texts, differences over the same texts.
+Where a candidate is chosen, the cosine of text and release is its expectation by the law of the choice. Means have 99 %
+intervals of Student's t over texts. Differences are between values on the same texts.
 
-The provider is the embedded encoder-decoder; settings are those of profile privrewrite_medquad, but for k = 10.
+The provider is the embedded encoder-decoder; the settings are those of profile privrewrite_medquad, except k = 10.
 
-The largest epsilon, at which words are kept, is measured on all texts; the others, and split and k, which ask for other
-candidates, on a few.
+The largest epsilon, which leaves some words unchanged, is measured on all texts. The other epsilons, and other values
+of split and k, which need new candidates, are measured on a few texts.
 
 usage: python -m benchmarks.privrewrite FILE [--reviews FILE] [--texts N] [--few N]
-       FILE: Parquet with the columns `text` and `split`; of reviews, figure 2 alone is made, at the largest epsilon
+       FILE: Parquet with the columns `text` and `split`; for reviews, only figure 2 is made, at the largest epsilon
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ SETTINGS: dict[str, Sequence[float]] = {
     "split": [0.1, 0.3, 0.5, 0.7, 0.9],
     "k": COUNTS,
 }
-ASK = ("split", "k")  # settings that ask for other candidates
+ASK = ("split", "k")  # settings that need new candidates
 VARIED = "| setting | value | cosine | less the default | candidates left | texts |"
 PHASES = "| epsilon | sanitised | candidates | released | candidates left | texts |"
 VARIANTS = "| epsilon | full | naive | em | wp | full less em | full less naive | wp less em | texts |"
@@ -81,30 +82,30 @@ class Vectors:
         return np.array([self._by_text[text] for text in texts]).reshape(len(texts), self._encoder.dimensions)
 
     def cosines(self, texts: Sequence[str], others: Sequence[str]) -> Array:
-        """Returns [n], of the texts and the others in turn."""
+        """Return [n], the cosine of each text with the other text at the same index."""
         return np.einsum("ij,ij->i", self.encode(texts), self.encode(others))
 
 
 def built(vectors: Vectors, **settings: Any) -> PrivRewrite:
-    """The mechanism with these settings, which prunes by these vectors."""
+    """Return the mechanism with these settings, which prunes by these vectors."""
     mechanism = PrivRewrite(resource=seq2seq(), max_new_tokens=LONGEST, **settings)
     vars(mechanism)["_sentences"] = vectors
     return mechanism
 
 
 def sanitised(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> Rewrites:
-    """What the provider is shown at a total of epsilon."""
+    """Return the sanitised texts, which the provider reads, at a total of epsilon."""
     return built.sanitiser.rewrite(texts, built.budgets(epsilon)[0], Noise.named(len(texts), "phases", epsilon))
 
 
 def by_epsilon(texts: Sequence[str], few: int) -> Iterator[tuple[float, Sequence[str]]]:
-    """Each epsilon, and the texts that it is measured on."""
+    """Yield each epsilon with the texts that it is measured on."""
     yield from ((epsilon, texts[:few]) for epsilon in EPSILONS[:-1])
     yield EPSILONS[-1], texts
 
 
 def phases(vectors: Vectors, every: Sequence[str], few: int) -> Iterator[str]:
-    """A row an epsilon: cosines to the texts, and how many candidates are left."""
+    """Yield a row for each epsilon: the cosines to the texts, and how many candidates remain."""
     full = built(vectors, k=K)
     for epsilon, texts in by_epsilon(every, few):
         shown = sanitised(full, texts, epsilon).texts
@@ -126,7 +127,7 @@ def phases(vectors: Vectors, every: Sequence[str], few: int) -> Iterator[str]:
 
 
 def variants(vectors: Vectors, texts: Sequence[str], epsilon: float) -> str:
-    """The row of an epsilon: cosines of text and release, and their differences."""
+    """Return the row of an epsilon: cosines of text and release, and their differences."""
     noise = Noise.named(len(texts), "variants", epsilon)
     full, naive = (
         expected(built(vectors, k=K, variant=variant), vectors, texts, epsilon)[0] for variant in ("full", "naive")
@@ -138,7 +139,7 @@ def variants(vectors: Vectors, texts: Sequence[str], epsilon: float) -> str:
 
 
 def choice(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> tuple[float, float, float, float]:
-    """Means over texts: the best utility, the gap, its bound, and the probability of a gap beyond the bound."""
+    """Return means over texts: best utility, gap, its bound, and the probability that the gap exceeds the bound."""
     shown = sanitised(built, texts, epsilon).texts
     pools = built._pools(shown)
     averages, lengths = built._averages(texts)
@@ -156,7 +157,7 @@ def choice(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> tuple[fl
 
 
 def seconds(texts: Sequence[str], shown: Sequence[str], count: int) -> float:
-    """Processor time a text for so many candidates. texts: others, for what is done once."""
+    """Return the processor time for each text, for count candidates. texts: others, to load the model beforehand."""
     provider = LocalProvider(seq2seq(), None, PrivRewrite(resource=seq2seq()).temperature, LONGEST)
     provider.candidates(texts[:1], 1)
     begun = time.process_time()
@@ -167,7 +168,7 @@ def seconds(texts: Sequence[str], shown: Sequence[str], count: int) -> float:
 def expected(
     built: PrivRewrite, vectors: Vectors, texts: Sequence[str], epsilon: float
 ) -> tuple[Array, NDArray[np.int64]]:
-    """By text the cosine to its release that the law of the choice lets expect, and how many candidates are left."""
+    """Return for each text the expected cosine to its release, and how many candidates remain."""
     shown, sources = sanitised(built, texts, epsilon).texts, vectors.encode(texts)
     pools = built._pools(shown)
     averages, lengths = built._averages(texts)
@@ -180,7 +181,7 @@ def expected(
 
 
 def varied(vectors: Vectors, texts: Sequence[str], few: int, epsilon: float) -> Iterator[str]:
-    """A row a setting and value; few: of how many texts other candidates are asked for."""
+    """Yield a row for each setting and value. few: the number of texts where new candidates are needed."""
     default = built(vectors)
     usual, _ = expected(default, vectors, texts, epsilon)
     for setting, values in SETTINGS.items():
@@ -192,7 +193,7 @@ def varied(vectors: Vectors, texts: Sequence[str], few: int, epsilon: float) -> 
 
 
 def chosen(vectors: Vectors, every: Sequence[str], few: int) -> Iterator[str]:
-    """A row a variant and epsilon of what `choice` says."""
+    """Yield a row with the results of `choice` for each variant and epsilon."""
     for variant in ("full", "naive"):
         for epsilon, texts in by_epsilon(every, few):
             best, gap, bound, beyond = choice(built(vectors, k=K, variant=variant), texts, epsilon)
@@ -200,7 +201,7 @@ def chosen(vectors: Vectors, every: Sequence[str], few: int) -> Iterator[str]:
 
 
 def tables_of(vectors: Vectors, name: str, texts: Sequence[str], few: int) -> Iterator[str]:
-    """All tables of a file."""
+    """Yield the lines of all tables of a file."""
     last = EPSILONS[-1]
     shown = sanitised(built(vectors), texts[:TIMED], last).texts
     times = (f"| {count} | {seconds(texts, shown, count):.2f} |" for count in COUNTS)
@@ -214,7 +215,7 @@ def tables_of(vectors: Vectors, name: str, texts: Sequence[str], few: int) -> It
 
 
 def read(file: Path, count: int) -> list[str]:
-    """The first distinct texts to learn from."""
+    """Return the first distinct training texts."""
     train = pl.read_parquet(file).filter(split="train")["text"]
     texts: list[str] = train.unique(maintain_order=True).head(count).to_list()
     return texts
@@ -224,7 +225,7 @@ def main(arguments: Sequence[str]) -> None:
     """Write results/privrewrite_phases."""
     parser = ArgumentParser(prog="python -m benchmarks.privrewrite", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", metavar="FILE", type=Path)
-    parser.add_argument("--reviews", metavar="FILE", type=Path, help="others, of which twice as many are read")
+    parser.add_argument("--reviews", metavar="FILE", type=Path, help="other texts, of which twice as many are read")
     parser.add_argument("--texts", metavar="N", type=int, default=20)
     parser.add_argument("--few", metavar="N", type=int, default=20, help="texts at other epsilons, splits and k")
     options = parser.parse_args(arguments)
@@ -246,7 +247,7 @@ def main(arguments: Sequence[str]) -> None:
         for line in part:
             lines.append(line)
             print(line, flush=True)
-            write(lines, FOLDER)  # hours of rows: what is there stays if it is stopped
+            write(lines, FOLDER)  # the rows take hours; those that are written remain if the run is stopped
 
 
 if __name__ == "__main__":

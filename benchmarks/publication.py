@@ -1,6 +1,6 @@
-"""Words and latents a second, drawn for an audit (seeded, floating point) and for a publication (exact).
+"""Words and latents drawn per second, for an audit (seeded, floating point) and for a publication (exact).
 
-Requests, the embedded word vectors (34,573 words of 384 dimensions); latents of 1,024 numbers.
+The texts are requests, with the embedded word vectors (34,573 words of 384 dimensions); latents have 1,024 numbers.
 
 usage: python -m benchmarks.publication
 """

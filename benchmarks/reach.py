@@ -1,8 +1,8 @@
-"""How much of a pure loss a million samples can show: the bench's mechanisms, an adversary that knows their laws.
+"""How much of a pure loss a million samples can prove, for the bench's mechanisms and an adversary with their laws.
 
-Its guesses are the outputs whose loss is at least some t, with the best t of all, for whose choice it pays nothing; the
-bound is that of `abstention` (Clopper and Pearson) where as many guesses are right as are expected. No way to choose
-outputs by their likelihood ratio is expected to prove more. Mechanisms that fall short of 95 % are shown.
+The adversary guesses on outputs whose loss is at least t, with the best t, for whose choice there is no correction. The
+bound is that of `abstention` (Clopper and Pearson) when the number of correct guesses is the expected one. No other
+choice of outputs by their likelihood ratio proves more in expectation. The table has the mechanisms below 95 %.
 
 usage: python -m benchmarks.reach [--samples N]
 """
@@ -22,11 +22,11 @@ from epsilometer.studies.bench.estimators import ERROR
 from epsilometer.studies.bench.law import Law
 from epsilometer.studies.bench.mechanisms import every
 
-_LEVELS = 400  # thresholds that are compared, by how often they are reached
+_LEVELS = 400  # number of compared thresholds, spaced by how often they are reached
 
 
 def reach(law: Law, samples: int) -> tuple[float, float]:
-    """The largest bound in nats that is expected of so many samples, and the share of them that it guesses on."""
+    """Return the largest expected bound from this number of samples, in nats, and the share of them guessed on."""
     order = np.argsort(-np.abs(law.losses), kind="stable")
     guessed = np.cumsum(((law.first + law.other) / 2)[order])
     right = np.cumsum((np.maximum(law.first, law.other) / 2)[order])

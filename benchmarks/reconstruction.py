@@ -1,9 +1,9 @@
-"""Reconstruction from gradients: LAMP's steps and moves in the released way and by activations, a batch of
-Decepticons, and guesses among 1,024 candidates.
+"""Time of reconstruction from gradients: LAMP's steps and moves as in the released code and from activations, a batch
+of Decepticons, and guesses among 1,024 candidates.
 
-Released: a step differentiates a loss of gradients that are formed, and each candidate of a move, equal ones too, has
-its own forward and backward pass and its own call of the language model. Seconds are the processor's, which other
-programs disturb less than the wall clock's; both ways in one run, in turn.
+In the released code, a step differentiates a loss of gradients that are computed, and each candidate of a move has its
+own forward pass, backward pass and call of the language model, even if candidates are equal. Times are processor
+seconds, since other programs affect them less than wall-clock time. One run measures both ways, in turn.
 
 usage: python -m benchmarks.reconstruction [--model all-MiniLM-L6-v2] [--tokens 20] [--repeats 5]
 """
@@ -32,13 +32,13 @@ from epsilometer.studies.training.runs.sent import OnMean, Sent, send
 from epsilometer.studies.training.runs.shared_model import SharedModel
 
 MOVES, STEPS = 24, 2000  # rounds and steps of the released schedule
-CANDIDATES, SAMPLED = 200, 20  # candidates of a round; how many of them the released way is timed on
+CANDIDATES, SAMPLED = 200, 20  # candidates of a round; how many of them are timed for the released code
 BATCH, SIGMA = 8, 0.014
 GUESSED, TRIALS = 1024, 100_000
 
 
 def cosines(model: SharedModel, sent: Sent, texts: Tensor, *, create_graph: bool) -> Tensor:
-    """The matching loss by gradients that are formed, of texts of one length in one batch."""
+    """Return the matching loss of texts of one length in one batch, from gradients that are computed."""
     logits = model.network(inputs_embeds=texts).logits
     loss = torch.nn.functional.cross_entropy(logits, torch.tensor(sent.labels))
     formed = torch.autograd.grad(loss, model.parameters, create_graph=create_graph)
@@ -47,7 +47,7 @@ def cosines(model: SharedModel, sent: Sent, texts: Tensor, *, create_graph: bool
 
 
 def seconds(work: Callable[[], Any], repeats: int) -> float:
-    """The least of the processor's seconds."""
+    """Return the smallest processor time of the repeats."""
     spent = []
     for _ in range(repeats):
         start = time.process_time()
@@ -57,9 +57,8 @@ def seconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 def lamp(model: SharedModel, ids: Sequence[Sequence[int]], repeats: int) -> list[tuple[str, float, float]]:
-    """Rows of what, released and ours, in seconds: a step, a round of moves of one text, the whole batch's search.
-
-    ids: of texts of one length.
+    """Return rows of name, released and ours, in seconds: a step, a round of moves of one text, the batch's search.
+    ids: the tokens of texts of one length.
     """
     sent = send(model, ids, [i % 2 for i in range(len(ids))], OnMean(0.0), np.random.default_rng(0))
     ready = Lamp().prepare(model, Knowledge([], OnMean(0.0), np.random.default_rng(0)))
@@ -98,7 +97,7 @@ def lamp(model: SharedModel, ids: Sequence[Sequence[int]], repeats: int) -> list
 
 
 def decepticons(model: SharedModel, texts: Sequence[str], public: Sequence[str]) -> list[tuple[str, float]]:
-    """Rows of what and seconds: the malicious model, and a batch of 8 read with noise."""
+    """Return rows of name and seconds: to make the malicious model, and to read a batch of 8 with noise."""
     noise = GaussianNoise(SIGMA)
     start = time.process_time()
     ready = Decepticons(batch=BATCH).prepare(model, Knowledge(public, noise, np.random.default_rng(0)))
@@ -110,7 +109,7 @@ def decepticons(model: SharedModel, texts: Sequence[str], public: Sequence[str])
 
 
 def guessed() -> list[tuple[str, float]]:
-    """Rows of what and seconds: which of 1,024 texts was it, at one level of Gaussian noise and at four."""
+    """Return rows of name and seconds: guesses among 1,024 texts, at one level of Gaussian noise and at four."""
     rows = np.random.default_rng(0).standard_normal((GUESSED, 2 * GUESSED)) + 1.0
     pools, sizes = [GradientPool.of(rows @ rows.T, 148_610)], []
     for levels in ([0.3], [0.03, 0.1, 0.3, 1.0]):
@@ -121,7 +120,7 @@ def guessed() -> list[tuple[str, float]]:
 
 
 def main() -> None:
-    """Print a row a task."""
+    """Print a row for each task."""
     parser = ArgumentParser()
     parser.add_argument("--model", default="all-MiniLM-L6-v2")
     parser.add_argument("--tokens", type=int, default=20)

@@ -1,27 +1,24 @@
-"""Corpora released under central differential privacy: what is learnt from noisy votes, and what from public texts.
+"""Learning from corpora released under central differential privacy by noisy votes, compared with public texts.
 
-Private texts, one a person, are released by `vote_histogram` under a pure epsilon by replacement, with 2,000 unlabelled
-public texts of the same kind. Each seed draws other public, private and test texts, and other
-noise. Figures are macro F1
-on 800 clean texts of the same source. Three learners are trained on the released texts with their labels: a head
-(logistic regression on the embeddings), logistic regression and naive Bayes on the words. The constants of
-`vote_histogram` were chosen on one half of the training texts of SNIPS. Public and test texts are of the other half,
-and so are private ones, but where all are released. `own tests` are the validation and test texts of SNIPS itself,
-which are harder.
+Private texts, one for each person, are released by `vote_histogram` under a pure epsilon by replacement, with 2,000
+unlabelled public texts of the same kind. Each seed draws different public, private and test texts, and different
+noise. Figures are macro F1 on 800 texts of the same source, without noise. Three learners are trained on the released
+texts with their labels: a head (logistic regression on the embeddings), and logistic regression and naive Bayes on the
+words. The constants of `vote_histogram` were chosen on one half of the training texts of SNIPS. Public and test texts
+are from the other half, as are private texts, except where all are released. `own tests` are the validation and test
+texts of SNIPS itself, which are harder.
 
-Beside each release stand, through the same self-training and learner, what no private text is needed for:
+Each release is compared, with the same self-training and learner, with three methods that need no private text:
+1. 64 public texts are labelled by hand, and their labels are spread to all public texts;
+2. all 2,000 public texts are labelled by hand;
+3. none is labelled by hand: each has the label with the nearest name by the encoder;
+and with the local twin at the same epsilon, where each person adds noise to their vote (the best of three protocols).
+A release is worth its budget only if the whole interval of `over the best public` is above 0.
 
-1. 64 public texts labelled by hand, their labels spread to all public texts;
-2. all 2,000 public texts labelled by hand;
-3. none labelled: each has the label whose name is nearest to it by the encoder;
-
-and the local twin at the same epsilon: every person adds noise to their own vote (the best of three protocols).
-A release is worth its budget only where `over the best public` is above 0 with its whole interval.
-
-Skewed: 800 private texts of SNIPS. One topic has half of them, the others 20, 10, 8, 6, 4 and 2 %. SST-2: sentiment,
-which embeddings show less; tries are `spread` and `ridge`. Shares of questions are of messages (chitchat-dataset): what
-share of people asks which, by `label_shares`, whose error is the total variation from the true shares of all messages
-of a person, each person counted once.
+Skewed topics: 800 private texts of SNIPS, of which one topic has half and the others 20, 10, 8, 6, 4 and 2 %. SST-2:
+sentiment, which embeddings separate less well; `spread` and `ridge` are compared. Shares of questions: which question
+is asked by which share of people, in messages of chitchat-dataset, by `label_shares`. The error is the total variation
+from the true shares over all messages, where each person has a total weight of one.
 
 usage: python -m benchmarks.release     reads snips.parquet and sst2.parquet of ../shared/data, and chitchat-dataset
 """
@@ -66,10 +63,10 @@ MESSAGES = ROOT / "profiles/packages/chitchat.json"
 CACHE = ROOT / "runs/release"  # of embeddings
 FOLDER = RESULTS / "release"
 
-SEEDS, FIRST = 20, 1000  # seeds that chose no constant
+SEEDS, FIRST = 20, 1000  # seeds that were not used to choose constants
 PUBLIC, TESTS, LABELLED = 2000, 800, 64
 NUMBERS, EPSILONS = (300, 1000, 3000, 0), (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # 0: all
-LOCAL, SMOOTHED = (1.0, 4.0), (0.25, 1.0, 4.0)  # epsilons of local twins, and of other post-processings
+LOCAL, SMOOTHED = (1.0, 4.0), (0.25, 1.0, 4.0)  # epsilons of local twins, and of the other kinds of post-processing
 SKEWED, SHARES_OF = 800, (0.5, 0.2, 0.1, 0.08, 0.06, 0.04, 0.02)
 SHARES, BUDGETS, PER_PERSON = 20, (0.25, 0.5, 1.0), (1, 4)
 LARGE = 100_000  # texts whose time is measured after embedding
@@ -77,11 +74,11 @@ LEARNERS = ("head", "words", "naive Bayes")
 HAND, ALL, NONE = "64 public texts, labelled by hand", "all public texts, labelled by hand", "no label: nearest name"
 
 Array = NDArray[np.float64]
-Scores = dict[tuple[str, ...], float]  # by table, released, private texts, epsilon, and what was scored
+Scores = dict[tuple[str, ...], float]  # keys: table, released, private texts, epsilon, and what was scored
 
 
 class Embedded:
-    """Vectors of texts that were embedded before."""
+    """The vectors of texts, embedded once and cached in a file."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         digest = hashlib.sha256("\n".join([ENCODER, *texts]).encode()).hexdigest()[:16]
@@ -96,7 +93,7 @@ class Embedded:
 
 
 class Data:
-    """Distinct labelled texts of a file: those of its test and validation splits, and the others to draw from.
+    """Distinct labelled texts of a file: those of its test and validation splits, and the others, to be sampled.
 
     second: the half of the others on which no constant was chosen.
     """
@@ -132,7 +129,7 @@ class Draw:
         return PrivateCorpus(private, None, self.data.labels_of(private))
 
     def skewed(self) -> list[str]:
-        """Private texts whose topics have the shares SHARES_OF, in an order of this seed."""
+        """Return private texts whose topics have the shares SHARES_OF, in the order of this seed."""
         order = np.random.default_rng(self.seed).permutation(len(self.data.labels)).tolist()
         chosen = list[str]()
         for share, label in zip(SHARES_OF, order, strict=True):
@@ -141,38 +138,38 @@ class Draw:
         return chosen
 
     def mechanism(self, kind: type[VoteHistogram] = VoteHistogram, **settings: Any) -> VoteHistogram:
-        """A mechanism on public texts that were embedded and clustered before."""
+        """Return a mechanism on the public texts, which are already embedded and clustered."""
         resource = tuple(self.public.texts)
         return kind(resource=resource, labels=self.data.labels, **settings).on(self.public)
 
     def few_labelled(self) -> Release:
-        """64 exemplars with their true labels, spread to all public texts as votes are, without noise."""
+        """Return the true labels of 64 exemplars, spread to all public texts as votes are, without noise."""
         chosen = [self.public.texts[place] for place in self.public.exemplars(LABELLED)]
         votes = np.array([[float(label == self.data.label[text]) for label in self.data.labels] for text in chosen])
         return self.mechanism().labelled(votes, 0.0)
 
     def by_name(self, names: Array) -> Release:
-        """All public texts, each with the label of the nearest name [L, d], then self-trained."""
+        """Return all public texts with the label of the nearest name [L, d], after self-training."""
         nearest = (self.public.vectors @ names.T).argmax(1)
         labels = self_trained(self.public.vectors, nearest, len(names))
         return Release(self.public.texts, np.ones(len(labels)), [self.data.labels[i] for i in labels.tolist()])
 
     def head(self, release: Release, *more: Sequence[str]) -> list[float]:
-        """Macro F1 of the head on the test texts, and on more texts."""
+        """Return macro F1 of the head on the test texts, and on the additional texts."""
         fitted = head(self.data.encode(release.texts), release)
         tests = ((self.data.encode(texts), self.data.labels_of(texts)) for texts in (self.tests, *more))
         return [learnt(fitted, vectors, labels) or 0.0 for vectors, labels in tests]
 
     @cached_property
     def _words(self) -> Callable[[Sequence[str]], Any]:
-        """Words of texts, weighted by their rarity in public texts."""
+        """Return a function from texts to their words, weighted by rarity in public texts."""
         every = [*self.public.texts, *self.private, *self.tests]
         place, words = {text: i for i, text in enumerate(every)}, TfidfVectorizer().fit(self.public.texts)
         matrix = words.transform(every)
         return lambda texts: matrix[[place[text] for text in texts]]
 
     def on_words(self, learner: Any, release: Release) -> float:
-        """Macro F1 on the test texts of a learner of words."""
+        """Return macro F1 of a learner of words on the test texts."""
         if release.labels is None or len(set(release.labels)) < 2:
             return 0.0
         weights = release.weights / release.weights.mean()
@@ -181,7 +178,7 @@ class Draw:
         return float(f1_score(self.data.labels_of(self.tests), predicted, average="macro"))
 
     def every_learner(self, release: Release) -> dict[str, float]:
-        """Macro F1 of each learner, and of the head on the file's own tests."""
+        """Return macro F1 of each learner, and of the head on the validation and test texts of the file."""
         of_tests, own = self.head(release, self.data.own)
         return {
             "head": of_tests,
@@ -192,7 +189,7 @@ class Draw:
 
 
 def names_of(labels: Sequence[str]) -> Array:
-    """Vectors of the labels' names, such as `add to playlist`."""
+    """Return the vectors of the labels' names, such as `add to playlist`."""
     return embed(Encoder(ENCODER), [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label).lower() for label in labels])
 
 
@@ -245,7 +242,7 @@ def harder(table: str, data: Data, seed: int, *, skewed: bool) -> Scores:
 
 
 def over_seeds(of_seed: Callable[[int], Scores]) -> list[Scores]:
-    """The scores of each seed."""
+    """Return the scores of each seed."""
     seeds = list[Scores]()
     for seed in range(FIRST, FIRST + SEEDS):
         seeds.append(of_seed(seed))
@@ -254,7 +251,7 @@ def over_seeds(of_seed: Callable[[int], Scores]) -> list[Scores]:
 
 
 def _named(seeds: Sequence[Scores], table: str) -> Iterator[tuple[tuple[str, str, str], dict[str, list[float]]]]:
-    """The rows of a table: released, private texts, epsilon; and by what was scored the score of each seed."""
+    """Yield the rows of a table: (released, private texts, epsilon), and the scores of all seeds by what was scored."""
     rows: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for of, released, n, epsilon, what in seeds[0]:
         if of == table:
@@ -264,7 +261,7 @@ def _named(seeds: Sequence[Scores], table: str) -> Iterator[tuple[tuple[str, str
 
 
 def rows_of(seeds: Sequence[Scores], table: str, columns: Sequence[str] = ("head",)) -> list[dict[str, str]]:
-    """Rows of means over seeds; of releases also what the head learns over each public-only competitor."""
+    """Return rows of means over seeds; for releases also how much better the head is than with only public texts."""
     every = dict(_named(seeds, table))
     public = {name: every[name, "", ""]["head"] for name in (HAND, ALL, NONE) if (name, "", "") in every}
     best = max(public, key=lambda name: float(np.mean(public[name])))
@@ -278,7 +275,7 @@ def rows_of(seeds: Sequence[Scores], table: str, columns: Sequence[str] = ("head
 
 
 def by_smoothing(seeds: Sequence[Scores]) -> list[dict[str, str]]:
-    """Rows of the head's F1 by post-processing."""
+    """Return rows of the head's F1 by post-processing."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for (after, n, epsilon), scores in _named(seeds, "smoothing"):
         row = rows.setdefault((n, epsilon), {"private texts": n, "epsilon": epsilon})
@@ -287,7 +284,7 @@ def by_smoothing(seeds: Sequence[Scores]) -> list[dict[str, str]]:
 
 
 def by_learner(seeds: Sequence[Scores]) -> list[dict[str, str]]:
-    """Rows of F1 by learner, and of the head on the file's own tests."""
+    """Return rows of F1 by learner, and of the head on the validation and test texts of the file."""
     columns = (*LEARNERS, "own tests")
     return [
         {"released": released, "private texts": n, "epsilon": epsilon}
@@ -297,7 +294,7 @@ def by_learner(seeds: Sequence[Scores]) -> list[dict[str, str]]:
 
 
 def shares() -> list[dict[str, str]]:
-    """A row for each budget and number of texts a person: total variation from the shares of people, over noises."""
+    """Return a row for each budget and limit of texts per person: mean total variation from the people's shares."""
     table = read(MESSAGES, labels=["author", "question"])
     people = table["author"].cast(pl.String).to_list()
     labels = tuple(sorted(set(table["question"].drop_nulls())))
@@ -325,7 +322,7 @@ def _apart(some: Array, others: Array | float) -> float:
 
 
 def seconds(data: Data) -> str:
-    """A sentence: how long 100,000 texts take once embedded."""
+    """Return a sentence: how long the release of 100,000 embedded texts takes."""
     draw = Draw(data, 0, data.second)
     private = [draw.private[i % len(draw.private)] for i in range(LARGE)]
     corpus = PrivateCorpus(private, [str(i) for i in range(LARGE)], data.labels_of(private))
@@ -357,11 +354,11 @@ def main() -> None:
 
 
 def page(sections: dict[str, list[dict[str, str]]], took: str) -> str:
-    """The page, of rows by heading."""
+    """Return the page. sections: rows by heading."""
     about, *_ = (__doc__ or "").split("\n\nusage")
     parts = [
         "# Corpora released",
-        "For whoever asks what can be learnt from a corpus that is released with noisy votes.",
+        "This page shows what can be learnt from a corpus that is released with noisy votes.",
         "Written by `python -m benchmarks.release`; do not edit.",
         about,
         f"{dated()} {SEEDS} seeds; means with 99 % intervals of Student's t. {took}",

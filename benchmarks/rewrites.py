@@ -1,20 +1,20 @@
-"""TeDA's mechanisms on the same texts: at equal epsilon and equal loss, how each cuts a text, and what it writes first.
+"""TeDA's mechanisms on the same texts, at equal epsilon and at equal loss: rewrites, parts of a text and first tokens.
 
-    Kept        tables 1 and 3 of TeDA (arXiv:2603.22968) in numbers: mean cosine of text and rewrite at equal epsilon,
-                the share of rewrites that are the text word for word, and of empty ones; processor time a text, which
-                at the first budget of a mechanism includes loading its model
+    Kept        tables 1 and 3 of TeDA (arXiv:2603.22968) as numbers: mean cosine of text and rewrite at equal epsilon,
+                the share of rewrites that equal the text, and of empty ones; processor time for each text, which
+                includes loading the model at the first budget of a mechanism
     Texts       tables 1 and 3: the same texts at equal epsilon
-    Equal loss  the budget at which the loss by law, averaged over pairs of texts, is a target; of mechanisms with
-                latents it is the loss of these, which bounds that of the text; of text that is written token by token
-                an estimate by about a hundred draws. Beside it what is kept there, and the first text
+    Equal loss  the budget at which the loss by law, averaged over pairs of texts, equals a target. For mechanisms with
+                latents it is the loss of the latents, an upper bound of that of the text; for text that is written
+                token by token it is an estimate from about a hundred samples. Also the cosine and the first rewrite
     Cut         table 5: the parts that a claim counts
-    First token figure 11: the likeliest first token of the rewrite and the text's own, by the mechanism's law; a rank
-                of 1 is the likeliest, and beyond 1,000 nothing is searched. The first text, and means over all
+    First token figure 11: the most probable first token of the rewrite, and the first token of the text, by the
+                mechanism's law. Rank 1 is the most probable; ranks beyond 1,000 are not searched. The values are for
+                the first text, with means over all texts
     Seeds       table 4: DP-BART with three seeds; mean cosine between the rewrites of a text with different seeds
-
-Mechanisms are as shipped, on the embedded models; DP-BART clips at .5 and DP-ST writes one triple, as in the profile
-`teda`. Texts are those of as many words as the first, so that losses compare texts of equal length. Without a file
-they are requests that the project makes, and no page is written.
+Mechanisms have their default settings and the embedded models, except that DP-BART clips at .5 and DP-ST writes one
+triple, as in the profile `teda`. All texts have as many words as the first, so that losses compare texts of equal
+length. Without a file, the texts are generated requests, and no page is written.
 
 usage: python -m benchmarks.rewrites [--texts FILE] [--count N]
 """
@@ -61,7 +61,7 @@ _INTERVALS = "with 99 % intervals of Student's t"
 
 
 class Preserved(NamedTuple):
-    """What is left of texts in their rewrites."""
+    """The rewrites of texts, and their similarity to the texts."""
 
     rewrites: list[str]
     cosines: NDArray[np.float64]
@@ -79,7 +79,7 @@ class Bench:
         self.mechanisms: dict[str, Mechanism] = {name: mechanism(name, of) for name, of in SETTINGS.items()}
 
     def rewritten(self, name: str, epsilon: float, seed: int = 0) -> Preserved:
-        """One rewrite of every text."""
+        """Return one rewrite of every text."""
         begun, noise = time.process_time(), Noise.named(len(self.texts), "rewrites", name, epsilon, seed)
         rewrites = self.mechanisms[name].rewrite(self.texts, epsilon, noise).texts
         seconds = (time.process_time() - begun) / len(self.texts)
@@ -90,13 +90,13 @@ class Bench:
 
 
 def alike(texts: Sequence[str], count: int) -> list[str]:
-    """The first distinct texts of as many words as the first."""
+    """Return the first distinct texts with as many words as the first."""
     length = len(words(texts[0]))
     return [text for text in dict.fromkeys(texts) if len(words(text)) == length][:count]
 
 
 def equal_epsilon(bench: Bench) -> Iterator[str]:
-    """What is kept at each budget, and the first texts."""
+    """Yield the table of similarities at each budget, and the tables of rewrites of the first texts."""
     every = {(name, epsilon): bench.rewritten(name, epsilon) for name in SETTINGS for epsilon in EPSILONS}
     rows = [
         f"| {name} | {epsilon:,g} | {mean_interval(result.cosines)} | {result.unchanged:.1%} | {result.empty:.1%} "
@@ -117,7 +117,7 @@ def equal_epsilon(bench: Bench) -> Iterator[str]:
 
 
 def equal_loss(bench: Bench) -> Iterator[str]:
-    """The budget at each target, and what is kept there."""
+    """Return the table of the budget at each target, with the similarity at this budget."""
     rows = dict[float, list[str]]()
     for name, built in bench.mechanisms.items():
         losses = LossByBudget(built, bench.texts)
@@ -133,20 +133,19 @@ def equal_loss(bench: Bench) -> Iterator[str]:
 
 
 def cut(bench: Bench) -> Iterator[str]:
-    """The parts of the first text."""
+    """Return the table of the parts of the first text."""
     rows = []
     for name, built in bench.mechanisms.items():
         if isinstance(built, HasTokens):
             parts = built.tokens(bench.texts[0])
             rows.append(f"| {name} | {len(parts)} | {cell(' · '.join(parts))} |")
-    said = f"“{cell(bench.texts[0])}” in the parts that a claim counts; the others claim for a text as a whole."
+    said = f"“{cell(bench.texts[0])}” in the parts that a claim counts; other mechanisms claim for a whole text."
     return table("How a text is cut", said, "| mechanism | parts | text |", rows)
 
 
 def first_token(built: Any, text: str, epsilon: float) -> tuple[str, float, str, int | None, float]:
-    """The likeliest first token and its probability; the text's own, its rank from 1, and its probability.
-
-    One that is not among the `LIKELIEST` has no rank, and at most the probability of the last of them.
+    """Return the most probable first token and its probability; that of the text, its rank from 1 and its probability.
+    A token that is not among the `LIKELIEST` has no rank, and at most the probability of the last of them.
     """
     own = built.tokens(text)[0]
     (law,) = built.first_tokens(text, [epsilon], LIKELIEST)
@@ -155,7 +154,7 @@ def first_token(built: Any, text: str, epsilon: float) -> tuple[str, float, str,
 
 
 def first_tokens(bench: Bench) -> Iterator[str]:
-    """A row a mechanism that writes token by token, and budget."""
+    """Return the table with a row for each budget and mechanism that writes token by token."""
     rows = []
     for name, built in bench.mechanisms.items():
         if not isinstance(built, HasFirstTokens):
@@ -176,7 +175,7 @@ def first_tokens(bench: Bench) -> Iterator[str]:
 
 
 def seeds(bench: Bench) -> Iterator[str]:
-    """How like the rewrites of a text by DP-BART are with other seeds."""
+    """Return the table of similarities between rewrites of a text by DP-BART with different seeds."""
     rows = []
     for epsilon in EPSILONS[:2]:
         every = [bench.rewritten("dp_bart", epsilon, seed) for seed in range(SEEDS)]
@@ -194,7 +193,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Print the tables, and write results/teda_texts of a file of texts."""
     parser = ArgumentParser(prog="python -m benchmarks.rewrites", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--texts", metavar="FILE", type=Path, help="public texts, in a column `text`")
-    parser.add_argument("--count", metavar="N", type=int, default=COUNT, help="as many of them")
+    parser.add_argument("--count", metavar="N", type=int, default=COUNT, help="number of texts")
     options = parser.parse_args(arguments)
     source = read(options.texts) if options.texts else synthetic.generate("queries", 100 * options.count, 0)
     bench = Bench(alike(source["text"].to_list(), options.count))

@@ -1,4 +1,4 @@
-"""Candidate sampling: seconds and peak memory, each case in a process of its own."""
+"""Seconds and peak memory of candidate sampling, with a separate process for each case."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = [  # texts, trials, candidates, temperature
 
 
 def once(texts: int, trials: int, candidates: int, temperature: float) -> tuple[float, float]:
-    """Seconds, and the process's peak memory in MiB."""
+    """Return the seconds, and the process's peak memory in MiB."""
     vectors = np.random.default_rng(0).normal(size=(texts, 384)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     begun = time.perf_counter()

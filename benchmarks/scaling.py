@@ -1,6 +1,6 @@
-"""Workers: speed-up of two against one, what a slice costs, and the driver's memory at a million trials.
+"""Workers: the speed-up of two over one, the cost of a slice, and the driver's memory with a million trials.
 
-usage: python -m benchmarks.scaling [speed | slices | memory]     all three by default; Ray's part needs the extra `ray`
+usage: python -m benchmarks.scaling [speed | slices | memory]     all three by default; Ray needs the extra `ray`
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ EPSILONS = [5.0, 8.0, 11.0, 19.0]
 
 
 def speed(count: str = "12000") -> None:
-    """TEM over queries on one and on two workers, by turns: texts a second once all workers have begun, and in all."""
+    """Measure TEM on queries with one and two workers, in turn: trials per second after all have begun, and overall."""
     texts = generate("queries", 2000, 0)["text"].to_list()
     trials = int(count)
     source = (Noise.named(trials, "source").uniforms()[:, 0] * len(texts)).astype(int)
@@ -53,7 +53,7 @@ def speed(count: str = "12000") -> None:
         for engine in engines:
             begun = time.perf_counter()
             times = [time.perf_counter() for _ in rewrite_blocks(partial(_mechanism, "tem"), job, 256, engine)]
-            skipped = 2 * engine.workers  # until then workers read vectors
+            skipped = 2 * engine.workers  # before this, workers read vectors
             steady = (len(times) - skipped) / (times[-1] - times[skipped - 1])
             measured[engine].append((steady * trials / len(times), trials / (times[-1] - begun)))
     print(f"{'engine':<12} {'workers':>7} {'trials/s, under way':>20} {'trials/s, in all':>18}   medians of {RUNS}")
@@ -67,7 +67,7 @@ def _mechanism(name: str) -> Mechanism:
 
 
 def slices(count: str = "2000") -> None:
-    """What handing a slice over costs: a function that does nothing, with a few bytes and with a megabyte to return."""
+    """Measure the cost of a slice, with a function that does nothing and returns a few bytes, or a megabyte."""
     print(f"{'engine':<12} {'workers':>7} {'returned':>10} {'ms a slice':>11} {'start, s':>9}")
     for engine in [Engine(1), Engine(2), *RAY]:
         for size in (0, 1 << 20):
@@ -86,7 +86,7 @@ def _nothing(size: int) -> Callable[[int], np.ndarray]:
 
 
 def memory(*counts: str) -> None:
-    """Peak resident memory of the stages rewrite and attack, randomised response at two epsilons, as T grows."""
+    """Measure peak resident memory of the stages rewrite and attack, for randomised response at two epsilons, by T."""
     print(f"{'stage':<8} {'engine':<12} {'workers':>7} {'T':>10} {'seconds':>8} {'peak MiB':>9}")
     with tempfile.TemporaryDirectory() as folder:
         for count in map(int, counts or ("100000", "1000000")):
@@ -102,13 +102,13 @@ def memory(*counts: str) -> None:
 
 
 def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The call in a process of its own, whose peak memory is its own."""
+    """Return the call's result from a separate process, so that the peak memory is only that of the call."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
 def _stage(folder: str, stage: str, count: int, engine: Engine) -> tuple[float, float]:
-    """Seconds and peak MiB of a stage in this process."""
+    """Return the seconds and peak MiB of a stage in this process."""
     os.environ["PYTHONPATH"] = os.getcwd()
     os.chdir(folder)
     _write_params(count, {"workers": engine.workers, "ray": engine.ray})

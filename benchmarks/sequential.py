@@ -1,12 +1,12 @@
-"""Verdicts and drift by tests for one look, and by e-processes that may be looked at after every 50 trials.
+"""Verdicts and drift by tests that are made once, and by e-processes that may be checked after every 50 trials.
 
 usage: python -m benchmarks.sequential
 
-Power at T = 1,000, and the mean number of trials until the e-process decides (T where it does not), of 2,000 runs.
-Levels are those of the default audit: alpha .01 among 16 testable claims; for drift alpha/104, a week of a year.
-
-Then the sequential kernel test of arXiv:2509.07055 on its mechanisms that are not private, at its level of .05: how
-many pairs of samples it takes to refute epsilon, the mean with its 95 % interval and the median, of the runs that end.
+The figures are the power at T = 1,000, and the mean number of trials until the e-process decides (T if it does not),
+from 2,000 runs. Levels are those of the default audit: alpha .01 divided among 16 testable claims; for drift alpha/104,
+for weekly audits over a year. Then follows the sequential kernel test of arXiv:2509.07055 on its mechanisms that are
+not private, at its level of .05: the number of pairs of samples until it refutes epsilon, as a mean with its 95 %
+interval and a median, over the runs that refute it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from epsilometer.studies.bench.known import KnownMechanism
 
 TRIALS, RUNS, LOOK = 1000, 2000, 50
 CLAIM_LEVEL, DRIFT_LEVEL = 0.01 / 16, 0.01 / 104
-TILTS = np.geomspace(0.1, 4, 8)  # of the log odds of a success
+TILTS = np.geomspace(0.1, 4, 8)  # shifts of the log odds of a success
 
 PAIRS, KERNEL_RUNS, KERNEL_LEVEL = 1500, 100, 0.05
-FIRST = 20  # pairs from which the width of the kernel is chosen, the median distance; they are not tested
+FIRST = 20  # pairs whose median distance is the width of the kernel; they are not tested
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
 def decided(
     won: NDArray[np.bool_], counted: NDArray[np.bool_], tilts: NDArray[np.float64], p: float, *, level: float
 ) -> NDArray[np.float64]:
-    """[runs]: after how many trials a bet against coins of probability p reaches 1 / level; infinite where never."""
+    """Return [runs]: the number of trials until a bet against coins of probability p reaches 1 / level, or infinity."""
     s, n = (np.cumsum(of, axis=1)[:, LOOK - 1 :: LOOK, None] for of in (won, counted))
     wealth = logsumexp(s * tilts - n * np.log1p(p * np.expm1(tilts)), axis=2) - math.log(len(tilts))
     reached = wealth >= math.log(1 / level)
@@ -73,12 +73,11 @@ def decided(
 
 
 def refuted_after(mechanism: KnownMechanism, epsilon: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """[KERNEL_RUNS]: after how many pairs of samples a test refutes epsilon; infinite where PAIRS do not suffice.
-
-    The payoff is how much a function f differs at a new pair, which online gradient ascent fits to the pairs before,
-    less tau = sqrt(2) tanh(epsilon / 2); Newton steps bet on it. Under epsilon E f(x) - E f(y) is at most tau: total
-    variation is at most tanh(epsilon / 2), and f, of norm 1 for a kernel within [0, 1], differs by at most sqrt(2)
-    between two points. (The authors' notebook has 2 for sqrt(2), which takes longer than their table says.)
+    """Return [KERNEL_RUNS]: the number of pairs of samples until a test refutes epsilon; infinite if PAIRS are too few.
+    The payoff is the difference of a function f at a new pair, minus tau = sqrt(2) tanh(epsilon / 2). Online gradient
+    ascent fits f to the previous pairs, and Newton steps choose the bet. Under epsilon, E f(x) - E f(y) is at most tau:
+    total variation is at most tanh(epsilon / 2), and f, of norm 1 for a kernel within [0, 1], differs by at most
+    sqrt(2) between two points. (The authors' notebook has 2 for sqrt(2), which needs more pairs than their table says.)
     """
     tau = math.sqrt(2) * math.tanh(epsilon / 2)
     x, y = (mechanism.draw(which, KERNEL_RUNS * (FIRST + PAIRS), rng).reshape(KERNEL_RUNS, -1) for which in (0, 1))
@@ -98,7 +97,7 @@ def refuted_after(mechanism: KnownMechanism, epsilon: float, rng: np.random.Gene
 
 
 def _kernel_payoffs(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[runs, pairs]: at each pair the value of a function of the pairs before it, in the space of a Gaussian kernel."""
+    """Return [runs, pairs]: the payoff at each pair of a function, in a Gaussian kernel's space, of previous pairs."""
 
     def kernel(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.exp(-((a - b) ** 2) / 2))

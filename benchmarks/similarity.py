@@ -1,12 +1,12 @@
-"""How near rewrites stay to their texts: mean cosine of sentence embeddings, set beside 1-Diffractor's Table 2.
+"""Similarity of rewrites to their texts: mean cosine of sentence embeddings, compared with 1-Diffractor's Table 2.
 
-Every word mechanism rewrites the first texts of each file once at each epsilon of the paper (IWSPA 2024), on the words
-that all sources of vectors share; mechanisms without lists read the vectors of the first source. As in the paper, rows
-of 1-Diffractor are means over its list settings: L0, one list of each source; L1, two; L2, one of the first. Means are
-over the texts of all files, with 99 % intervals. The last row is what all mechanisms tend to: only words outside the
-vocabulary are replaced. The paper's mechanisms let these through, stop-words too, which in itself keeps texts alike:
-rows `(published)`. Their TEM has gamma 5, as the reference code; other rows have the formula of TEM's paper, unless
-they say otherwise.
+Every word mechanism rewrites the first texts of each file once at each epsilon of the paper (IWSPA 2024), with the
+words that all sources of vectors have; mechanisms without lists read the vectors of the first source. As in the paper,
+rows of 1-Diffractor are means over its list settings: L0, one list of each source; L1, two; L2, one of the first. Means
+are over the texts of all files, with 99 % intervals. The last row is the limit of all mechanisms for large epsilons:
+only words outside the vocabulary are replaced. The paper's mechanisms leave these words and stop-words unchanged, which
+alone makes texts similar; rows `(published)` do the same. Their TEM has gamma 5, as in the reference code; other rows
+have the formula of TEM's paper, unless they say otherwise.
 
 usage: python -m benchmarks.similarity --vectors SOURCE... --texts FILE... [--count N]
        vectors: files of word vectors, or transformers by id or folder; texts: Parquet with a column `text` or `text_a`
@@ -56,11 +56,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {  # mechanism: module, settings;
 }
 
 
-STAYS_SAID = "By the law, in the middle of one list; several lists add what leads back on another."
+STAYS_SAID = "By the law, in the middle of one list; with several lists, another list can also lead back to the word."
 
 
 def noises(size: int) -> dict[str, Geometric | Truncated]:
-    """The noises of 1-Diffractor on lists of so many words."""
+    """Return the noises of 1-Diffractor on lists of this size."""
     return {
         "1-D geometric": Geometric(size),
         "1-D TEM": Truncated(size),
@@ -69,20 +69,20 @@ def noises(size: int) -> dict[str, Geometric | Truncated]:
 
 
 def stays(noise: Geometric | Truncated, epsilon: float) -> float:
-    """The probability that the word in the middle of a list comes out for itself."""
+    """Return the probability that the word in the middle of a list stays unchanged."""
     middle = np.array([noise.size // 2])
     return float(np.exp(noise.log_law(middle, middle, epsilon))[0])
 
 
 def first(file: str, count: int) -> list[str]:
-    """The first distinct texts of a file."""
+    """Return the first distinct texts of a file."""
     table = pl.read_parquet(file)
     column = "text" if "text" in table.columns else "text_a"
     return table[column].unique(maintain_order=True).head(count).to_list()
 
 
 def rewritten(resources: Resources, texts: Sequence[str]) -> dict[str, list[list[Sequence[str]]]]:
-    """By mechanism and epsilon the rewrites in each list setting, and what becomes of the texts without any noise."""
+    """Return by mechanism and epsilon the rewrites in each list setting; also those without any noise."""
     rewrites: dict[str, list[list[Sequence[str]]]] = {}
     for case, (module, settings) in CASES.items():
         used = [*resources.used] if module == "diffractor" else ["L0"]

@@ -63,35 +63,35 @@ _FITS = (
 
 
 def meant(cell: Cell, target: float) -> float:
-    """Returns the sigma that the table means."""
+    """Return the sigma in the table, with misprints corrected."""
     return MISPRINTS.get((*cell, target), PRINTED[cell][TARGETS.index(target)])
 
 
 def tolerance(sigma: float) -> float:
-    """Returns how far a printed sigma may be off, relatively: small ones are cut after the third decimal."""
+    """Return the allowed relative error of a printed sigma: small ones are truncated after the third decimal."""
     return 0.06 if sigma < 0.03 else 0.02
 
 
 def steps_at(cell: Cell, sigma: float, epochs: int | None = None) -> tuple[Steps, float]:
-    """Returns the steps of a training at this noise, and its delta; epochs: default `EPOCHS`."""
+    """Return the steps of a training at this noise, and its delta; epochs: default `EPOCHS`."""
     schedule = Poisson(TEXTS[cell[1]], 128, epochs or EPOCHS[cell])
     return steps_of(Gaussian(sigma), schedule, Neighbours.ADDED_OR_REMOVED), 1 / schedule.texts
 
 
 def released(cell: Cell, sigma: float, epochs: int | None = None) -> float:
-    """Returns epsilon by the orders of released accountants."""
+    """Return epsilon by the orders of released accountants."""
     steps, delta = steps_at(cell, sigma, epochs)
     return renyi_on(RELEASED, steps.directions[:1], steps.count, delta)
 
 
 def exact(cell: Cell, sigma: float) -> EpsilonBracket:
-    """Returns the bracket of the exact epsilon."""
+    """Return the bracket of the exact epsilon."""
     steps, delta = steps_at(cell, sigma)
     return bracket(steps.directions, steps.count, delta)
 
 
 def reproduced(cell: Cell, target: float, epochs: int | None = None) -> float:
-    """Returns the sigma at which the orders of released accountants give the target."""
+    """Return the sigma at which the orders of released accountants give the target."""
 
     def excess(log_sigma: float) -> float:
         return math.log(released(cell, math.exp(log_sigma), epochs) / target)
@@ -101,7 +101,7 @@ def reproduced(cell: Cell, target: float, epochs: int | None = None) -> float:
 
 
 def fitting(cell: Cell, epochs: int) -> int:
-    """Returns the number of printed sigmas, of 7, that these epochs reproduce within the tolerance."""
+    """Return the number of printed sigmas, of 7, that these epochs reproduce within the tolerance."""
     sigmas = [meant(cell, target) for target in TARGETS]
     again = [reproduced(cell, target, epochs) for target in TARGETS]
     return sum(abs(a / b - 1) <= tolerance(b) for a, b in zip(again, sigmas, strict=True))

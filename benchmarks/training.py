@@ -1,11 +1,10 @@
-"""Private training steps: milliseconds, their ratios within one run, and memory; opacus beside them if it is installed.
+"""Private training steps: milliseconds, ratios within one run, and memory; also those of opacus if it is installed.
 
-A step is everything from hidden states to moved parameters: gradients of the examples, noise, AdamW. Cases take turns,
-so that a busy machine slows all of them alike; times are processor time on one thread. Memory is the peak above what
-was there before the step: as numpy's allocations for our steps, of the whole process for torch's (Linux).
-
-Features: texts a second of reviews through the embedded BERT and GPT-2 without their trainable layers, beside the same
-network by transformers, in the order of the texts and in batches of 32 that are padded to their longest.
+A step consists of everything from hidden states to updated parameters: gradients of the examples, noise, AdamW. Cases
+take turns, so that other load on the machine affects all of them alike; times are processor time on one thread. Memory
+is the increase of the peak during the step: of numpy's allocations for our steps, of the whole process for torch's
+(Linux). Features are reviews per second through the embedded BERT and GPT-2 without their trainable layers, compared
+with the same network by transformers, in the order of the texts and in batches of 32, padded to the longest text.
 
 usage: python -m benchmarks.training
 """
@@ -51,29 +50,29 @@ NOISES: dict[str, TrainingNoise] = {
     DIRECTIONAL: DirectionalNoise(1e4),
     "directional, by tensors": DirectionalNoise(1e4, parts=True),
 }
-LIMITS = ((GAUSSIAN, PLAIN, 1.6), (DIRECTIONAL, GAUSSIAN, 2.5))  # at most, at bert-base's shape
+LIMITS = ((GAUSSIAN, PLAIN, 1.6), (DIRECTIONAL, GAUSSIAN, 2.5))  # largest ratios, at bert-base's shape
 MIB = 1 << 20
-TEXTS, LENGTH, PADDED = 128, 66, 32  # of features: texts, tokens read of each, texts in a batch of transformers
+TEXTS, LENGTH, PADDED = 128, 66, 32  # for features: texts, most tokens, texts in a padded batch
 
 Step = Callable[[], object]
 
 
 def head(kind: str) -> Head:
-    """A head of bert-base's or gpt2's shape with small weights."""
+    """Return a head of bert-base's or gpt2's shape with small weights."""
     rng, size = np.random.default_rng(0), (WIDTH + 1) * (WIDTH + CLASSES) if kind == "bert" else (2 + CLASSES) * WIDTH
     vector = (rng.standard_normal(size) * 0.02).astype(np.float32)
     return BertHead(vector, WIDTH, CLASSES, dropout=0.1) if kind == "bert" else GptHead(vector, WIDTH, CLASSES)
 
 
 def batch() -> tuple[np.ndarray, np.ndarray]:
-    """States [128, 768], most of whose variance is common to all, as encoders' are; labels [128]."""
+    """Return states [128, 768] with a large common part, like those of encoders, and labels [128]."""
     rng = np.random.default_rng(1)
     states = rng.standard_normal(WIDTH) + 0.3 * rng.standard_normal((BATCH, WIDTH))
     return states.astype(np.float32), rng.integers(0, CLASSES, BATCH)
 
 
 class Ours:
-    """Steps of one head; generator: None draws step by step from seeded streams, as an audit's training does."""
+    """Steps of one head. generator: if None, each step has a seeded stream, as in an audit's training."""
 
     def __init__(self, kind: str, noise: TrainingNoise, generator: np.random.Generator | None = None) -> None:
         self.head, self.optimiser, self.noise, self.number = head(kind), AdamW(1e-4), noise, 0
@@ -90,7 +89,7 @@ class Ours:
 
 
 def torch_step(mode: str) -> Step:
-    """The same step of bert-base's head in torch; mode: "plain", or opacus' "hooks" or "ghost"."""
+    """Return the same step of bert-base's head in torch. mode: "plain", or opacus' "hooks" or "ghost"."""
     import torch
     from torch import nn
     from torch.utils.data import DataLoader, TensorDataset
@@ -123,7 +122,7 @@ def torch_step(mode: str) -> Step:
 
 
 def milliseconds(steps: dict[str, Step], rounds: int) -> dict[str, float]:
-    """The median of each step, which take turns; the first round does not count."""
+    """Return the median time of each step; the steps take turns, and the first round is ignored."""
     taken: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds + 1):
         for name, step in steps.items():
@@ -134,7 +133,7 @@ def milliseconds(steps: dict[str, Step], rounds: int) -> dict[str, float]:
 
 
 def peak(step: Step) -> float:
-    """MiB of numpy's allocations in a step above those before it; the second step's, when AdamW has its state."""
+    """Return the increase of numpy's allocations in the second step, in MiB; AdamW allocates its state in the first."""
     step()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -145,11 +144,11 @@ def peak(step: Step) -> float:
 
 
 def torch_peak(mode: str) -> float:
-    """MiB by which three steps in torch raise this process above what it takes before them."""
+    """Return the increase of this process's peak memory in three steps of torch, in MiB."""
     with threadpool_limits(1):
         step = torch_step(mode)
         before = psutil.Process().memory_info().rss
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew: Linux
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak (Linux)
         for _ in range(3):
             step()
     status = Path("/proc/self/status").read_text().splitlines()
@@ -159,7 +158,7 @@ def torch_peak(mode: str) -> float:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS and torch on one thread."""
+    """Run BLAS and torch on one thread."""
     import torch
 
     threads = torch.get_num_threads()
@@ -170,7 +169,7 @@ def one_thread() -> Iterator[None]:
 
 
 def table(kind: str, title: str, others: dict[str, Step]) -> dict[str, float]:
-    """Print a row a step, ours and others; returns their milliseconds."""
+    """Print a row for each step, ours and others, and return their milliseconds."""
     ours: dict[str, Ours] = {name: Ours(kind, noise) for name, noise in NOISES.items()}
     for name in (GAUSSIAN, DIRECTIONAL):
         ours[f"{name}, for a release"] = Ours(kind, NOISES[name], system.generator())
@@ -187,7 +186,7 @@ def table(kind: str, title: str, others: dict[str, Step]) -> dict[str, float]:
 
 
 def by_transformers(frozen: Frozen, texts: list[str]) -> Step:
-    """The whole network on padded batches, as a trainer runs it."""
+    """Return a step that runs the whole network on padded batches, as a trainer does."""
     import torch
     from transformers import AutoModel
 
@@ -208,7 +207,7 @@ def by_transformers(frozen: Frozen, texts: list[str]) -> Step:
 
 
 def features() -> None:
-    """Print how many texts a second pass through frozen networks."""
+    """Print how many texts per second frozen networks process."""
     texts = synthetic.generate("reviews", TEXTS, 0)["text"].to_list()
     print(f"\n{'features, texts a second':40} {'ours':>8} {'padded':>8} {'ratio':>9}")
     for name, model in (("MiniLM", ENCODER), ("embedded GPT-2", weights("minilm-paraphraser"))):
@@ -219,7 +218,7 @@ def features() -> None:
 
 
 def shadows(block: int = 8) -> None:
-    """Print how long 64 shadow heads of MiniLM take on 5,000 texts, by one block of them, and the same one by one."""
+    """Print the time of 64 shadow heads of MiniLM on 5,000 texts, estimated from one block, and one by one."""
     texts, width, rng = 5_000, 384, np.random.default_rng(0)
     states = rng.standard_normal((2 * texts, width)).astype(np.float32)
     labels = (states[:, 0] > 0).astype(np.int64)
@@ -240,7 +239,7 @@ def shadows(block: int = 8) -> None:
 
 
 def main() -> None:
-    """Print both tables, the ratios that are promised, and what drawing at once saves."""
+    """Print both tables, the ratios with their limits, and the times of drawing at once and one by one."""
     others: dict[str, Step] = {"torch, plain": torch_step("plain")}
     try:
         others |= {f"opacus, {mode}": torch_step(mode) for mode in ("hooks", "ghost")}

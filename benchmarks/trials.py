@@ -1,14 +1,13 @@
-"""TeDA's figure 5: what 10,000, 100,000 and a million trials prove of DP-MLM (arXiv:2603.22968, section 4.3).
+"""TeDA's figure 5: the loss of DP-MLM that 10,000, 100,000 and a million trials prove (arXiv:2603.22968, section 4.3).
 
-A row an epsilon and attack: right guesses of all, and the loss at each number of trials, from the lower to the upper
-end of its interval; `at least` where every guess was right. Fewer trials are the first of more, so that columns
-differ by their number alone. `by law` is the loss of whoever knows the mechanism, averaged over the pairs of the first
-10,000 trials: what the attack by likelihood comes to. The attack by embeddings encodes each different rewrite, of which
-there are nearly as many as trials, and so has 100,000 at most; the others have all. What a language model would guess,
-as the paper's judge does, is not asked.
-
-DP-MLM is as shipped, on the embedded model; candidates are two, as unlike as can be (lambda = -10,000). Without a file
-the texts are requests that the project makes, the trials a hundredth, and no page is written.
+A row has, for an epsilon and attack, the share of right guesses, and the loss at each number of trials, from the lower
+to the upper end of its interval, or `at least` if every guess was right. Smaller numbers of trials use the first of all
+trials, so that columns differ only by their number. `by law` is the loss for an attacker with the mechanism's law,
+averaged over the pairs of the first 10,000 trials; the attack by likelihood tends to it. The attack by embeddings
+encodes each distinct rewrite, nearly one for each trial, and so has at most 100,000 trials; the others have all. A
+language model, like the paper's judge, does not guess here.
+DP-MLM has its default settings and the embedded model. There are two candidates, as dissimilar as possible (lambda =
+-10,000). Without a file, the texts are generated requests, there are a hundredth of the trials, and no page is written.
 
 usage: python -m benchmarks.trials [--texts FILE] [--count N]
 """
@@ -52,7 +51,7 @@ COUNT, LESS = 500, 100
 
 
 class Bench:
-    """Trials of some texts, and DP-MLM, which has read them."""
+    """Trials of some texts, and DP-MLM with its readings of them."""
 
     def __init__(self, texts: Sequence[str], trials: Sequence[int]) -> None:
         self.texts, self.trials = list(texts), list(trials)
@@ -64,11 +63,11 @@ class Bench:
         self.mechanism.recall(self.texts, self.mechanism.read(self.texts))
 
     def first(self, count: int) -> Trials:
-        """The first so many trials."""
+        """Return the first count trials."""
         return Trials(self.all.candidates[:count], self.all.target[:count])
 
     def losses(self, epsilon: float) -> dict[tuple[str, int], dict[str, Any]]:
-        """What each attack proves of each number of trials: the audit's rows."""
+        """Return the audit's rows by attack and number of trials, with the loss that is proved."""
         noise = Noise.named(len(self.all.target), "benchmarks/trials", epsilon)
         (rewrites,) = rewrite_all(self.mechanism, Job(self.texts, self.all.source, [epsilon], [noise]))
         proved = dict[tuple[str, int], dict[str, Any]]()
@@ -88,7 +87,7 @@ class Bench:
         return proved
 
     def by_law(self, epsilon: float) -> tuple[float, float]:
-        """The ends of the average loss by law."""
+        """Return the ends of the average loss by law."""
         pairs = of_trials(self.first(self.trials[0]), self.texts)
         losses = measure(self.mechanism, self.texts, [epsilon], pairs, Effort(all_pairs=False)).losses
         row = losses.row(by_predicate=pl.col("pairs") == "all", named=True)
@@ -96,7 +95,7 @@ class Bench:
 
 
 def interval(row: dict[str, Any] | None) -> str:
-    """A loss and the upper end of its interval, in a cell of a table."""
+    """Return a loss and the upper end of its interval, as a cell of a table."""
     if row is None:
         return "–"
     low = f"{row['loss']:.2f}"
@@ -104,7 +103,7 @@ def interval(row: dict[str, Any] | None) -> str:
 
 
 def rows(bench: Bench) -> Iterator[str]:
-    """The rows of the table, an epsilon after the other."""
+    """Yield the rows of the table, by epsilon."""
     for epsilon in EPSILONS:
         begun, losses = time.process_time(), bench.losses(epsilon)
         law = "{:.2f} to {:.2f}".format(*bench.by_law(epsilon))
@@ -120,7 +119,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Print the table, and write results/teda_trials of a file of texts."""
     parser = ArgumentParser(prog="python -m benchmarks.trials", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--texts", metavar="FILE", type=Path, help="public texts, in a column `text`")
-    parser.add_argument("--count", metavar="N", type=int, default=COUNT, help="the first so many different ones")
+    parser.add_argument("--count", metavar="N", type=int, default=COUNT, help="number of distinct texts")
     options = parser.parse_args(arguments)
     source = read(options.texts) if options.texts else synthetic.generate("queries", 2 * options.count, 0)
     texts = list(dict.fromkeys(source.filter(split="train")["text"]))[: options.count]

@@ -1,7 +1,7 @@
-"""Speed of DP-ST's parts: tagging, building the public corpus, rewriting, beside plain sentence encoding.
+"""Speed of DP-ST's parts: tagging, building the public corpus and rewriting, compared with plain sentence encoding.
 
 usage: python -m benchmarks.triples
-       python -m benchmarks.triples index [TEXTS]    the index of near-duplicates, beside one in memory
+       python -m benchmarks.triples index [TEXTS]    the index of near-duplicates, compared with one in memory
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ EPSILONS = [10.0, 50.0, 200.0]
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds, and what the work returned."""
+    """Return the seconds and the result of the work."""
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
 
 
 def in_memory(texts: Sequence[str], threshold: float = 0.4) -> int:
-    """How many texts stay, by one index in memory, text after text."""
+    """Return how many texts remain by one index in memory, one text after another."""
     index, signatures = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS), {}
     hashes = MinHash.generator(map(_grams, texts), num_perm=PERMUTATIONS, seed=1, scheme="affine32")
     for i, own in enumerate(hashes):
@@ -50,12 +50,12 @@ def in_memory(texts: Sequence[str], threshold: float = 0.4) -> int:
 
 
 def on_disk(texts: Sequence[str]) -> int:
-    """How many texts stay, by the index on disk."""
+    """Return how many texts remain by the index on disk."""
     return len(np.unique(stand_ins(texts)))
 
 
 def measured(name: str, count: int) -> tuple[float, float, int]:
-    """Seconds of processor time, MiB that the peak of memory grew by, and how many of the texts stayed."""
+    """Return the processor time in seconds, the increase of peak memory in MiB, and how many texts remain."""
     random = np.random.default_rng(0)
     letters = np.array([*"abcdefghijklmnopqrstuvwxyz"])
     words = ["".join(random.choice(letters, random.integers(3, 9))) for _ in range(20_000)]
@@ -67,7 +67,7 @@ def measured(name: str, count: int) -> tuple[float, float, int]:
 
 
 def index(count: int) -> None:
-    """Print what both indices take for texts like triples, each in a process of its own."""
+    """Print the time and memory of both indices for texts like triples, each in a separate process."""
     rows = {}
     for name in ("memory", "disk"):
         with get_context("spawn").Pool(1) as pool:

@@ -1,10 +1,9 @@
-"""Word mechanisms: tokens a second and a day after preparation, preparation, and peak memory.
-
-34,573 words of 300 dimensions, random unless a file of vectors is given. Each mechanism runs in a process of its own.
-It is prepared by one pass over the whole vocabulary; then it rewrites 1,000 random words, one a text, and a corpus: the
-texts of a file, or 200,000 random tokens, 20 a text. Speeds are medians of three, from text to text, by processor time
-of one thread, extrapolated to 24 hours as in 1-Diffractor (IWSPA 2024), Figure 6. Of a file of texts the table is
-results/words_speed too.
+"""Word mechanisms: tokens per second and per day after preparation, time of preparation, and peak memory.
+There are 34,573 words of 300 dimensions, random unless a file of vectors is given. Each mechanism runs in a separate
+process. It is prepared by one pass over the whole vocabulary; then it rewrites 1,000 texts of one random word, and a
+corpus: the texts of a file, or 200,000 random tokens, with 20 in a text. Speeds are medians of three, from text to
+text, by processor time of one thread, extrapolated to 24 hours as in 1-Diffractor (IWSPA 2024), Figure 6. With a file
+of texts, the table is also written to results/words_speed.
 
 usage: python -m benchmarks.words [--vectors FILE] [--texts FILE] [--words N]
 """
@@ -36,7 +35,7 @@ from epsilometer.text.words import words as words_of
 FOLDER = RESULTS / "words_speed"
 WORDS, DIMENSIONS, LISTS = 34_573, 300, 5
 TOKENS, LINE = 200_000, 20
-EPSILON = 10.0  # within the paper's range; work hardly depends on it
+EPSILON = 10.0  # within the paper's range; it hardly affects the speed
 DAY = 24 * 60 * 60
 
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {  # mechanism: module, resource, settings
@@ -56,7 +55,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {  # mechanism: module, reso
 
 
 class Measured(NamedTuple):
-    """Seconds of preparation; tokens a second over words and corpus; peak memory of the process in MiB."""
+    """Seconds of preparation, tokens per second for words and corpus, and peak memory of the process in MiB."""
 
     preparation: float
     words: float
@@ -65,19 +64,19 @@ class Measured(NamedTuple):
 
 
 def alone(function: Callable[..., Any], *arguments: object) -> Any:
-    """The function's result, from a process of its own."""
+    """Return the function's result from a separate process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
 def peak() -> float:
-    """Peak memory of this process in MiB. (The maximum that getrusage tells goes back to the parent process.)"""
+    """Return the peak memory of this process in MiB. (That of getrusage includes the parent process's.)"""
     status = Path("/proc/self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
 
 
 def sources(vectors: str | None, texts: str | None, size: int) -> Iterator[WordVectors]:
-    """One set of vectors for each list, all of the same words: the file's, or random ones for the texts' words."""
+    """Yield a set of vectors for each list, for the same words: the file's, or random ones for the texts' words."""
     if vectors:
         whole = WordVectors.load(vectors).whole_words()
         for _ in range(LISTS):
@@ -91,7 +90,7 @@ def sources(vectors: str | None, texts: str | None, size: int) -> Iterator[WordV
 
 
 def prepare(folder: Path, vectors: str | None, texts: str | None, size: int) -> tuple[str, list[float], float]:
-    """Write vectors.npz, list.npz and lists.npz; the size in words, seconds for each list, peak memory in MiB."""
+    """Write vectors.npz, list.npz and lists.npz; return the size as text, seconds per list, and peak memory in MiB."""
     lists, seconds = list[WordLists](), list[float]()
     for number, source in enumerate(sources(vectors, texts, size)):
         if not number:
@@ -105,12 +104,12 @@ def prepare(folder: Path, vectors: str | None, texts: str | None, size: int) -> 
 
 
 def lines(words: Sequence[str]) -> list[str]:
-    """Words as texts of 20."""
+    """Return the words as texts of 20 words."""
     return [" ".join(words[start : start + LINE]) for start in range(0, len(words), LINE)]
 
 
 def speed(built: Mechanism, texts: Sequence[str], tokens: int) -> float:
-    """Tokens a second, median of three."""
+    """Return the tokens per second, as a median of three."""
     seconds = []
     for run in range(3):
         begun = time.process_time()
@@ -120,7 +119,7 @@ def speed(built: Mechanism, texts: Sequence[str], tokens: int) -> float:
 
 
 def once(folder: Path, texts: str | None, name: str) -> Measured:
-    """All figures of one mechanism."""
+    """Return all figures of one mechanism."""
     vocabulary = WordLists.load(folder / "list.npz").words
     queries = np.random.default_rng(0).choice(vocabulary, 1000 + TOKENS).tolist()
     corpus = read(texts)["text"].to_list() if texts else lines(queries[1000:])

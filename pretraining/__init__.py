@@ -1,1 +1,1 @@
-"""Training of the small embedded models. Not part of an audit: `python -m pretraining` runs it."""
+"""Training of the small embedded models, by `python -m pretraining`. It is not part of an audit."""

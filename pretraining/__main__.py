@@ -1,8 +1,9 @@
-"""Training of the embedded models; no DVC stage, because it takes long and its results are tracked by git.
+"""Training of the embedded models. This is not a DVC stage: it takes long, and git tracks the results.
 
-Continues from data/pretraining/<name>.safetensors, which is written every few minutes, so that it may be killed at any
-time; where there is none, from the weights in data/embedded/models/<name>; where there are none, from the beginning.
-The result lies in data/embedded/models/<name>. Runs on a GPU where there is one, else on one core at low priority.
+Training continues from data/pretraining/<name>.safetensors, which is written every few minutes, so that it may be
+killed at any time. Without this file it continues from the weights in data/embedded/models/<name>; without these it
+starts anew. The result is written to data/embedded/models/<name>. Training runs on a GPU if there is one, otherwise on
+one core at low priority.
 
 usage: python -m pretraining --corpus FILE --pairs FILE [--only NAME] [--minutes M]
 """
@@ -29,17 +30,19 @@ MODELS = {  # name: (module, class)
     "deberta": ("deberta", "Deberta"),
 }
 SEED = 0
-TOKENS = {"cpu": 1000, "cuda": 32_000}  # of a batch
+TOKENS = {"cpu": 1000, "cuda": 32_000}  # in a batch
 WORK, OUT = Path("data/pretraining"), Path("data/embedded/models")
 
 
 def main(*words: str) -> None:
-    """Train every model, or the one named by --only, for so many minutes each."""
+    """Train every model, or the one named by --only, each for --minutes."""
     parser = argparse.ArgumentParser("python -m pretraining", description=__doc__.partition("\n")[0])
-    parser.add_argument("--corpus", type=Path, required=True, help="UTF-8 text, one text a line (.txt or .txt.xz)")
-    parser.add_argument("--pairs", type=Path, required=True, help="source, tab, paraphrase a line (.tsv or .tsv.xz)")
+    parser.add_argument("--corpus", type=Path, required=True, help="one UTF-8 text on each line (.txt or .txt.xz)")
+    parser.add_argument(
+        "--pairs", type=Path, required=True, help="source, tab, paraphrase on each line (.tsv or .tsv.xz)"
+    )
     parser.add_argument("--only", metavar="NAME", help=f"one of {', '.join(MODELS)}")
-    parser.add_argument("--minutes", type=float, default=10.0, help="of training for each model (default 10)")
+    parser.add_argument("--minutes", type=float, default=10.0, help="training time of each model (default 10)")
     options = parser.parse_args(words)
     if options.only is not None and options.only not in MODELS:
         raise UserError(f"--only must be one of {', '.join(MODELS)}, got {options.only!r}")
@@ -72,12 +75,12 @@ def _train(name: str, corpus: Path, pairs: Path, minutes: float) -> None:
 
 
 def _device() -> tuple[str, str]:
-    """The device to train on, and its kind of hardware for the record."""
+    """Return the device to train on, and the name of the hardware for the record."""
     import torch
 
     if torch.cuda.is_available():
         return "cuda", torch.cuda.get_device_name()
-    torch.set_num_threads(1)  # two processes of two threads on two cores slow each other tenfold
+    torch.set_num_threads(1)  # on two cores, two processes with two threads each are ten times slower
     os.environ["RAYON_NUM_THREADS"] = "1"
     os.nice(19)
     return "cpu", "one CPU core"

@@ -1,4 +1,4 @@
-"""Corrupted copies of a text, with the place that each unit had in the original."""
+"""Corrupted copies of a text, with the position of each unit in the original."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Unit = list[int]  # the token numbers of a word, or of a single piece
 
 
 def words(ids: NDArray[np.int64], continues: NDArray[np.bool_]) -> list[Unit]:
-    """The pieces of a text, gathered in words."""
+    """Return the pieces of a text, grouped by word."""
     units: list[Unit] = []
     for i in ids.tolist():
         if continues[i] and units:
@@ -29,10 +29,9 @@ def corrupt(
     delete: float = 0.0,
     shuffle: float = 0.0,
 ) -> tuple[list[Unit], list[int]]:
-    """The units after replacement by `fill`, deletion (never of all) and local shuffling, and the place of each before.
-
-    replace, delete: probability of a unit; shuffle: the most places that a unit moves. A replaced unit
-    keeps its place too.
+    """Return the units after replacement by `fill`, deletion (never of all) and local shuffling, and their positions.
+    The positions are those in the original, also for replaced units. replace, delete: probability for each unit.
+    shuffle: largest shift of a unit.
     """
     chance = generator.random((3, len(units)))
     order = np.argsort(np.arange(len(units)) + shuffle * chance[2], kind="stable")

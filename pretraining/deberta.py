@@ -1,4 +1,4 @@
-"""A small DeBERTa-v2 masked language model (He et al. 2021), to be fine-tuned on downstream tasks."""
+"""A small DeBERTa-v2 masked language model (He et al. 2021), for fine-tuning on downstream tasks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 WIDTH, LAYERS, HEADS, INNER = 256, 4, 4, 512
 WINDOW = 512
-MASKED = 0.2  # of the pieces
-SEEN = 0.1  # of these, left unchanged, so that the model also looks at pieces that are not masked
+MASKED = 0.2  # share of the pieces that are predicted
+SEEN = 0.1  # share of these that stay unchanged, so that the model also learns to represent unmasked pieces
 
 
 class Deberta:
@@ -54,7 +54,7 @@ class Deberta:
         self.module.to(device)
 
     def loss(self, generator: np.random.Generator) -> tuple[Tensor, int, dict[str, float]]:
-        """Cross-entropy of the masked pieces."""
+        """Return the cross-entropy of the masked pieces."""
         import torch
 
         logits, wanted, tokens = self._masked(self._lines.batch(generator, self._tokens), generator)
@@ -66,7 +66,7 @@ class Deberta:
         )
 
     def quality(self) -> dict[str, float]:
-        """Share of masked pieces of held-out lines that are the likeliest entry, and among the five likeliest."""
+        """Return how often a masked piece of held-out lines is the most probable entry, or one of the first five."""
         import torch
 
         generator = Noise.named(1, "pretrain", "deberta", "quality").generator(0)
@@ -83,12 +83,12 @@ class Deberta:
         }
 
     def save(self, folder: Path) -> None:
-        """A model folder with its tokeniser."""
+        """Write a model folder with its tokeniser."""
         vocabulary.save_half(self.module, folder)
         vocabulary.save(self._tokenizer, folder, start=False)
 
     def _masked(self, rows: Sequence[Row], generator: np.random.Generator) -> tuple[Tensor, Tensor, int]:
-        """The logits at masked pieces, what these were, and how many tokens the batch has."""
+        """Return the logits at masked pieces, the original pieces, and the number of tokens in the batch."""
         import torch
 
         lengths = np.array([len(row[0]) for row in rows])

@@ -1,8 +1,7 @@
-"""A training aid that shows attention heads where to look.
-
-These models must above all copy and match: look at the equal token, or at the one after it. A small model learns this
-late from its predictions alone, and early when the right places are part of the loss of some heads. The saved model is
-an ordinary one.
+"""A part of the training loss that guides the attention of some heads.
+These models must above all copy and match: attend to the equal token, or to the next one. A small model learns this
+late from its predictions alone, and early if the loss rewards attention of some heads to the right positions. The saved
+model has no extra parts.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ if TYPE_CHECKING:
 
 
 def astray(attention: Tensor, heads: Sequence[int], places: Tensor) -> Tensor:
-    """Minus the mean log share of attention that some heads pay to the right places (0 where it is all of it).
-
-    attention: [batch, heads, queries, keys]; places: bool [batch, queries, keys]; queries without a place do not count.
+    """Return minus the mean log share of the heads' attention to the right positions; 0 if all of it is there.
+    attention: [batch, heads, queries, keys]; places: bool [batch, queries, keys]; queries without one are ignored.
     """
     import torch
 

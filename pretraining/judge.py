@@ -1,9 +1,8 @@
 """A small judge: a causal language model (Qwen3's architecture) that names the source of a rewrite.
-
-It continues the plain prompt of `judge_prompt` by a label. Three heads are shown where to look, one a layer:
-every token at the labels before it (which show the option that it belongs to), then a candidate's token at its equals
-in the rewrite (outside of it where it has none), then the last position at the tokens that have equals. The head that
-matches begins with equal projections of query and key. How to use these, the model learns from the answers.
+It continues the plain prompt of `judge_prompt` with a label. The attention of three heads is guided, one in each layer:
+from every token to the labels before it, which tell its candidate; then from a candidate's token to equal tokens of the
+rewrite (or outside of the rewrite, if there are none); then from the last position to tokens that have equal ones. The
+head that matches starts with equal projections of query and key. The model learns from the answers how to use them.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
 WIDTH, LAYERS, HEADS, INNER = 256, 3, 4, 512
 WINDOW = 2048
-LONG = 40  # pieces of a text in training; longer ones are cut
-COUNTS = (2, 2, 3, 4, 8, 16)  # candidates in training; beyond 9 the labels are letters
+LONG = 40  # pieces of a text in training; longer texts are truncated
+COUNTS = (2, 2, 3, 4, 8, 16)  # candidates in training; above 9 the labels are letters
 
 
 class Trial(NamedTuple):
@@ -68,17 +67,17 @@ class Judge:
                     intermediate_size=INNER, max_position_embeddings=WINDOW, tie_word_embeddings=True,
                     bos_token_id=self._special.begin, eos_token_id=self._special.end, pad_token_id=self._special.pad,
                     rope_parameters={"rope_type": "default", "rope_theta": 1e6}, attention_bias=True,
-                    attn_implementation="eager",  # the one that shows its attention
+                    attn_implementation="eager",  # this implementation returns the attention
                 )  # fmt: skip
                 self.module = Qwen3ForCausalLM(Qwen3Config(**config))
                 with torch.no_grad():
                     self.module.model.embed_tokens.weight.copy_(vocabulary.embeddings(self._tokenizer, WIDTH))
                     _match(self.module.model.layers[1].self_attn)
-        self.module.model.embed_tokens.weight.requires_grad_(False)  # equal tokens stay equal, rare ones too
+        self.module.model.embed_tokens.weight.requires_grad_(False)  # so that equal tokens stay equal, even rare ones
         self.module.to(device)
 
     def loss(self, generator: np.random.Generator) -> tuple[Tensor, int, dict[str, float]]:
-        """Cross-entropy of the label, and how far the guided heads look astray."""
+        """Return the loss: the cross-entropy of the label and the loss of the guided heads."""
         import torch
 
         count = int(generator.choice(COUNTS))
@@ -104,7 +103,7 @@ class Judge:
         return loss, int((ids != self._special.pad).sum()), figures
 
     def quality(self) -> dict[str, float]:
-        """Share of held-out trials answered rightly: words replaced by random ones, and paraphrases."""
+        """Return the share of correct answers on held-out trials, with replaced words and with paraphrases."""
         import torch
 
         from epsilometer.core.randomness import Noise
@@ -134,17 +133,16 @@ class Judge:
         return result
 
     def save(self, folder: Path) -> None:
-        """A model folder with its tokeniser."""
+        """Write a model folder with its tokeniser."""
         vocabulary.save_half(self.module, folder)
         vocabulary.save(self._tokenizer, folder, start=True)
 
     def _trials(
         self, batch: Sequence[Row], rows: Rows, generator: np.random.Generator, count: int, replaced: float | None
     ) -> list[Trial]:
-        """One trial a row: its source among others, of like length (the batch's) or of any.
-
-        replaced: the share of the rewrite's words that become random words of other texts; None: any kind of
-        corruption, to a degree drawn for each trial.
+        """Return one trial for each row, with its source among others, of similar length (from the batch) or of any.
+        replaced: the share of the rewrite's words that become random words of other texts; if None, any kind of
+        corruption, with a random degree for each trial.
         """
         trials = []
         elsewhere = [rows[int(i)] for i in generator.integers(len(rows), size=100)]
@@ -190,10 +188,10 @@ class Judge:
         return torch.tensor(ids, device=self._device)
 
     def _prompts(self, trials: Sequence[Trial]) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """Token numbers [n, length], each row's last position [n], where guided heads look: bool [n, length, length].
-
-        These are the labels up to a token, and the first token; from a candidate's token its equals in the rewrite, or
-        where there are none, all tokens outside of it; from the last position the candidates' tokens that have equals.
+        """Return token numbers [n, length], last positions [n], and the guided heads' targets: bool [n, length,
+        length]. The targets are, for each token, the labels before it and the first token; for a candidate's token,
+        equal tokens of the rewrite, or all tokens outside of it if there are none; for the last position, tokens with
+        equal ones.
         """
         import torch
 
@@ -231,9 +229,8 @@ class Judge:
 
 
 def _match(attention: Any) -> None:
-    """Make the first head look at tokens like its own, near or far.
-
-    Query and key are one random projection onto those dimensions of the head that rotate least with distance.
+    """Make the first head attend to tokens that are like the query, at any distance.
+    Query and key have the same random projection onto the dimensions of the head that rotate least with distance.
     """
     import torch
 
@@ -246,7 +243,7 @@ def _match(attention: Any) -> None:
 
 
 def frame(tokenizer: Tokenizer, count: int) -> list[list[int]]:
-    """The prompt's tokens before, between and after its texts: count + 2 parts."""
+    """Return the prompt's tokens before, between and after its texts, in count + 2 parts."""
     special = vocabulary.special(tokenizer)
     prompt = plain("[MASK]", ["[MASK]"] * count, characters(count))
     parts: list[list[int]] = [[special.begin]]

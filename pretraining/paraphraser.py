@@ -1,7 +1,6 @@
-"""A small paraphraser (GPT-2's architecture): continues "text >>>>> " by a paraphrase of the text, and ends.
-
-Copying what need not change is most of paraphrasing, so the model begins as one that copies (`_copying`), and the heads
-that do so are shown where to look when a text is to be copied.
+"""A small paraphraser (GPT-2's architecture): it continues "text >>>>> " with a paraphrase of the text and an end
+token. Most of a paraphrase is copied, so the initial weights copy (`_copying`), and the attention of the heads that
+copy is guided while the model is trained to copy a text.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Paraphraser:
                     vocab_size=self._tokenizer.get_vocab_size(), n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS,
                     n_inner=INNER, n_positions=WINDOW, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
                     bos_token_id=self._special.begin, eos_token_id=self._special.end, pad_token_id=self._special.pad,
-                    attn_implementation="eager",  # the one that shows its attention
+                    attn_implementation="eager",  # this implementation returns the attention
                 )  # fmt: skip
                 self.module = GPT2LMHeadModel(GPT2Config(**config))
                 with torch.no_grad():
@@ -62,7 +61,7 @@ class Paraphraser:
         self.module.to(device)
 
     def loss(self, generator: np.random.Generator) -> tuple[Tensor, int, dict[str, float]]:
-        """Cross-entropy of every token, and how far the copying heads look astray."""
+        """Return the loss: the cross-entropy of every token and the loss of the heads that copy."""
         import torch
 
         kind = generator.choice(["line", "copy", "pair"], p=[0.1, 0.3, 0.6])
@@ -96,8 +95,8 @@ class Paraphraser:
         return loss, int(ok.sum()), figures
 
     def quality(self) -> dict[str, float]:
-        """On held-out pairs and lines: perplexity of a paraphrase's pieces given its source; share of the source's
-        pieces kept when decoding greedily.
+        """Return figures on held-out pairs and lines: perplexity of a paraphrase's pieces given its source, and the
+        share of the source's pieces that greedy decoding preserves.
         """
         import torch
 
@@ -119,7 +118,7 @@ class Paraphraser:
         return result
 
     def save(self, folder: Path) -> None:
-        """A model folder with its tokeniser."""
+        """Write a model folder with its tokeniser."""
         vocabulary.save_half(self.module, folder)
         vocabulary.save(self._tokenizer, folder, start=True)
 
@@ -127,7 +126,7 @@ class Paraphraser:
         return [self._special.begin, *row[0].tolist(), *self._marker]
 
     def _copied(self, batch: Sequence[Row], ids: Tensor) -> Tensor:
-        """For the token before each copied piece that piece's place in the source: bool [rows, length, length]."""
+        """Return for the token before each copied piece its position in the source: bool [rows, length, length]."""
         import torch
 
         places = torch.zeros((*ids.shape, ids.shape[1]), dtype=torch.bool)
@@ -148,20 +147,17 @@ class Paraphraser:
 
 
 def _copying(model: Any, embeddings: Tensor) -> None:
-    """Begin with an induction circuit (Olsson et al. 2022), in place.
-
-    The model's width is split in what a token is, what the token before it was, and where it stands. The first head of
-    the first layer looks one place back and notes what stood there; two heads of the second look for a token that
-    followed a token like this one, and write down what it is.
-
-    embeddings: float32 [pieces, what].
+    """Set the initial weights, in place, to an induction circuit (Olsson et al. 2022).
+    The model's width is divided into the token, the previous token and the position. The first head of the first layer
+    attends to the previous position and copies its token; two heads of the second attend to tokens after an equal
+    token, and copy them. embeddings: float32 [pieces, what].
     """
     import torch
 
     what, size = embeddings.shape[1], WIDTH // HEADS
     before, place = slice(what, what + size), slice(what + size, what + 2 * size)
     angle = torch.arange(WINDOW)[:, None] * (torch.arange(size // 2) + 0.5) * (2 * torch.pi / size)
-    turn = (torch.arange(size // 2) + 0.5) * (2 * torch.pi / size)  # from one place to the next
+    turn = (torch.arange(size // 2) + 0.5) * (2 * torch.pi / size)  # from one position to the next
     cos, sin = turn.cos().diag(), turn.sin().diag()
     axes = torch.linalg.qr(torch.randn(what, size)).Q
     query, key, value = (slice(i * WIDTH, (i + 1) * WIDTH) for i in range(3))

@@ -1,4 +1,4 @@
-"""Training text as token numbers, shortest rows first, so that a batch is a run of rows of about one length."""
+"""Training text as token numbers, in order of length, so that a batch is a range of rows of similar length."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from epsilometer.core.ragged import Ragged
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-Row = tuple[NDArray[np.int64], ...]  # one array of token numbers a column
-
-CHARACTERS = 240  # longest text; longer ones are left out
-PIECES = range(3, 65)  # tokens of a text that is used
-HELD_OUT = 200  # one text in so many is never trained on
+Row = tuple[NDArray[np.int64], ...]  # an array of token numbers for each column
+CHARACTERS = 240  # longest text; longer ones are omitted
+PIECES = range(3, 65)  # allowed number of tokens in a text
+HELD_OUT = 200  # one text in this number is never trained on
 
 _FORMATS = {
-    1: "a UTF-8 text file, one text a line (.txt or .txt.xz)",
-    2: "a UTF-8 text file, one pair a line, source and paraphrase separated by a tab (.tsv or .tsv.xz)",
+    1: "a UTF-8 text file with one text on each line (.txt or .txt.xz)",
+    2: "a UTF-8 text file with one pair on each line, source and paraphrase separated by a tab (.tsv or .tsv.xz)",
 }
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Token numbers of rows of one column (lines) or two (pairs), ascending in their total length."""
+    """Token numbers of rows of one column (lines) or two (pairs), in ascending order of total length."""
 
     columns: tuple[Ragged, ...]
 
@@ -46,23 +45,22 @@ class Rows:
         return tuple(column.row(number).astype(np.int64) for column in self.columns)
 
     def batch(self, generator: np.random.Generator, tokens: int) -> list[Row]:
-        """Neighbouring rows of about so many tokens together, around a row drawn uniformly."""
+        """Return adjacent rows around a row drawn uniformly, with about this number of tokens in total."""
         centre = int(generator.integers(len(self)))
         count = min(len(self), max(2, tokens // sum(map(len, self[centre]))))
         first = min(max(0, centre - count // 2), len(self) - count)
         return [self[i] for i in range(first, first + count)]
 
     def spread(self, count: int) -> list[Row]:
-        """So many rows (or all, if there are fewer), evenly over the lengths."""
+        """Return count rows (or all, if there are fewer), evenly spaced by rank of length."""
         return [self[int(i)] for i in np.linspace(0, len(self) - 1, min(count, len(self)))]
 
 
 def read(path: Path, columns: int, tokenizer: Tokenizer, cache: Path) -> tuple[Rows, Rows]:
-    """The rows to train on, and those held out: one in `HELD_OUT`, by a hash of its first column.
-
-    columns: 1 for lines, 2 for pairs. Texts that are too short or long in tokens are left out. The token numbers are
-    kept in the cache's folder, by the hashes of file and tokeniser. Raises UserError when the file is missing, is not
-    in its format, or holds too few texts.
+    """Return the rows to train on, and those held out: one in `HELD_OUT`, by a hash of the first column.
+    columns: 1 for lines, 2 for pairs. Texts with too few or too many tokens are omitted. The token numbers are stored
+    in the cache folder, by the hashes of file and tokeniser. Raises UserError if the file is missing, has another
+    format, or has too few texts.
     """
     key = hashlib.blake2b(f"{digest(path, columns)} {tokenizer.to_str()} {CHARACTERS} {PIECES}".encode(), digest_size=8)
     stored = cache / f"texts-{key.hexdigest()}.npz"
@@ -75,13 +73,13 @@ def read(path: Path, columns: int, tokenizer: Tokenizer, cache: Path) -> tuple[R
     ]
     if min(map(len, sides)) < 2:
         raise UserError(
-            f"{path} holds too few texts of {PIECES.start} to {PIECES.stop - 1} tokens; expected {_FORMATS[columns]}"
+            f"{path} has too few texts of {PIECES.start} to {PIECES.stop - 1} tokens; expected {_FORMATS[columns]}"
         )
     return sides[0], sides[1]
 
 
 def texts(path: Path, columns: int) -> Iterator[tuple[str, ...]]:
-    """The file's rows that are not too long in characters. Raises UserError for a missing or malformed file."""
+    """Yield the file's rows with at most `CHARACTERS` in a text. Raises UserError for a missing or malformed file."""
     try:
         with _open(path, columns) as file:
             for number, line in enumerate(file, 1):
@@ -96,20 +94,20 @@ def texts(path: Path, columns: int) -> Iterator[tuple[str, ...]]:
 
 def _open(path: Path, columns: int) -> IO[str]:
     if not path.is_file():
-        raise UserError(f"{path} is no file; expected {_FORMATS[columns]}")
+        raise UserError(f"{path} is not a file; expected {_FORMATS[columns]}")
     return lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8")
 
 
 def digest(path: Path, columns: int) -> str:
-    """A hash of the file's content. Raises UserError when it is missing."""
+    """Return a hash of the file's content. Raises UserError if the file is missing."""
     with _open(path, columns):
-        pass  # a missing file is refused in the same words everywhere
+        pass  # so that the error for a missing file is the same everywhere
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()
 
 
 def _store(path: Path, columns: int, tokenizer: Tokenizer, stored: Path) -> None:
-    """Tokenise the file; write one pair of arrays for each side and column."""
+    """Tokenise the file, and write a pair of arrays for each side and column."""
     sides: dict[str, list[list[list[int]]]] = {"train": [], "held": []}
     rows = texts(path, columns)
     while part := list(islice(rows, 20_000)):

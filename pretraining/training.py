@@ -1,8 +1,7 @@
-"""The training loop: resumable at any step, and the same whether it was interrupted or not.
-
-A step's data depend on the seed and the step's number alone. The learning rate rises and then stays; in place of
-a decay, the weights that are used are a moving average (Polyak and Juditsky 1992) over the last few hundred steps, so
-that training can end, or continue, at any time.
+"""The training loop: it can be resumed at any step, with the same result as without an interruption.
+A step's data depend only on the seed and the step's number. The learning rate rises and then stays constant. Instead of
+a decay, the final weights are a moving average (Polyak and Juditsky 1992) over the last few hundred steps, so that
+training can end, or continue, at any time.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 WARM_UP = 50  # steps
-AVERAGED = 400  # steps that the average reaches back
+AVERAGED = 400  # steps in the moving average
 SAVED = 150.0  # seconds between two checkpoints
-MOMENTS = ("exp_avg", "exp_avg_sq")  # AdamW's state of a weight
+MOMENTS = ("exp_avg", "exp_avg_sq")  # AdamW's state for a weight
 SAID = 30.0  # seconds between two lines of progress
 
 
@@ -53,24 +52,23 @@ class Recipe(Protocol):
     rate: float  # the highest learning rate
 
     def loss(self, generator: np.random.Generator) -> tuple[Tensor, int, dict[str, float]]:
-        """The loss of a batch drawn by the generator, its number of tokens, and figures for the log."""
+        """Return the loss of a batch drawn by the generator, its number of tokens, and figures for the log."""
         ...
 
     def quality(self) -> dict[str, float]:
-        """Held-out figures of the weights as they are."""
+        """Return figures on held-out texts for the current weights."""
         ...
 
     def save(self, folder: Path) -> None:
-        """Write the model, float16, into a folder."""
+        """Write the model to a folder, in float16."""
         ...
 
 
 def train(
     recipe: Recipe, checkpoint: Path, name: str, seed: int, begun: Progress, enough: Callable[[Progress], bool]
 ) -> Progress:
-    """Train until enough; leaves the averaged weights in the recipe's module.
-
-    checkpoint: a file; where it exists, training continues from it, otherwise from the module's weights and `begun`.
+    """Train until `enough` returns True, and leave the averaged weights in the recipe's module.
+    checkpoint: a file. If it exists, training continues from it, otherwise from the module's weights and `begun`.
     """
     import torch
 
@@ -113,11 +111,11 @@ class _State:
         self.average = {name: weight.detach().clone() for name, weight in self.weights.items()}
         self.optimiser = torch.optim.AdamW(self.weights.values(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=0.01)
         self.progress = begun
-        self.first = begun.steps  # the step at which the optimiser was new
+        self.first = begun.steps  # the step at which the optimiser was created
         self._rate = recipe.rate
 
     def update(self, loss: Tensor) -> None:
-        """One step of the optimiser and of the average."""
+        """Make one step of the optimiser, and update the average."""
         import torch
 
         run = self.progress.steps - self.first
@@ -132,7 +130,7 @@ class _State:
             torch._foreach_lerp_(list(self.average.values()), list(self.weights.values()), 1 - decay)
 
     def store(self, checkpoint: Path) -> None:
-        """Write the whole state; a file is complete or absent."""
+        """Write the whole state. An interrupted call leaves no incomplete file."""
         import torch
         from safetensors.torch import save
 

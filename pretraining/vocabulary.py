@@ -1,7 +1,6 @@
-"""A small vocabulary: the pieces of all-MiniLM-L6-v2's WordPiece that a text uses most, with its embeddings.
-
-A third of the pieces covers nearly all running text; the table of a small model is then no larger than its layers. A
-word without a piece of its own is spelt in shorter ones: all single letters are included.
+"""A small vocabulary: the most frequent pieces of all-MiniLM-L6-v2's WordPiece in a text, with its embeddings.
+A third of the pieces covers nearly all running text, and the table of a small model is then not larger than its layers.
+A word that is not a piece is written with shorter pieces; all single letters are included.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ class Special(NamedTuple):
 
 
 def special(tokenizer: Tokenizer) -> Special:
-    """The numbers that a tokeniser gives to them."""
+    """Return the numbers of the special pieces in a tokeniser."""
     pieces = tokenizer.get_vocab()
     return Special(*(pieces[piece] for piece in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")))
 
 
 def full() -> Tokenizer:
-    """MiniLM's tokeniser, without padding and truncation."""
+    """Return MiniLM's tokeniser, without padding and truncation."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(locate(ENCODER) / "tokenizer.json"))
@@ -54,7 +53,7 @@ def full() -> Tokenizer:
 
 
 def of(folder: Path) -> Tokenizer:
-    """The tokeniser of a saved model, as it was before `save` added what the model puts around a text."""
+    """Return the tokeniser of a saved model, without the special pieces that `save` adds around a text."""
     from tokenizers import Tokenizer
 
     state = json.loads((folder / "tokenizer.json").read_text()) | {"post_processor": None}
@@ -62,7 +61,7 @@ def of(folder: Path) -> Tokenizer:
 
 
 def frequent(lines: Iterable[str], pieces: int = PIECES) -> Tokenizer:
-    """MiniLM's tokeniser with the special, the single-letter and the most frequent pieces of the texts only."""
+    """Return MiniLM's tokeniser with only the special, the single-letter and the most frequent pieces of the texts."""
     base = full()
     numbers: dict[str, int] = base.get_vocab()
     lines = islice(lines, COUNTED)
@@ -78,7 +77,7 @@ def frequent(lines: Iterable[str], pieces: int = PIECES) -> Tokenizer:
 
 
 def small(corpus: Path, cache: Path) -> Tokenizer:
-    """`frequent` of a file of lines, kept in the cache's folder."""
+    """Return the result of `frequent` for a file of lines, stored in the cache folder."""
     from tokenizers import Tokenizer
 
     stored = cache / f"vocabulary-{digest(corpus, 1)[:16]}.json"
@@ -89,9 +88,8 @@ def small(corpus: Path, cache: Path) -> Tokenizer:
 
 
 def embeddings(tokenizer: Tokenizer, width: int) -> Tensor:
-    """MiniLM's embeddings of a vocabulary's pieces: float32 [pieces, width], of mean length 1.
-
-    Where width is smaller than MiniLM's 384, they are projected on their first principal components.
+    """Return MiniLM's embeddings of a vocabulary's pieces: float32 [pieces, width], of mean length 1.
+    If width is smaller than MiniLM's 384, they are projected on their first principal components.
     """
     import torch
     from safetensors import safe_open
@@ -108,13 +106,13 @@ def embeddings(tokenizer: Tokenizer, width: int) -> Tensor:
 
 
 def continues(tokenizer: Tokenizer) -> NDArray[np.bool_]:
-    """Whether each piece continues the word before it, bool [pieces]."""
+    """Return whether each piece continues a word, as bool [pieces]."""
     pieces = tokenizer.get_vocab()
     return np.array([piece.startswith("##") for piece in sorted(pieces, key=pieces.__getitem__)])
 
 
 def save(tokenizer: Tokenizer, folder: Path, start: bool) -> None:
-    """Write the tokeniser for `AutoTokenizer`; start: put [CLS] before a text, and [SEP] behind it nowhere."""
+    """Write the tokeniser for `AutoTokenizer`. start: put [CLS] before a text, but no [SEP] after it."""
     from tokenizers import Tokenizer
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
@@ -132,7 +130,7 @@ def save(tokenizer: Tokenizer, folder: Path, start: bool) -> None:
 
 
 def save_half(model: Any, folder: Path) -> None:
-    """Write a model of transformers in float16, leaving it as it is."""
+    """Write a model of transformers in float16; the model itself is unchanged."""
     from copy import deepcopy
 
     from epsilometer.models.locate import quiet_loading
@@ -142,7 +140,7 @@ def save_half(model: Any, folder: Path) -> None:
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, device: str) -> Tensor:
-    """Token numbers as one tensor [rows, longest]."""
+    """Return token numbers as one tensor [rows, longest]."""
     import torch
 
     width = max(map(len, rows))
@@ -150,7 +148,7 @@ def padded(rows: Sequence[Sequence[int]], pad: int, device: str) -> Tensor:
 
 
 def _restricted(base: Tokenizer, pieces: list[int]) -> Tokenizer:
-    """The tokeniser with these pieces only, renumbered in their order."""
+    """Return the tokeniser with only these pieces, renumbered in their order."""
     from tokenizers import Tokenizer
 
     state = json.loads(base.to_str())

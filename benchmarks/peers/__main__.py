@@ -1,22 +1,22 @@
-"""The authors' reference code beside ours: units a second of processor time in one run, on one thread each.
+"""Speed of the authors' reference code compared with this project: units per second of processor time, on one thread.
 
-Vectors are random and of the authors' shape, 34,573 words of 300 dimensions, except where the reference keeps a table
-of all pairs of words: there 5,000. Epsilon is 10. Of each row the runs of both sides take turns; figures are medians.
+Vectors are random, with the authors' shape of 34,573 words and 300 dimensions; 5,000 words if the reference code stores
+a table of all pairs of words. Epsilon is 10. Runs of both sides take turns, and figures are medians. The paths are:
 
-    warm            every word was met before
-    cold            all words are new, and so is the mechanism; vectors are loaded
-    one at a time   as cold, a call for each word, as the reference is called
-    publication     ours draws from the operating system, exactly, every word having been met before; the reference
-                    has floating-point draws alone
-    publication, cold the same where all words are new, and so is the mechanism
+    warm            every word was rewritten before
+    cold            all words and the mechanism are new; vectors are loaded
+    one at a time   as cold, with one call per word, as the reference code is called
+    publication     this project samples exactly from the operating system's randomness, and every word was rewritten
+                    before; the reference code always samples in floating point
+    publication, cold as publication, but all words and the mechanism are new
 
-Where the reference prepares nothing, its one way stands beside each of ours. `published` is our form of the reference
-code's law, all else is corrected.
+If the reference code prepares nothing in advance, its only figure is compared with each of ours. `published` is this
+project's version of the reference code's law; all other rows are the corrected form.
 
-`--against FILE` measures the rows of such a table (CSV) again, and names those that are below two thirds of the
-ratio printed there; then it ends with 1. Ratios of one run are compared, so that the machine may be another. Where ours
-is bound by matrix products and the reference by its interpreter, a ratio still follows the speed of products, which is
-therefore measured before and after the rows: a row that fell as far as they did says nothing of our code.
+`--against FILE` measures the rows of such a table (CSV) again, lists the rows below two thirds of the printed ratio,
+and exits with 1 if there are any. Ratios are compared, so the table may come from another machine. But a ratio may
+depend on the speed of matrix products, if they dominate only this project's time. So their speed is measured before and
+after the rows: if it has fallen as much as a row, that row is not evidence of slower code.
 
 usage: python -m benchmarks.peers [ROW...] [--against results/peers/the-reference-code-beside-ours.csv]
 first: pip install --no-deps -r benchmarks/peers/requirements.txt and python -m benchmarks.peers.fetch
@@ -53,26 +53,25 @@ from epsilometer.report import archive
 from epsilometer.text.vectors import WordVectors
 
 WORDS, FEW, DIMENSIONS, EPSILON, RUNS = 34_573, 5_000, 300, 10.0, 3
-KEPT = 2 / 3  # of a printed ratio: less is no noise of the machine
-
-Work = Callable[[int], tuple[int, float]]  # the run's number -> units, seconds of processor time
+KEPT = 2 / 3  # share of a printed ratio below which a row counts as slower
+Work = Callable[[int], tuple[int, float]]  # maps the number of a run to units and seconds of processor time
 
 
 class Row(NamedTuple):
-    """What is measured side by side: the reference's way of each column, and ours."""
+    """A comparison: the reference code's work and this project's work, by path."""
 
     columns: dict[str, tuple[Work, Work]]
 
 
 def timed(units: int, work: Callable[[], Any]) -> tuple[int, float]:
-    """Units, and the processor time that the work takes."""
+    """Return the units, and the processor time that the work takes."""
     begun = time.process_time()
     work()
     return units, time.process_time() - begun
 
 
 def rates(theirs: Work, ours: Work) -> tuple[float, float]:
-    """Units a second of both, medians of runs that take turns."""
+    """Return the units per second of both sides, medians of runs that take turns."""
     figures: tuple[list[float], list[float]] = [], []
     for run in range(RUNS):
         for side, work in zip(figures, (theirs, ours), strict=True):
@@ -82,7 +81,7 @@ def rates(theirs: Work, ours: Work) -> tuple[float, float]:
 
 
 class Resources:
-    """Random vectors and a list of words, and where they lie."""
+    """Random vectors and a list of words, also as files in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -94,12 +93,12 @@ class Resources:
         WordLists(self.words, np.arange(WORDS)[None]).save(folder / "list.npz")
 
     def sample(self, run: int, count: int, size: int = WORDS) -> list[str]:
-        """Different words, the same for both sides."""
+        """Return `count` distinct random words, the same for both sides."""
         return [self.words[i] for i in np.random.default_rng((1, run)).permutation(size)[:count]]
 
 
 def built(name: str, resource: Path, **settings: Any) -> Any:
-    """One of our mechanisms, with what it loads loaded."""
+    """Return a mechanism of this project with its resources loaded."""
     ready = mechanism(name, {"resource": resource, **settings})
     ready.rewrite(["w0"], EPSILON, Noise.named(1, "load"))
     return ready
@@ -108,7 +107,10 @@ def built(name: str, resource: Path, **settings: Any) -> Any:
 def ours(
     name: str, resource: Path, words: Callable[[int], list[str]], warm: Sequence[str] = (), **settings: Any
 ) -> dict[str, Work]:
-    """Our columns for a mechanism on words. words: of a run; warm: what is rewritten before the runs."""
+    """Return this project's work by path, for a mechanism on words.
+
+    words: function that returns the words of a run; warm: words that are rewritten before the runs.
+    """
     met = built(name, resource, **settings)
     if warm:
         met.rewrite(list(warm), EPSILON, Noise.named(len(warm), "warm"))
@@ -160,7 +162,7 @@ def diffractor(at: Resources, method: str) -> Row:
 
 
 def word_by_word(at: Resources, theirs_name: str, name: str, count: int, published: bool = False) -> Row:
-    """MLDP's mechanisms take one word a call and keep nothing but their index."""
+    """Return the comparison with a mechanism of MLDP, which takes one word per call and caches only its index."""
     vectors = reference.keyed_vectors(at.words, at.vectors)
     replace = reference.mldp(theirs_name, EPSILON, vectors)
     tables = name in ("tem", "truncated_gumbel")
@@ -181,7 +183,7 @@ def word_by_word(at: Resources, theirs_name: str, name: str, count: int, publish
 
 
 def santext(at: Resources) -> Row:
-    """The reference computes the probabilities of all pairs before the first word: cold, of 1,000 words, with them."""
+    """Return the comparison with SanText, which first computes the probabilities of all pairs; cold includes this."""
     code = reference.santext()
     code.SanText_init(code.cal_probability(at.vectors[:FEW], at.vectors[:FEW], EPSILON))
 
@@ -204,7 +206,7 @@ def santext(at: Resources) -> Row:
 
 
 def custext(at: Resources) -> Row:
-    """The reference forms all groups before the first word: cold, of 5,000 words, with them."""
+    """Return the comparison with CusText, which first forms all groups of 5,000 words; cold includes this."""
     import pandas
 
     words = at.words[:FEW]
@@ -225,7 +227,7 @@ def custext(at: Resources) -> Row:
     def rewrite(arguments: Any) -> None:
         utils.generate_new_sents_s1(pandas.DataFrame({"sentence": texts}), *arguments, False, "dev")
 
-    # Writing the result is left out: the data frame's `to_csv` is another's work.
+    # Writing the result is left out, since `to_csv` is the work of pandas.
     pandas.DataFrame.to_csv = lambda *_, **__: None  # type: ignore[method-assign,assignment]
     columns = ours("custext", at.folder / "few.npz", lambda run: texts, texts)
     columns.pop("one at a time")
@@ -247,9 +249,9 @@ def custext(at: Resources) -> Row:
 
 
 def dpmlm(at: Resources) -> Row:
-    """Words of the embedded masked language model's own kind of text, one text at a time and 16 words a batch.
+    """Return the comparison with DP-MLM, by one word at a time and in batches of 16 words.
 
-    Every text is new: a model keeps what it read, so that each column has one of its own.
+    Every text is new. Each path has its own model, since a model caches what it has computed.
     """
     from epsilometer.corpora import synthetic
     from epsilometer.models.embedded import masked_lm
@@ -287,7 +289,7 @@ def dpmlm(at: Resources) -> Row:
 
 
 def randomised_response(at: Resources) -> Row:
-    """A unit is a run of the mechanism and its guess: a million, of which the reference gives each value half."""
+    """Return the comparison with LDP-Auditor. A unit is one run of the mechanism with its guess, of a million."""
     trials = 1_000_000
     auditor = reference.ldp_audit(trials // 2, 1.0)
     texts = ("the meeting is on", "the meeting is off")
@@ -309,7 +311,7 @@ def randomised_response(at: Resources) -> Row:
 
 
 def candidates(at: Resources, count: int, k: int, temperature: float) -> Row:
-    """TeDA's code is not public: a naive loop over trials stands for it, on all similarities computed once."""
+    """Return the comparison with a naive loop over trials (TeDA's code is private) with precomputed similarities."""
     vectors = np.random.default_rng(0).normal(size=(5_000, 384)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
 
@@ -349,7 +351,7 @@ ROWS: dict[str, tuple[str, Callable[[Resources], Row]]] = {
 
 
 def lines(at: Resources, wanted: Sequence[str]) -> Iterator[str]:
-    """A line of the table for each column of each row."""
+    """Yield the lines of the table, one per mechanism and path."""
     yield "| mechanism | path | reference | units/s | ours, units/s | times as fast | our commit |"
     yield "|---|---|---|---|---|---|---|"
     describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
@@ -361,7 +363,7 @@ def lines(at: Resources, wanted: Sequence[str]) -> Iterator[str]:
         try:
             measured = row(at)
         except (ImportError, FileNotFoundError) as error:
-            yield f"| {name} | | {pinned} | not to be had: {error} | | | |"
+            yield f"| {name} | | {pinned} | not available: {error} | | | |"
             continue
         for column, (theirs, here) in measured.columns.items():
             reached, own = rates(theirs, here)
@@ -369,36 +371,36 @@ def lines(at: Resources, wanted: Sequence[str]) -> Iterator[str]:
 
 
 def ratios(head: Sequence[str], rows: Iterable[Sequence[str]]) -> dict[tuple[str, str], float]:
-    """By mechanism and path, how many times as fast ours is, of a table's rows; NaN: not measured."""
+    """Return the ratio of speeds in each row of a table, by mechanism and path; NaN if not measured."""
     if [*head[:2]] != ["mechanism", "path"] or "times as fast" not in head:
-        raise SystemExit("The table needs the columns mechanism, path and times as fast. Name one of results/peers.")
+        raise SystemExit("The table needs the columns mechanism, path and times as fast. Give one of results/peers.")
     column = head.index("times as fast")
     return {(row[0], row[1]): float(row[column].replace(",", "") or "nan") for row in rows}
 
 
 def slower(printed: Mapping[tuple[str, str], float], now: Mapping[tuple[str, str], float]) -> list[str]:
-    """A sentence for each row that is below two thirds of what was printed, or was not measured."""
+    """Return a sentence for each row that is below two thirds of the printed ratio, or was not measured."""
     said = []
     for row, before in printed.items():
         name, ratio = ", ".join(filter(None, row)), now.get(row, math.nan)
         if math.isnan(ratio):
             said.append(f"{name}: {before:,.3g} was printed; not measured now")
         elif ratio < KEPT * before:
-            said.append(f"{name}: {ratio:,.3g} times as fast as the reference, where {before:,.3g} was printed")
+            said.append(f"{name}: {ratio:,.3g} times as fast as the reference; {before:,.3g} was printed")
     return said
 
 
 def product_speed(vectors: NDArray[np.float32]) -> float:
-    """Billions of operations a second of single-precision products of 512 vectors with all [n, d], median of five."""
+    """Return the speed of float32 products of 512 vectors with all vectors [n, d], in Gflop/s: the median of five."""
     seconds = [timed(0, lambda: vectors[:512] @ vectors.T)[1] for _ in range(5)]
     return 2e-9 * 512 * vectors.size / statistics.median(seconds)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what ran, the table in Markdown, and which rows are slower than on a page; 1 where there are such rows."""
+    """Print the versions, the table in Markdown, and the rows slower than in a file; return 1 if there are any."""
     parser = ArgumentParser(prog="python -m benchmarks.peers", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("rows", metavar="ROW", nargs="*", help="a mechanism of the table; all by default")
-    parser.add_argument("--against", metavar="FILE", type=Path, help="name rows below two thirds of this table's ratio")
+    parser.add_argument("rows", metavar="ROW", nargs="*", help="a mechanism of the table (default: all)")
+    parser.add_argument("--against", metavar="FILE", type=Path, help="list rows below two thirds of this table's ratio")
     options = parser.parse_args(arguments)
     printed = ratios(*archive.cells(options.against)) if options.against else {}
     if unknown := [name for name in options.rows if name not in ROWS]:

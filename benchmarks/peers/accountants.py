@@ -1,16 +1,16 @@
-"""Peers' accountants and auditors beside ours: processor time of the same question in one run, on one thread.
+"""Processor time of accountants and auditors of other libraries compared with this project, on one thread.
 
-The peers are libraries that ours does not need. Install them into an environment of their own with this Python, and
-show its packages behind ours:
+The peers are libraries that this project does not need. Install them into a separate environment with the same Python,
+and add its packages after those of this project:
 
     pip install dp-accounting==0.6.0 jax-privacy==2.0.0          in the peers' environment
     python -m benchmarks.peers.fetch                             for dp_auditorium
     PYTHONPATH=ENVIRONMENT/lib/python3.11/site-packages python -m benchmarks.peers.accountants
 
-Opacus comes with the test extra. A row whose peer is absent is left out. Both sides take turns; figures are medians of
-three runs. Two rows do not ask quite the same: one-run bounds come with their ceilings, and by the curves of Gaussians
-where the peer's third method is Clopper and Pearson's; the bound of 10^6 scores searches for the largest epsilon, while
-the peer tests one.
+Opacus is in the test extra. Rows without an installed peer are left out. Both sides take turns; figures are medians of
+three runs. Two rows compare slightly different computations. This project's one-run bounds include their ceilings, and
+use curves of Gaussians where the peer's third method is Clopper and Pearson's. Its bound of 10^6 scores searches for
+the largest epsilon, whereas the peer tests one epsilon.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ ROWS: dict[tuple[str, str], Callable[[], tuple[Side, Side]]] = {
 
 
 def lines() -> Iterator[str]:
-    """The table in Markdown."""
+    """Yield the lines of the table in Markdown."""
     yield "| question | peer | peer, ms | ours, ms | times as fast |"
     yield "|---|---|---|---|---|"
     for (question, peer), make in ROWS.items():

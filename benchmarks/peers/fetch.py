@@ -1,8 +1,8 @@
 """Fetch the reference code at its pinned commits into benchmarks/peers/code (ignored by git).
 
-The files named in sources.json are read out of a bare clone, unchanged; nothing of them is part of this project.
+The files listed in sources.json are copied unchanged from bare clones. They are not part of this project.
 
-usage: python -m benchmarks.peers.fetch [--from FOLDER]     FOLDER: holds clones, OWNER+NAME/repo or NAME
+usage: python -m benchmarks.peers.fetch [--from FOLDER]     FOLDER contains clones, OWNER+NAME/repo or NAME
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CODE = HERE / "code"
 
 
 def sources() -> dict[str, dict[str, str]]:
-    """Repository, commit and files of each peer."""
+    """Return the repository, commit and files of each peer."""
     return json.loads((HERE / "sources.json").read_text())  # type: ignore[no-any-return]
 
 
@@ -33,16 +33,16 @@ def _repository(url: str, local: Path | None, scratch: Path) -> Path:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Write the files, and say where."""
+    """Write the files, and print the commit of each peer."""
     parser = ArgumentParser(prog="python -m benchmarks.peers.fetch", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--from", metavar="FOLDER", type=Path, dest="local", help="clones that are there already")
+    parser.add_argument("--from", metavar="FOLDER", type=Path, dest="local", help="folder of existing clones")
     local = parser.parse_args(arguments).local
     with TemporaryDirectory() as scratch:
         for name, source in sources().items():
             try:
                 repository = _repository(source["url"], local, Path(scratch))
             except (StopIteration, subprocess.CalledProcessError):
-                print(f"{name}: {source['url']} cannot be had; its rows will say so")
+                print(f"{name}: {source['url']} is not available; its rows will say so")
                 continue
             for file in source["files"]:
                 wanted = ["git", f"--git-dir={repository}", "show", f"{source['commit']}:{file}"]

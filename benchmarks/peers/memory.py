@@ -1,10 +1,11 @@
-"""Memory of word mechanisms by words rewritten, the authors' reference code beside ours, after 1-Diffractor's table 5.
+"""Memory of word mechanisms by number of rewritten words, for the reference code and this project (1-Diffractor, table
+5).
 
-Each mechanism is in a process of its own, on one thread, on the random vectors of `benchmarks.peers`; its vectors or
-its list are loaded, and one word is rewritten, before anything is measured. Then it rewrites 1,000 words, 10,000, and
-100,000, 20 a text, and keeps the result. `more` is by how many MiB the peak of the process (Linux's VmHWM, set back
-before each step) is above what the process holds when the step begins. A step that would take longer than the limit, by
-the speed of the one before, is left out.
+Each mechanism runs in a separate process, on one thread, with the random vectors of `benchmarks.peers`. Its vectors or
+list are loaded, and one word is rewritten, before the measurement. Then it rewrites 1,000, 10,000 and 100,000 words in
+texts of 20 words, and holds the results in memory. `more` is the peak memory of the process during a step (Linux's
+VmHWM, reset before each step) minus its memory at the start of the step, in MiB. A step is left out if, at the speed of
+the previous step, it would take longer than the limit.
 
 usage: python -m benchmarks.peers.memory [--limit SECONDS] [ROW...]
 first: as for `python -m benchmarks.peers`
@@ -33,8 +34,8 @@ from epsilometer.text.vectors import WordVectors
 
 FOLDER = RESULTS / "peers_memory"
 STEPS = [1_000, 10_000, 100_000]
-LINE = 20  # words a text, for who takes texts
-CASES = {  # mechanism: repository, the reference's name, ours, its settings
+LINE = 20  # words per text
+CASES = {  # mechanism: repository, name in the reference code, name in this project, settings
     "1-D geometric, 1 list": ("Diffractor", "geometric", "diffractor", {}),
     "1-D TEM, 1 list": ("Diffractor", "TEM", "diffractor", {"noise": "tem"}),
     "MVC": ("MLDP", "MultivariateCalibrated", "mvc", {}),
@@ -46,7 +47,7 @@ CASES = {  # mechanism: repository, the reference's name, ours, its settings
 
 
 def theirs(folder: Path, name: str) -> Callable[[Sequence[str]], list[str]]:
-    """The reference's way to rewrite texts of words."""
+    """Return the reference code's function that rewrites texts."""
     repository, called, _, _ = CASES[name]
     vectors = WordVectors.load(folder / "vectors.npz")
     words = list(vectors.words)
@@ -58,7 +59,7 @@ def theirs(folder: Path, name: str) -> Callable[[Sequence[str]], list[str]]:
 
 
 def ours(folder: Path, name: str) -> Callable[[Sequence[str]], list[str]]:
-    """Our way."""
+    """Return this project's function that rewrites texts."""
     _, _, module, settings = CASES[name]
     resource = folder / ("list.npz" if module == "diffractor" else "vectors.npz")
     built = mechanism(module, {"resource": resource, **settings})
@@ -66,14 +67,14 @@ def ours(folder: Path, name: str) -> Callable[[Sequence[str]], list[str]]:
 
 
 def resident() -> float:
-    """What this process holds now, in MiB; its peak begins anew here."""
+    """Reset the peak memory of this process, and return its current memory in MiB."""
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     return peak()
 
 
 def measured(folder: Path, name: str, side: str, limit: float) -> tuple[float, list[float | None]]:
-    """MiB after loading, and how many more at the peak of each step; None where it was left out."""
+    """Return the MiB after loading, and the additional MiB at the peak of each step; None if left out."""
     rewrite = (theirs if side == "reference" else ours)(folder, name)
     rewrite(["w0"])
     draw, more, pace = np.random.default_rng(0), list[float | None](), 0.0
@@ -95,7 +96,7 @@ def measured(folder: Path, name: str, side: str, limit: float) -> tuple[float, l
 def main(arguments: Sequence[str]) -> None:
     """Write results/peers_memory."""
     parser = ArgumentParser(prog="python -m benchmarks.peers.memory", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("rows", metavar="ROW", nargs="*", help="a mechanism of the table; all by default")
+    parser.add_argument("rows", metavar="ROW", nargs="*", help="a mechanism of the table (default: all)")
     parser.add_argument("--limit", metavar="SECONDS", type=float, default=150)
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.rows if name not in CASES]:
@@ -103,7 +104,7 @@ def main(arguments: Sequence[str]) -> None:
     lines = [
         "# Memory of word mechanisms by words rewritten",
         "",
-        "Written by `python -m benchmarks.peers.memory`; do not edit. What the columns mean is in its docstring.",
+        "Written by `python -m benchmarks.peers.memory`; do not edit. Its docstring explains the columns.",
         "",
         f"{dated()} {WORDS:,} random words x {DIMENSIONS}, epsilon {EPSILON:g}, one thread. MiB.",
         "",

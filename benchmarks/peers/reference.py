@@ -1,7 +1,7 @@
-"""The reference code as it was fetched, and what stands in for what it needs and cannot have.
+"""Loader of the fetched reference code, with substitutes for dependencies that are not available.
 
-No line of it is changed. Each function loads one repository and says in its docstring what was substituted; where that
-matters for speed, it makes the reference faster, never slower.
+The reference code is unchanged. Each function loads one repository, and its docstring lists the substituted parts. If a
+substitution affects speed, it makes the reference code faster.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def _module(name: str, **content: Any) -> ModuleType:
 
 @contextmanager
 def _path(*parts: str, **modules: ModuleType) -> Any:
-    """Import from a fetched folder; modules stand in for others (a double underscore for a dot)."""
+    """Allow imports from a fetched folder. modules: substitutes, by name with a double underscore for a dot."""
     folder = CODE.joinpath(*parts)
     if not folder.is_dir():
-        raise FileNotFoundError(f"{parts[0]} is not there; run `python -m benchmarks.peers.fetch`")
+        raise FileNotFoundError(f"{parts[0]} is missing; run `python -m benchmarks.peers.fetch`")
     named = {name.replace("__", "."): module for name, module in modules.items()}
     before = {name: sys.modules.get(name) for name in named}
     sys.modules.update(named)
@@ -47,7 +47,7 @@ def _path(*parts: str, **modules: ModuleType) -> Any:
 
 
 def _nltk() -> ModuleType:
-    """NLTK without its data: texts split at white space (the benchmark's hold nothing else), no stop-words."""
+    """Return NLTK without its data: texts are split at white space, and there are no stop-words."""
     from nltk.stem.wordnet import WordNetLemmatizer
     from nltk.tokenize.treebank import TreebankWordDetokenizer
 
@@ -74,7 +74,7 @@ def _nltk_modules() -> dict[str, ModuleType]:
 
 
 def keyed_vectors(words: Sequence[str], vectors: np.ndarray) -> Any:
-    """gensim's form of word vectors, which both of the authors' packages take."""
+    """Return word vectors in gensim's format, which the authors' packages need."""
     from gensim.models import KeyedVectors
 
     keyed = KeyedVectors(vectors.shape[1])
@@ -83,17 +83,17 @@ def keyed_vectors(words: Sequence[str], vectors: np.ndarray) -> Any:
 
 
 def one_thread() -> None:
-    """faiss keeps to one thread as everything else does."""
+    """Make faiss use one thread, like everything else."""
     import faiss
 
     faiss.omp_set_num_threads(1)
 
 
 def diffractor(method: str, epsilon: float, words: Sequence[str]) -> Callable[[Sequence[str]], list[str]]:
-    """1-Diffractor on one list, the words as they stand.
+    """Return 1-Diffractor's function that rewrites texts, on one list with the words in their order.
 
-    Substituted: NLTK's data (`_nltk`), so that no stop-word list is read for each word; the pool of processes by a call
-    in this process, so that no word is sent anywhere; the list, since its making is no part of rewriting.
+    Substituted: NLTK's data (`_nltk`), so that no stop-word list is read for each word; the pool of processes, by calls
+    in this process; the making of the list, which is not part of rewriting.
     """
     with _path("Diffractor", "src", **_nltk_modules()):
         core = importlib.import_module("diffractor.core")
@@ -118,11 +118,11 @@ def diffractor(method: str, epsilon: float, words: Sequence[str]) -> Callable[[S
 
 
 def mldp(name: str, epsilon: float, vectors: Any) -> Callable[[str], str]:
-    """A mechanism of MLDP with its default settings: faiss's index of 100 lists where it has one.
+    """Return the function of an MLDP mechanism that replaces a word, with its default settings.
 
-    Substituted: NLTK's data (only SynTF, not run here, needs it). Truncated Gumbel is told the smallest and largest
-    distance, which it otherwise takes from one random word by a call that Python 3.11 no longer has; and it is asked
-    once more where its Poisson number of candidates is 0, as it is for one of n words, since faiss refuses that.
+    Substituted: NLTK's data, which only SynTF needs. Truncated Gumbel gets the smallest and largest distance, since its
+    code computes them by a function that Python 3.11 no longer has. It is called again if its Poisson number of
+    candidates is 0 (one of n words), since faiss refuses that.
     """
     with _path("MLDP", "src", **_nltk_modules()):
         mechanisms = importlib.import_module("mldp_text.mechanisms")
@@ -142,16 +142,16 @@ def mldp(name: str, epsilon: float, vectors: Any) -> Callable[[str], str]:
 
 
 def santext() -> ModuleType:
-    """SanText, nothing substituted."""
+    """Return SanText's module. Nothing is substituted."""
     with _path("SanText"):
         return importlib.import_module("SanText")
 
 
 def custext(folder: Path, epsilon: float, words: Sequence[str], vectors: np.ndarray, texts: Sequence[str]) -> Any:
-    """CusText on SST2's form of data and its default vectors' form, both written to `folder`.
+    """Return CusText's module, with data in SST2's format and vectors in its default format, both written to `folder`.
 
     Substituted: the command line, its logger and matplotlib, which rewriting does not need; NLTK's data; pandas' former
-    way to give the separator, and `to_csv`, so that nothing is written.
+    argument for the separator; `to_csv`, so that nothing is written.
     """
     import pandas
 
@@ -178,9 +178,9 @@ def custext(folder: Path, epsilon: float, words: Sequence[str], vectors: np.ndar
 
 
 def dpmlm(model: Path) -> Any:
-    """DP-MLM on a masked language model from a folder.
+    """Return DP-MLM with a masked language model from a folder.
 
-    Substituted: NLTK's data; `wn`, which is imported and not used.
+    Substituted: NLTK's data; `wn`, which is imported but not used.
     """
     with _path("DPMLM", wn=_module("wn"), **_nltk_modules()):
         module = importlib.import_module("DPMLM")
@@ -188,10 +188,10 @@ def dpmlm(model: Path) -> Any:
 
 
 def ldp_audit(trials: int, epsilon: float) -> Any:
-    """LDP-Auditor for generalised randomised response on two values.
+    """Return LDP-Auditor for generalised randomised response on two values.
 
-    Substituted: Ray by calls in this process; pure-ldp, of which this protocol uses nothing; xxhash, which takes bytes
-    only by now.
+    Substituted: Ray, by calls in this process; pure-ldp, which this protocol does not use; xxhash, which now only
+    accepts bytes.
     """
     import psutil
 

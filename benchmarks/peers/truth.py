@@ -1,10 +1,10 @@
-"""Peers' estimators on the truth bench, on the very samples that ours get.
+"""Estimators of other libraries on the truth bench, with the same samples as this project's estimators.
 
     python -m benchmarks.peers.truth samples FOLDER        here: 20 seeds of 10,000 samples of every mechanism
     ENVIRONMENT/bin/python benchmarks/peers/truth_bounds.py PEER FOLDER      there, for each peer; needs no epsilometer
     python -m benchmarks.peers.truth table FOLDER          here: written to results/truth-peers
 
-Each peer has an environment of its own, since their pins are not ours:
+Each peer needs a separate environment, since their versions conflict:
 
     jax_privacy      pip install jax-privacy==2.0.0
     ldp_audit        pip install numpy scipy numba==0.68.1 statsmodels==0.15.0; python -m benchmarks.peers.fetch
@@ -28,11 +28,11 @@ from epsilometer.studies.bench.mechanisms import every
 from epsilometer.studies.bench.samples import samples
 
 COUNT, SEEDS = 10_000, 20
-LIMIT = 50.0  # nats, for what is infinite: their thresholds must be numbers
+LIMIT = 50.0  # nats; infinite losses are clipped to this, since the peers need finite thresholds
 
 
 def write(folder: Path) -> None:
-    """Write an archive of each mechanism: first [seeds, n], loss [seeds, n], and of ldp-audit's protocols the sets."""
+    """Write the samples of each mechanism to an archive: first, loss and guess, [seeds, n] each; sets for ldp-audit."""
     folder.mkdir(parents=True, exist_ok=True)
     for mechanism in every():
         sampled = [samples(mechanism, COUNT, seed) for seed in range(SEEDS)]
@@ -48,16 +48,16 @@ def write(folder: Path) -> None:
 
 
 def lines(folder: Path) -> Iterator[str]:
-    """The page: what each peer says, beside ours."""
+    """Yield the lines of the page: the bounds of each peer compared with this project's."""
     said = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
     peers = {name: column for peer in said for name, column in peer["columns"].items()}
     yield "# The truth bench: peers' estimators\n"
     yield (
         "Written by `python -m benchmarks.peers.truth`; do not edit.\n\n"
         f"{pages.dated()} Medians of {SEEDS} seeds of {COUNT:,} "
-        "samples, the same for all, and in brackets how many of these bounds are above the truth, where "
-        f"{ERROR:.0%} may be. Losses are in nats. *pure* is the largest loss of the pair, with a delta the "
-        "least epsilon that holds. What columns are stands below.\n"
+        "samples, the same for all. Brackets contain the number of bounds above the truth, of which "
+        f"{ERROR:.0%} are allowed. Losses are in nats. *pure* is the largest loss of the pair; with a delta, it is the "
+        "smallest epsilon that holds. The columns are explained below.\n"
     )
     yield f"| mechanism | pure | ours, abstention | {' | '.join(peers)} |"
     yield f"|---|{'---|' * (len(peers) + 2)}"

@@ -1,6 +1,6 @@
-"""What one peer's estimators prove from the samples of the truth bench, as JSON beside them.
+"""Lower bounds of one peer's estimators on the samples of the truth bench, written as JSON next to the samples.
 
-Runs in the peer's own environment and imports nothing of this project. No line of a peer is changed.
+This script runs in the peer's environment, and does not import this project. The peers' code is unchanged.
 
 usage: python benchmarks/peers/truth_bounds.py jax_privacy|ldp_audit|dp_auditorium FOLDER
 """
@@ -20,14 +20,14 @@ CODE = Path(__file__).parent / "code"
 
 
 def bare(name, path):
-    """A package without its __init__, which would ask for Ray or TensorFlow, of which nothing here is used."""
+    """Register a package without its __init__, which would import Ray or TensorFlow without need."""
     package = ModuleType(name)
     package.__path__ = [str(path)]
     sys.modules[name] = package
 
 
 def jax_privacy(data, about):
-    """Bounds by column."""
+    """Return the bounds of jax_privacy by column."""
     from jax_privacy.auditing import Bonferroni, CanaryScoreAuditor, MultiSplit
 
     bounds = {"jax_privacy, Bonferroni": [], "jax_privacy, MultiSplit": []}
@@ -40,7 +40,7 @@ def jax_privacy(data, about):
 
 
 def ldp_audit(data, about):
-    """Bounds by column; none where the samples are no sets of two values."""
+    """Return the bounds of ldp-audit by column; empty if the samples are not sets of two values."""
     if "sets" not in data:
         return {}
     bare("ldp_audit", CODE / "ldp-audit/ldp_audit")
@@ -57,7 +57,7 @@ def ldp_audit(data, about):
 
 
 def dp_auditorium(data, about):
-    """Bounds by column: the largest epsilon of a grid at which its tester rejects."""
+    """Return the bounds of dp_auditorium by column: the largest epsilon of a grid that its tester rejects."""
     package = CODE / "dp_auditorium/python/dp_auditorium/dp_auditorium"
     for name in ("", ".configs", ".testers"):
         bare(f"dp_auditorium{name}", package / name.lstrip("."))
@@ -82,21 +82,21 @@ PEERS = {
     "jax_privacy": (
         jax_privacy,
         lambda: f"jax_privacy {version('jax-privacy')}",
-        "`CanaryScoreAuditor.epsilon_clopper_pearson` of the likelihood ratios, one-sided: high ones alone. "
-        "Bonferroni, its default, shares the significance among the thresholds on the hull of the samples; MultiSplit, "
-        "here of 20, chooses a threshold on half of the samples and takes the median over splits.",
+        "`CanaryScoreAuditor.epsilon_clopper_pearson` on the likelihood ratios, one-sided, for large ratios only. "
+        "Bonferroni, its default, divides the significance among the thresholds on the hull of the samples. "
+        "MultiSplit, with 20 splits, chooses a threshold on half of the samples and takes the median over splits.",
     ),
     "ldp_audit": (
         ldp_audit,
         lambda: f"5cd1c5d, statsmodels {version('statsmodels')}",
         "its attack on unary encodings, run on our samples of two values, and its interval of ln(TPR / FPR), at a "
-        "level for which both ends together may err as often as ours.",
+        "level at which both ends together have the same error as our bound.",
     ),
     "dp_auditorium": (
         dp_auditorium,
         lambda: "google/differential-privacy b5b0286",
-        "`HistogramTester` of the likelihood ratios in 20 cells, asked at every epsilon from .05 to 12 in steps "
-        "of .05: the largest that it rejects. It tests one claim at a time, and is not made to search.",
+        "`HistogramTester` on the likelihood ratios in 20 cells, run at every epsilon from .05 to 12 in steps of .05; "
+        "the bound is the largest epsilon that it rejects. It is made to test one claim, not to search.",
     ),
 }
 

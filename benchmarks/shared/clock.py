@@ -1,4 +1,4 @@
-"""How long work takes."""
+"""Timing of function calls."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float, float]:
-    """What work returns, and the wall clock's and the processor's seconds."""
+    """Return the result of the work, its wall-clock time and its processor time, in seconds."""
     wall, processor = time.perf_counter(), time.process_time()
     result = work()
     return result, time.perf_counter() - wall, time.process_time() - processor
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The wall clock's, of one call."""
+    """Return the wall-clock time of one call."""
     return timed(work)[1]

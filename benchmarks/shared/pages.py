@@ -24,9 +24,8 @@ _FILLED = re.compile(r"Losses are in nats; `a to b`.*", re.DOTALL)  # said by ev
 
 
 def head(title: str, command: str, about: str) -> list[str]:
-    """Lines: the title, what wrote the page, and when, from which commit and on what hardware.
-
-    command: of `python -m benchmarks.`, with what the page needs; about: what was measured, in whole sentences.
+    """Return lines: the title, the command that wrote the page, the date, the commit and the hardware.
+    command: the part after `python -m benchmarks.`, with the required options. about: what was measured, in sentences.
     """
     return [
         f"# {title}",
@@ -38,17 +37,17 @@ def head(title: str, command: str, about: str) -> list[str]:
 
 
 def dated() -> str:
-    """When, from which commit, on what hardware."""
+    """Return the date, the commit and the hardware."""
     return f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}."
 
 
 def cell(text: str) -> str:
-    """A text in a cell of a table."""
+    """Return a text as a cell of a table."""
     return text.replace("|", "\\|").replace("\n", " ").strip() or "(empty)"
 
 
 def table(heading: str, said: str, head: str, rows: Iterable[str]) -> Iterator[str]:
-    """The lines of a heading, a sentence, which may be empty, and a table."""
+    """Yield the lines of a heading, a sentence, which may be empty, and a table."""
     yield from ("", f"## {heading}", "", *([said, ""] if said else []), head, "|---" * (head.count("|") - 1) + "|")
     yield from rows
 
@@ -61,7 +60,7 @@ def write(lines: Iterable[str], folder: Path) -> None:
 def parsed(text: str) -> Run:
     """Return the run on a page in Markdown: title, paragraphs, and under each heading a caption and a table.
 
-    A table before the first heading has the title as its own.
+    The heading of a table before the first heading is the title.
     """
     first, *sections = re.split(r"^## ", text.strip(), flags=re.MULTILINE)
     title, _, above = first.removeprefix("# ").partition("\n")

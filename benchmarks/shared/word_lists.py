@@ -1,6 +1,5 @@
-"""1-Diffractor's list settings over several sources of word vectors, and the first of these on the words of the lists.
-
-L0 is one list of each source, L1 two, L2 one of the first alone (IWSPA 2024, section 4.1.1). All mechanisms then choose
+"""1-Diffractor's list settings for several sources of word vectors, and the vectors of the first for the same words.
+L0 has one list of each source, L1 two, and L2 only one of the first (IWSPA 2024, section 4.1.1). All mechanisms choose
 among the same words: those that every source has.
 """
 
@@ -27,7 +26,7 @@ class Resources(NamedTuple):
     used: dict[str, list[int]]
 
     def mechanism(self, module: str, settings: dict[str, Any], setting: str = "L0") -> Mechanism:
-        """A mechanism of this module, 1-Diffractor with the lists of a setting."""
+        """Return a mechanism of this module; 1-Diffractor has the lists of a setting."""
         if module == "diffractor":
             return mechanism(module, {"resource": self.lists, "lists_used": self.used[setting], **settings})
         return mechanism(module, {"resource": self.vectors, **settings})

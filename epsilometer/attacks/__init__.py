@@ -1,1 +1,1 @@
-"""One file per attack: rewrite and candidates in, guess out."""
+"""Attacks, one per file: identification attacks, and linking attacks."""

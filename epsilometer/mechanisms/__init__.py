@@ -1,1 +1,1 @@
-"""One file a mechanism: text in, text out."""
+"""Mechanisms, one per file. A mechanism rewrites texts."""

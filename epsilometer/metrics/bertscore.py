@@ -1,8 +1,8 @@
-"""BERTScore (Zhang et al., ICLR 2020): F1 of greedily matched token states, by the authors' library.
+"""BERTScore (Zhang et al., ICLR 2020): F1 of greedily matched token states, by the authors' library bert-score.
 
-Without idf weights, and without rescaling, since that needs a baseline for each model. The layer is the one that the
-library's authors tuned if they list the model by its id, else the last. The library fails on empty texts with current
-transformers, so it never gets them.
+Scores have no idf weights. They are not rescaled, since rescaling needs a baseline for each model. The default layer is
+the one that the library lists for the model's id; for an unlisted model it is the last layer. The library fails on
+empty texts with current versions of transformers, so empty texts are scored here.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
     from epsilometer.models.memory import Memory
 
-_ROWS = {"cpu": 64, "cuda": 1024}  # texts of every batch, if they fit in memory
+_ROWS = {"cpu": 64, "cuda": 1024}  # most texts in a batch; fewer if memory is short
 
 
 @component
 class BertScore:
     """BERTScore of a rewrite against its text.
 
-    model: an encoder by id or folder. layer: the layer whose states are compared; by default as described above.
+    model: an encoder by id or folder. layer: the layer whose states are compared; None: as the module describes.
 
-    1 if both texts are empty, 0 if one of them is.
+    The score is 1 if both texts are empty, and 0 if only one is.
     """
 
     model: str = ENCODER
@@ -59,7 +59,7 @@ class BertScore:
                 raise UserError(f"{folder} does not state its number of layers; set `layer`", "EPS-M096")
             try:
                 scorer = BERTScorer(model_type=str(folder), num_layers=layer, device=resolved())
-            except (AssertionError, ValueError) as error:  # a layer that the model lacks, or a model that it cannot cut
+            except (AssertionError, ValueError) as error:  # no such layer, or its upper layers cannot be removed
                 raise UserError(
                     f"bert-score cannot use {self.model!r} up to layer {layer} ({error}); set another layer, or "
                     "another model",
@@ -71,7 +71,7 @@ class BertScore:
         return scorer
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """Return the [n] scores, -1 to 1."""
+        """Return the [n] scores, each between -1 and 1."""
         scores = np.array([float(not a.strip() and not b.strip()) for a, b in zip(originals, rewrites, strict=True)])
         full = [i for i, (a, b) in enumerate(zip(originals, rewrites, strict=True)) if a.strip() and b.strip()]
         if full:
@@ -87,7 +87,7 @@ class BertScore:
         return Memory(resolved(), self.model)
 
     def _f1(self, rewrites: list[str], originals: list[str]) -> Tensor:
-        """Return the [n] scores of texts that are not empty."""
+        """Return the [n] scores of non-empty texts."""
         from epsilometer.models.memory import activations
 
         scorer, texts = self._scorer, [*rewrites, *originals]

@@ -1,8 +1,8 @@
 """BLEU (Papineni et al., ACL 2002) by sacrebleu, from 0 to 1, over lower-cased words without punctuation.
 
-For a text: sacrebleu's sentence BLEU with its effective order (n-grams longer than the text do not count) and its
-exponential smoothing. For a corpus (`corpus`): its corpus BLEU, whose counts are summed before the division; not a
-mean.
+`Bleu` scores each text by sacrebleu's sentence BLEU, with effective order (n-grams longer than the text do not count)
+and exponential smoothing. `corpus` scores a whole corpus by corpus BLEU: it sums the n-gram counts of all texts before
+it divides, so the score is not the mean of the texts' scores.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from epsilometer.text.words import words, write
 
 @component
 class Bleu:
-    """BLEU with the original as the reference. 1 if neither text has a word, 0 if one of them has none."""
+    """BLEU with the original as the reference: 1 if neither text has a word, 0 if only one has none."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """Return the [n] scores, 0 to 1."""

@@ -1,6 +1,8 @@
-"""Share of changed words: the texts' words are aligned with the fewest edits, where an edit is a word replaced,
-inserted or deleted; the share is edits / places of the alignment. An inserted word counts as one change, however many
-words it moves.
+"""Share of changed words.
+
+The words of original and rewrite are aligned with the fewest edits. An edit replaces, inserts or deletes one word. The
+share is the number of edits divided by the number of positions of the alignment. An inserted word counts as one edit,
+however many words it moves.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from epsilometer.text.words import words
 
 @component
 class Changed:
-    """Share of changed words: 0 for equal words, also if neither text has any; 1 if no word stays in its place."""
+    """Share of changed words: 0 for equal words or two texts without words, 1 if the alignment keeps no word."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """Return the [n] shares, 0 to 1."""

@@ -1,4 +1,4 @@
-"""Cosine of the sentence embeddings (Reimers and Gurevych, EMNLP 2019); 1 for the same text."""
+"""Cosine of the sentence embeddings of original and rewrite (Reimers and Gurevych, EMNLP 2019); 1 for equal texts."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Cosine:
 
     @cached_property
     def remembered(self) -> dict[str, NDArray[np.float32]]:
-        """Cached vectors of texts, as the encoder computes them; any code that has some may add them."""
+        """Cached vectors of texts. Callers may add vectors that the same encoder computed."""
         return {}
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """Return the [n] cosines, -1 to 1. An empty text has a vector, too."""
+        """Return the [n] cosines, each between -1 and 1. The encoder gives empty texts a vector, too."""
         number = {text: i for i, text in enumerate(dict.fromkeys([*originals, *rewrites]))}
         new = [text for text in number if text not in self.remembered]
         encoded = dict(zip(new, self._encoder.encode(new), strict=True)) if new else {}

@@ -1,7 +1,7 @@
 """Grammaticality: the probability that a classifier trained on CoLA (Warstadt et al., TACL 2019) gives to "acceptable".
 
-It has no default model. Any text classifier of transformers with two classes will do; the class is the one named
-acceptable, grammatical or correct, else the second (CoLA's label 1).
+There is no default model: give any text classifier with two classes that transformers can load. "Acceptable" is the
+class named acceptable, grammatical or correct. If no class has such a name, it is the second, as in CoLA (label 1).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 
 _NAMES = ("acceptable", "grammatical", "correct")
-_ROWS = {"cpu": 16, "cuda": 256}  # texts of a batch, if they fit in memory
+_ROWS = {"cpu": 16, "cuda": 256}  # most texts in a batch; fewer if memory is short
 
 
 @component
@@ -33,7 +33,7 @@ class Grammaticality:
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, int]:
-        """Return the tokeniser, the network, and the number of the class."""
+        """Return the tokeniser, the network, and the index of the acceptable class."""
         folder = locate(self.model)
         with quiet_loading(folder):
             from transformers import AutoModelForSequenceClassification, AutoTokenizer

@@ -1,4 +1,4 @@
-"""Jaccard index of the sets of words: those in both texts over those in either."""
+"""Jaccard index of the texts' sets of words: the number of words in both texts divided by the number in either."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from epsilometer.text.words import words
 
 @component
 class Jaccard:
-    """Jaccard index: 1 for equal sets, also if neither text has a word."""
+    """Jaccard index: 1 for equal sets of words, including two texts without words."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """Return the [n] indices, 0 to 1."""

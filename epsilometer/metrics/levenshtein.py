@@ -1,4 +1,7 @@
-"""1 - Levenshtein distance / length of the longer, in characters of the plainly written words."""
+"""Levenshtein similarity: 1 - distance / length of the longer text, in characters.
+
+Texts are compared in plain form: lower-cased words joined by spaces (`text.words`).
+"""
 
 from __future__ import annotations
 

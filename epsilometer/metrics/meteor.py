@@ -1,9 +1,9 @@
-"""METEOR (Lavie and Agarwal 2007) by nltk, in its exact and stem variant.
+"""METEOR (Lavie and Agarwal 2007) by nltk, with matches of equal words and of equal stems.
 
-Words are matched if they are equal, then if their Porter stems are. The third stage, synonyms from WordNet, is left
-out, since WordNet is a download; figures are therefore at most those with synonyms. nltk's parameters: alpha 0.9, beta
-3, gamma 0.5. The fragmentation penalty counts at least one chunk, so that equal texts of n words score 1 - 0.5 / n^3,
-and a text of one word no more than 0.5. The stems are English; in other languages equal words count.
+Words are matched first if they are equal, then if their Porter stems are equal. The third stage, synonyms from WordNet,
+is left out, since WordNet must be downloaded; scores are therefore at most those with synonyms. The parameters are
+nltk's: alpha 0.9, beta 3, gamma 0.5. The fragmentation penalty counts at least one chunk: two equal texts of n words
+score 1 - 0.5 / n^3, so two equal one-word texts score 0.5. Stems are English; other languages only match equal words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from epsilometer.text.words import words
 
 @component
 class Meteor:
-    """METEOR: 1 if neither text has a word, 0 if one of them has none."""
+    """METEOR: 1 if neither text has a word, 0 if only one has none."""
 
     english: ClassVar[bool] = True  # the stems are English
 

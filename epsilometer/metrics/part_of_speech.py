@@ -1,9 +1,8 @@
-"""Part-of-speech match: the similarity of the tags of the texts' words, 1 - Levenshtein distance of the two sequences
-of tags / length of the longer. For texts with equally many words it is at least the share of words whose tag is
-unchanged.
+"""Part-of-speech match: the similarity of two texts' sequences of part-of-speech tags.
 
-Tags are Universal Dependencies', by the embedded tagger, which knows English alone. Both texts are tagged as bare
-words, without punctuation and sentence ends, so that a mechanism that drops these is not penalised.
+It is 1 - Levenshtein distance / length of the longer sequence. For texts with the same number of words it is at least
+the share of words whose tag is unchanged. The embedded tagger, which knows only English, gives Universal Dependencies
+tags. Both texts are tagged without punctuation, so a mechanism that drops punctuation is not penalised.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from epsilometer.text.words import words
 if TYPE_CHECKING:
     from epsilometer.models.tagging import Tagger
 
-_RUN = 60  # words tagged at a time: the tagger reads 256 pieces
+_RUN = 60  # words tagged at a time: the tagger reads at most 256 word pieces
 
 
 @component
 class PartOfSpeech:
-    """Part-of-speech match: 1 for equal tags, also if neither text has a word."""
+    """Part-of-speech match: 1 for equal tags, including two texts without words."""
 
     english: ClassVar[bool] = True
 
@@ -45,7 +44,7 @@ class PartOfSpeech:
         return np.array([Levenshtein.normalized_similarity(tags[a], tags[b]) for a, b in pairs], np.float64)
 
     def tags(self, texts: Sequence[str]) -> dict[str, list[str]]:
-        """Return the tag of each word of each text."""
+        """Return, for each text, the tags of its words in order."""
         split = {text: words(text) for text in texts}
         runs = [(text, split[text][i : i + _RUN]) for text in texts for i in range(0, len(split[text]), _RUN)]
         tags: dict[str, list[str]] = {text: [] for text in texts}

@@ -1,13 +1,13 @@
-"""Perplexity of the rewrite under a language model: e to the mean loss, in nats, of the pieces of its text.
+"""Perplexity of the rewrite under a language model: e to the mean negative log-probability of its word pieces.
 
-It measures how expected the rewrite is as a text of the model's kind, and nothing about the original: fluent text far
-from the original has a low perplexity. Compare it with the perplexity of the identity mechanism, which is that of the
-originals. The default model is the embedded paraphraser, which saw plain lines in a tenth of its training; it reads the
-rewrite as such a line, without a source. The model is small and reads lower case alone. Its figures order texts (whole
-sentences before shuffled words), but are not those of GPT-2; and since pieces differ between models, only figures of
-the same model are comparable.
+Perplexity measures how fluent the rewrite is under the model. It does not depend on the original: fluent text with
+another meaning has a low perplexity. Compare it with the perplexity of the originals, which the mechanism `identity`
+has. The default model is the embedded paraphraser, a tenth of whose training examples were single lines without a
+source; it reads the rewrite as such a line. This model is small and reads text in lower case. Its perplexities rank
+sentences before shuffled words, but differ from those of GPT-2. Compare only perplexities of the same model, since
+models divide text into different pieces.
 
-Pieces that the model never generates (unknown characters, special tokens) are left out; a text is read up to the
+Pieces that the model never generates (unknown characters, special tokens) are left out. A text is truncated to the
 model's window.
 """
 
@@ -50,7 +50,7 @@ class Perplexity:
         return CausalLM(PARAPHRASER if self.model == PARAPHRASER.name else self.model, self.precision)
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """Return the [n] perplexities, from 1; NaN for a rewrite without a piece that the model can generate."""
+        """Return the [n] perplexities, at least 1; NaN for a rewrite without a piece that the model can generate."""
         from epsilometer.models.generation import forced, places
 
         model = self._reader

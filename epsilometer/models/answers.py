@@ -1,4 +1,4 @@
-"""Answers of endpoints on disk, stored as they arrive: a run that was stopped, even by kill -9, repeats no request."""
+"""Cache of endpoints' answers on disk. Answers are stored as they arrive, so a killed run repeats no request."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from epsilometer.runtime.progress import note
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer: its text (as `keep` returned it), and the tokens of question and answer as the model counts them.
+    """An answer: its text (as `keep` returned it), and the numbers of tokens in question and answer.
 
     revision: the model's name in the endpoint's answer, which may be more specific than the requested name.
-    flaws: flaws of the answer that the endpoint states.
+    flaws: defects that the endpoint reports, such as a truncated answer.
     """
 
     text: str
@@ -40,8 +40,8 @@ _TABLES = {
 }
 _KEYS = {"completions": "question, revision", "revisions": "source"}
 _HEAD = b"SQLite format 3\0"
-_FORM = 1  # version of the tables, in SQLite's user_version; 0: a new file, or one of a version without hashes
-# Error codes that do not indicate damage of the file's content.
+_FORM = 1  # version of the tables, in SQLite's user_version; 0: a new file, or the old format without hashes
+# SQLite errors that do not mean that the file's content is damaged.
 _NO_DAMAGE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -55,12 +55,12 @@ _NO_DAMAGE = {
 
 
 class Store:
-    """Answers on disk, by the hash of their question and by revision.
+    """Answers in an SQLite file, by the hash of their question and by the model's revision.
 
-    SQLite: an answer is stored whole or not at all, whenever the process dies. Each row has a hash of its other
-    columns. Opening the file checks them all: damaged rows are dropped, so their questions are sent again, and a
-    note counts them. Rows of a version without hashes get theirs at the first opening, so earlier damage stays
-    undetected. A file that never was a store is refused.
+    A crash leaves an answer stored whole or not at all. Each row has a hash of its other columns. Opening the file
+    checks all hashes: damaged rows are dropped, so their questions are sent again, and a note counts them. Rows in the
+    old format without hashes get theirs at the first opening, so earlier damage stays undetected. A file that is not
+    a damaged or intact database is refused.
     """
 
     def __init__(self, path: Path) -> None:
@@ -68,13 +68,13 @@ class Store:
         with storing(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            for file in _parts(path):  # SQLite gives new ones the permissions of the file; a killed run left old
+            for file in _parts(path):  # new ones get the permissions of `path`; a killed run may have left others
                 if file.exists():
                     file.chmod(0o600)
             self._database = _whole(path)
 
     def revision(self, source: str) -> str:
-        """Return the revision of the newest answer; empty without answers."""
+        """Return the revision of the newest answer of this source; empty if there is no answer."""
         with storing(self._path):
             row = self._database.execute("SELECT revision FROM revisions WHERE source = ?", (source,)).fetchone()
         return row[0] if row else ""
@@ -113,13 +113,13 @@ class Store:
 
 
 def _hash(*row: bytes | str | int) -> bytes:
-    """Return the hash of a row; numbers and texts count as their UTF-8."""
+    """Return the hash of a row; numbers and texts are hashed as UTF-8."""
     plain = [value if isinstance(value, bytes) else str(value).encode() for value in row]
     return hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
 
 
 def _stored_hash(table: str) -> str:
-    """Return the SQL expression for the hash of a row's columns, by bytes, since damage may have left invalid UTF-8."""
+    """Return the SQL expression for a row's hash. It casts columns to bytes, since damage may leave invalid UTF-8."""
     return f"row_hash({', '.join(f'CAST({name} AS BLOB)' for name in _names(table))})"
 
 
@@ -135,7 +135,7 @@ def _insert(database: sqlite3.Connection, table: str, rows: Iterable[Sequence[ob
 
 
 def _whole(path: Path) -> sqlite3.Connection:
-    """Return the store at this path without damaged rows; if SQLite cannot read it, a new one with the intact rows."""
+    """Return the store at this path without damaged rows. If SQLite cannot open it, make a new one of intact rows."""
     try:
         return _opened(path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # UnicodeDecodeError: a damaged schema is quoted
@@ -153,24 +153,24 @@ def _whole(path: Path) -> sqlite3.Connection:
         for table, rows in intact.items():
             _insert(database, table, rows)
     note(
-        f"{path} was damaged: {len(intact['completions'])} intact answers are kept, all others are requested again; "
-        f"the damaged file is kept beside it as {aside.name} and can be deleted"
+        f"{path} was damaged: {len(intact['completions'])} intact answers were recovered, all others are requested "
+        f"again; the damaged file was renamed to {aside.name} and can be deleted"
     )
     return database
 
 
 def _was_database(path: Path) -> bool:
-    """Return whether the file begins as a database does, except for at most one byte."""
+    """Return True if the file begins with SQLite's header, with at most one byte changed."""
     with path.open("rb") as file:
         head = file.read(len(_HEAD))
     return len(head) == len(_HEAD) and sum(a != b for a, b in zip(head, _HEAD, strict=True)) <= 1
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Return the store at this path, in today's form, without damaged rows; DatabaseError for damaged pages."""
+    """Return the store at this path in the current format, without damaged rows. Raises DatabaseError for bad pages."""
     database = _connected(path)
     try:
-        # An answer survives a crash of the process at once; a power failure costs the last answers, not the file.
+        # A crash of the process loses no stored answer. A power failure may lose the last answers, but not the file.
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         with database:
@@ -180,7 +180,7 @@ def _opened(path: Path) -> sqlite3.Connection:
                 raise sqlite3.DatabaseError("pages or an index contradict each other")
             count = sum(
                 database.execute(
-                    f"DELETE FROM {table} NOT INDEXED WHERE hash IS NOT {_stored_hash(table)}"  # table, not index
+                    f"DELETE FROM {table} NOT INDEXED WHERE hash IS NOT {_stored_hash(table)}"  # the index may be bad
                 ).rowcount
                 for table in _TABLES
             )
@@ -193,7 +193,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    # Workers write, one at a time; another process may write to the same file.
+    # Threads share this connection under a lock; another process may write to the same file.
     database = sqlite3.connect(path, timeout=60, check_same_thread=False)
     database.create_function("row_hash", -1, _hash, deterministic=True)
     return database
@@ -205,7 +205,7 @@ def _bring_into_form(database: sqlite3.Connection) -> None:
     if form == _FORM and there == {table: [*_names(table), "hash"] for table in _TABLES}:
         return
     if form or there["revisions"]:
-        raise sqlite3.DatabaseError("the tables have another form than their number says")
+        raise sqlite3.DatabaseError("the tables do not match the file's version number")
     if there["completions"]:
         if "flaws" not in there["completions"]:
             database.execute("ALTER TABLE completions ADD COLUMN flaws INTEGER NOT NULL DEFAULT 0")
@@ -221,7 +221,7 @@ def _bring_into_form(database: sqlite3.Connection) -> None:
 
 
 def _salvaged(path: Path, table: str) -> list[Sequence[object]]:
-    """Return intact rows of a damaged store, as far as they can be read from either end."""
+    """Return the intact rows of a damaged store that can be read, starting from either end of the table."""
     rows: set[Sequence[object]] = set()
     with closing(_connected(path)) as database:
         for order in ("ASC", "DESC"):
@@ -236,7 +236,7 @@ def _salvaged(path: Path, table: str) -> list[Sequence[object]]:
 
 
 def _parts(path: Path) -> list[Path]:
-    """Return the files that SQLite has for a database."""
+    """Return the paths of a database's files: the main file, the write-ahead log and the shared memory."""
     return [path.with_name(path.name + part) for part in ("", "-wal", "-shm")]
 
 
@@ -251,7 +251,7 @@ def storing(path: Path) -> Iterator[None]:
 
 
 def store_path(name: str) -> Path:
-    """Return the path of the store of that name in the user's cache, a folder that only the user can enter (0700)."""
+    """Return the path of the store of that name in the user's cache folder. Only the user can enter it (mode 0700)."""
     folder = user_cache_path("epsilometer")
     with storing(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

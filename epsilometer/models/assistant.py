@@ -1,12 +1,12 @@
-"""Questions to an instruction-tuned language model: one on this machine, or one behind a chat endpoint.
+"""Questions to an instruction-tuned language model, run locally or by a chat endpoint.
 
-An answer is a JSON object of a stated form. A model whose answer has another form is asked once more, with a reminder
-of the form. If its second answer has another form too, the question is unusable: its answer is None, without a
-replacement. At temperature 0 the model gives its likeliest answer, and equal questions are asked once. Above 0 the
-answer is random, from the asker's stream: a local model draws its tokens from that stream, and an endpoint receives a
-seed from it. `chat` stores the answers of an endpoint on disk, so a stopped run repeats no request.
+The model must answer with a JSON object of the requested form. If an answer cannot be parsed, the model is asked once
+more with a reminder. If the second answer cannot be parsed either, the result is None. At temperature 0 the model gives
+its likeliest answer, and equal questions are asked once. Above 0 the answer is random: a local model samples its tokens
+from the caller's stream of random numbers, and an endpoint receives a seed from that stream. `chat` caches an
+endpoint's answers on disk, so a stopped run repeats no request.
 
-A local model is not asked a question that is too long for it; that question has no answer.
+A question that is too long for a local model is not asked, and its answer is empty.
 """
 
 from __future__ import annotations
@@ -51,14 +51,17 @@ class Assistant(ABC):
 
     @abstractmethod
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
-        """Return answers to n questions, each drawn from numbers `turn * longest`, ... of its own stream of `noise`."""
+        """Return the answer to each of n questions.
+
+        Question i uses stream i of `noise`, from number `turn * longest` of that stream on.
+        """
 
     def ask(
         self, questions: Sequence[Question], read: Callable[[str], T | None], noise: Noise, turn: int = 0
     ) -> list[T | None]:
-        """Return what `read` parses from the answers; an answer that it cannot parse is requested once more.
+        """Return the answers parsed by `read`. If `read` returns None, the question is asked once more.
 
-        turn: how many times the same streams were used before; a question uses two turns.
+        turn: number of earlier calls with the same streams. Each call uses two turns of `answers`.
         """
         answers = [read(answer) for answer in self.answers(questions, noise, 2 * turn)]
         rows = np.array([i for i, answer in enumerate(answers) if answer is None], np.int64)
@@ -69,9 +72,9 @@ class Assistant(ABC):
 
 
 class RemoteAssistant(Assistant):
-    """A model behind an OpenAI-compatible endpoint (`chat` describes how to configure it), which sees the texts.
+    """A model behind an OpenAI-compatible endpoint, whose provider sees the texts. `chat` says how to configure it.
 
-    store: a file of the answers; workers: requests at a time.
+    store: file in which answers are cached; workers: number of concurrent requests.
     """
 
     def __init__(self, model: str, store: Path, temperature: float, longest: int, workers: int = 8) -> None:
@@ -83,7 +86,7 @@ class RemoteAssistant(Assistant):
         return Chat(self._model, self._store, self._workers)
 
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
-        """Return the same as `Assistant.answers`: the instruction is the system's message, the text the user's."""
+        """Return the same as `Assistant.answers`. The instruction is the system message, the text the user message."""
         if not questions:
             return []
         conversations = [
@@ -96,9 +99,10 @@ class RemoteAssistant(Assistant):
 
 
 class LocalAssistant(Assistant):
-    """An instruction-tuned causal model by id or folder; instruction and text are one message, which all models know.
+    """An instruction-tuned causal model by id or folder.
 
-    chat: False for a model that was not tuned to follow instructions, which continues the message.
+    Instruction and text form one user message, since not all chat templates have a system message. chat: False for a
+    model without a chat template; it continues the message.
     """
 
     def __init__(self, model: str | Path, temperature: float, longest: int, chat: bool = True) -> None:
@@ -156,14 +160,17 @@ def read_object(answer: str, *keys: str) -> dict[str, Any] | None:
 
 
 def read_text(value: Any) -> str | None:
-    """Return a value as a text that files can hold: a string with a visible character, no lone surrogate; else None."""
+    """Return a string without outer white space; None if it is empty, not a string, or not writable to a file.
+
+    Lone surrogates and null characters cannot be written.
+    """
     if not isinstance(value, str) or not value.strip() or any("\ud800" <= c <= "\udfff" or c == "\0" for c in value):
         return None
     return value.strip()
 
 
 def read_class(value: Any, classes: Sequence[str]) -> str | None:
-    """Return the class that a value names, in any case where that is unambiguous; None where it names no class."""
+    """Return the class with this name, else the only one that equals it without regard to case; otherwise None."""
     if not isinstance(value, str):
         return None
     named = [name for name in classes if name.casefold() == value.strip().casefold()]
@@ -172,22 +179,22 @@ def read_class(value: Any, classes: Sequence[str]) -> str | None:
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return dict(pairs)
 
 
 @component
 class AsksModel:
-    """The settings of a component that asks a model, and the permission to do so.
+    """Settings of a component that asks a model, and a check that the model may see the texts.
 
-    An endpoint sees the texts. So it gets requests only after `check` was called for public texts, as a project
-    declares for each data set, or where `private_texts` permits it to see private ones.
+    An endpoint's provider sees the texts. Requests are therefore sent only if `check` was called with public texts, or
+    if `private_texts` is set. A project declares for each data set whether its texts are public.
 
-    model:          an instruction-tuned causal model by id or folder; with `endpoint`, its name there.
-    private_texts:  whether the endpoint may see texts that are not public.
-    longest:        most tokens of an answer.
-    workers:        requests to the endpoint at a time.
-    chat:           false of a local model without a chat template: it continues the instruction and the text.
+    model:          an instruction-tuned causal model by id or folder; with `endpoint`, the model's name there.
+    private_texts:  True if the endpoint may see texts that are not public.
+    longest:        most tokens in an answer.
+    workers:        number of concurrent requests to the endpoint.
+    chat:           False for a local model without a chat template; it continues the instruction and the text.
     """
 
     model: str
@@ -199,7 +206,7 @@ class AsksModel:
     chat: bool = True
 
     def check(self, public: bool) -> None:
-        """Refuse to show texts that are not public to an endpoint, and refuse an endpoint that is not configured."""
+        """Raise UserError if an endpoint must not see the texts, or if the endpoint is not configured."""
         self._checked.clear()
         if not self.endpoint:
             return
@@ -214,7 +221,7 @@ class AsksModel:
 
     @property
     def assistant(self) -> Assistant:
-        """Return the model to ask. Raises UserError for an endpoint that must not see these texts."""
+        """Return the model to ask. Raises UserError if it is an endpoint that must not see the texts."""
         if not self._checked:
             self.check(public=False)
         return self._assistant

@@ -1,8 +1,9 @@
-"""Beam search from texts or given encoder states, in batches of a fixed number of rows, over a model's outputs.
+"""Beam search with an encoder-decoder, from texts or from encoder states.
 
-Plain beam search: hypotheses are ranked by their mean log-probability per token, including the end; a text is done when
-as many hypotheses have ended as there are beams. Unlike `generate` of transformers, it computes the head for
-the outputs alone and reads the states once for all beams' steps; repeated n-grams are not blocked.
+Hypotheses are ranked by their mean log-probability per token, including the end token. The search of a text stops when
+as many hypotheses have ended as there are beams. Unlike `generate` of transformers, it computes logits only for the
+tokens in `model.outputs`, and computes the cross-attention keys of the encoder states once. Repeated n-grams are
+allowed. Batches have a fixed number of rows, so that results do not depend on the other texts.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from epsilometer.models.generator import gather
 from epsilometer.models.seq2seq import Seq2Seq
 from epsilometer.runtime.progress import track
 
-TEXTS = {"cpu": 32, "cuda": 128}  # in every batch of states of one length, if memory holds them
-FEW = {"cpu": 8, "cuda": 64}  # in every batch of texts, whose lengths differ
+TEXTS = {"cpu": 32, "cuda": 128}  # texts per batch when all states have one length; fewer if memory is short
+FEW = {"cpu": 8, "cuda": 64}  # texts per batch when lengths differ, so that few texts share a length
 
 
 class _Ended(NamedTuple):
@@ -30,9 +31,9 @@ class _Ended(NamedTuple):
 
 
 def rewritten(model: Seq2Seq, texts: Sequence[str], longest: int, beams: int = 3) -> list[str]:
-    """Return the text of at most `longest` tokens that the model writes from each text, which it reads without padding.
+    """Return the model's output for each text, of at most `longest` tokens.
 
-    One pass for each distinct text; of a text beyond the model's window only the beginning is read.
+    Equal texts are rewritten once, without padding. Texts longer than the model's window are truncated.
     """
     distinct = list(dict.fromkeys(texts))
     ids = model.cut(model.tokens(distinct))
@@ -48,9 +49,10 @@ def rewritten(model: Seq2Seq, texts: Sequence[str], longest: int, beams: int = 3
 
 @torch.inference_mode()
 def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3, texts: int | None = None) -> list[str]:
-    """Return a text of at most `longest` tokens for each of the states [n, length, width], all positions attended to.
+    """Return a text of at most `longest` tokens for each of n encoder states [n, length, width].
 
-    The text depends on its own states alone. texts: the number in every batch, `TEXTS` by default.
+    The decoder attends to all positions. A text does not depend on the other states. texts: number of texts per batch;
+    None: `TEXTS`.
     """
     most = TEXTS[model.device] if texts is None else texts
     written: list[str] = []
@@ -60,7 +62,7 @@ def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3, te
 
 
 def _first_batch(model: Seq2Seq, longest: int, beams: int, most: int, states: Tensor) -> list[str]:
-    """Return the texts of the first states, at most `most` of them and as many as memory holds."""
+    """Return the texts of the first states: at most `most`, or fewer if memory is short."""
     size = model.memory.rows(beams * model.row_bytes(states.shape[1], longest), most)
     part = states[:size]
     rows = torch.cat([part, part[-1:].expand(size - len(part), -1, -1)])
@@ -69,7 +71,10 @@ def _first_batch(model: Seq2Seq, longest: int, beams: int, most: int, states: Te
 
 
 def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[list[int]]:
-    """Return, for each run of `beams` equal rows of hidden, the best sequence: places in `model.outputs`, no end."""
+    """Return the best sequence for each group of `beams` equal rows of `hidden`.
+
+    A sequence is a list of indices into `model.outputs`, without the end token.
+    """
     from transformers import DynamicCache, EncoderDecoderCache
 
     rows = len(hidden)
@@ -80,14 +85,14 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
     begin = torch.tensor(_beginning(model), device=model.device).expand(rows, -1)
     logits = model._decode(begin, hidden, cache)[:, -1]
     scores = torch.full((count, beams), -torch.inf)
-    scores[:, 0] = 0  # all beams are equal at first: one of them continues
+    scores[:, 0] = 0  # all beams are equal at first, so only one of them may continue
     written: list[list[list[int]]] = [[[] for _ in range(beams)] for _ in range(count)]
     ended: list[list[_Ended]] = [[] for _ in range(count)]
     for step in range(1, longest + 1):
         total = scores.to(logits.device)[..., None] + logits.log_softmax(-1).unflatten(0, (count, beams))
         best, flat = (
             tensor.cpu() for tensor in total.flatten(1).topk(2 * beams)
-        )  # a few numbers per text leave the device
+        )  # only a few numbers per text leave the device
         beam, place = flat // total.shape[-1], flat % total.shape[-1]
         origin = torch.empty(rows, dtype=torch.long)
         word = torch.empty(rows, dtype=torch.long)
@@ -114,7 +119,7 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
 
 
 def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: int) -> list[int]:
-    """Return the best hypothesis that ended; if too few did, truncated ones compete too."""
+    """Return the best ended hypothesis. If fewer than `beams` ended, unfinished hypotheses compete too."""
     if len(ended) < beams:
         cut = [_Ended(score / len(row), row) for score, row in zip(scores.tolist(), going, strict=True)]
         ended = ended + cut
@@ -122,7 +127,7 @@ def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: in
 
 
 def _beginning(model: Seq2Seq) -> list[int]:
-    """Return the decoder's first tokens: its start, and the special token that begins texts, where that is another."""
+    """Return the decoder's first tokens: its start token, then the special token that begins texts if it differs."""
     first = model.tokens(["a"])[0][0]
     opens = first in model.tokenizer.all_special_ids and first != model.start
     return [model.start, first] if opens else [model.start]

@@ -1,12 +1,14 @@
 """A compact BERT for inference: the encoder of Devlin et al. 2019 and its masked-language-model head.
 
-Why not transformers: each stage of the pipeline is a process of its own, importing transformers' BERT alone can take
-longer than encoding a thousand short texts, and its numbers depend on how texts are batched and padded. Here the
-tokens of many texts are packed one after another. All operations on single tokens (the dense layers) see them in
-slices of a fixed number of rows; attention sees the texts of one exact length together. So only the last slice is
-padded or masked, and each number is computed by the same kernel on the same shape whatever else is in the
-batch: the result for a text does not depend on the other texts, on their order, or on how the caller splits them. A
-test shows it bit by bit on the CPU; on CUDA the shapes are fixed in the same way, but no test has shown it.
+There are two reasons not to use transformers. Each stage of the pipeline is a separate process, and importing
+transformers' BERT can take longer than encoding a thousand short texts. And its results depend on how texts are batched
+and padded.
+
+Here the tokens of many texts are packed one after another. Operations on single tokens (the dense layers) process
+slices of a fixed number of rows. Attention processes the texts of one exact length together. So only the last slice is
+padded, and each number is computed by the same kernel on the same shape. The result for a text therefore does not
+depend on the other texts, on their order, or on how the caller splits them. On the CPU a test checks this bit by bit;
+on CUDA the shapes are fixed in the same way, but no test checks it.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ from epsilometer.runtime.progress import track
 SLICE = {
     "cpu": 256,
     "cuda": 8192,
-}  # rows of every matrix product of the layers: a constant, since kernels differ by shape
+}  # rows of every matrix product of the layers: constant, since another shape may use another kernel
 HEAD_SLICE = {"cpu": 64, "cuda": 1024}  # rows of every product with the vocabulary
-BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens at a time, if memory holds them; cannot change a result
+BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens at a time, fewer if memory is short; does not change results
 
 
 class Affine(NamedTuple):
@@ -60,7 +62,7 @@ class Norm(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """One transformer layer; `inputs` gives queries, keys and values in one product."""
+    """One transformer layer. `inputs` computes queries, keys and values in one product."""
 
     inputs: Affine
     mixed: Affine
@@ -93,19 +95,18 @@ def readable(folder: Path) -> bool:
 
 
 def number_type(precision: str, device: str) -> torch.dtype:
-    """Return the type to compute in. "auto" is bfloat16 where the hardware multiplies it natively, else float32.
+    """Return the number type to compute in. "auto" is bfloat16 if the hardware multiplies it natively, else float32.
 
-    "float64" is for results that must be the same on every processor: differences between kernels are then a billionth
-    of those in float32, and vanish on a grid.
-
-    Raises UserError for another precision, and as `devices.resolved`.
+    "float64" is for results that must be equal on every processor: kernels then differ a billion times less than in
+    float32, and rounding to a grid removes the differences. Raises UserError for another precision, and for a device
+    that `devices.resolved` refuses.
     """
     device = resolved(device)
     if precision == "auto":
-        # Private names of torch, so each may be missing; without them the answer is the safe one.
+        # Private functions of torch, so each may be missing; the result is then float32.
         probes = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
         if device == "cuda":
-            native = torch.cuda.get_device_capability() >= (8, 0)  # older devices emulate it
+            native = torch.cuda.get_device_capability() >= (8, 0)  # older devices only emulate bfloat16
         else:
             native = any(getattr(torch.cpu, probe, lambda: False)() for probe in probes)
         precision = "bfloat16" if native else "float32"
@@ -148,7 +149,7 @@ class Bert:
     def means(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
         """Return the mean of the last hidden states of each sequence of token ids: float32 [sequences, width].
 
-        At precision float64 it is float64.
+        At precision "float64" the result is float64.
         """
         kind = torch.float64 if self._type == torch.float64 else torch.float32
         result = np.empty((len(sequences), self.width), dtype=np.float64 if kind == torch.float64 else np.float32)
@@ -184,10 +185,10 @@ class Bert:
         return result
 
     def _in_blocks(self, work: Callable[[list[int]], None], sequences: Sequence[Sequence[int]], label: str) -> None:
-        """Process the sequences in blocks, on a processor one block per core.
+        """Process the sequences in blocks: on the CPU in parallel, one block per core.
 
-        So no core waits for another at the end of every product, and a product computed by one core is the
-        same however many cores there are. On other devices the blocks are as large as memory allows.
+        Cores then do not wait for each other after every product, and results do not depend on the number of cores. On
+        other devices blocks are processed one after another, as large as memory allows.
         """
 
         def one_by_one(rest: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -207,7 +208,7 @@ class Bert:
     def head(self, entries: np.ndarray) -> VocabularyHead:
         """Return the masked-language-model head over the vocabulary ids `entries`. Raises UserError if it is missing.
 
-        It stays in float32: at bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
+        The head computes in float32, since in bfloat16 logits near 16 are rounded to multiples of 0.125.
         """
         if "cls.predictions.transform.dense.weight" not in self._weights:
             raise UserError(
@@ -236,9 +237,9 @@ class Bert:
             yield part
 
     def _blocks(self, sequences: Sequence[Sequence[int]], some: Sequence[int]) -> Iterator[list[int]]:
-        """Yield the indices of some sequences, shortest first, in blocks of at most BLOCK tokens (or one sequence).
+        """Yield the indices of these sequences, shortest first, in blocks of at most BLOCK tokens (or one sequence).
 
-        A block has fewer where memory holds fewer of its longest sequence.
+        Blocks are smaller if memory is short.
         """
         block: list[int] = []
         tokens = 0
@@ -252,7 +253,7 @@ class Bert:
             yield block
 
     def _fitting(self, length: int) -> int:
-        """Return how many tokens of sequences of a length are in memory at a time."""
+        """Return the largest number of tokens in a block whose longest sequence has this length."""
         each = self._type.itemsize * activations(self._config, length) // max(length, 1)
         return self._memory.rows(each, BLOCK[self._device])
 
@@ -263,7 +264,10 @@ class Bert:
         segments: list[np.ndarray] | None,
         positions: list[int] | None,
     ) -> Tensor:
-        """Return last hidden states of sequences ordered by length: all, or those at one position per sequence."""
+        """Return the last hidden states of sequences, which are ordered by length.
+
+        positions: one position of each sequence whose state is returned; None: all positions.
+        """
         lengths = [len(sequence) for sequence in sequences]
         total = sum(lengths)
         hidden = self._embed(sequences, segments)
@@ -277,7 +281,7 @@ class Bert:
         return self._feed(self._layers[-1], self._fill(hidden[wanted]), self._fill(context[wanted]))[: len(wanted)]
 
     def _embed(self, sequences: list[Sequence[int]], segments: list[np.ndarray] | None) -> Tensor:
-        """Return the first hidden states, packed: [tokens filled up to whole slices, width]."""
+        """Return the first hidden states, packed: [number of tokens rounded up to whole slices, width]."""
 
         def packed(parts: Sequence[Sequence[int] | np.ndarray]) -> Tensor:
             return torch.from_numpy(np.concatenate(parts).astype(np.int64)).to(self._device)
@@ -289,11 +293,11 @@ class Bert:
         return self._fill(self._embedding_norm(hidden))
 
     def _fill(self, rows: Tensor) -> Tensor:
-        """Return the rows with zeros below, up to whole slices."""
+        """Return the rows followed by rows of zeros, up to a whole number of slices."""
         return F.pad(rows, (0, 0, 0, -len(rows) % SLICE[self._device]))
 
     def _attend(self, layer: Layer, hidden: Tensor, lengths: list[int]) -> Tensor:
-        """Return each token's mixture of the values of its own sequence: [as hidden]."""
+        """Return each token's attention output over its own sequence, in the shape of `hidden`."""
         rows = SLICE[self._device]
         inputs = hidden.new_empty(len(hidden), 3 * self.width)
         for part, output in zip(hidden.split(rows), inputs.split(rows), strict=True):
@@ -305,7 +309,7 @@ class Bert:
         return context
 
     def _feed(self, layer: Layer, hidden: Tensor, context: Tensor) -> Tensor:
-        """Compute the rest of a layer, token by token; overwrites and returns `hidden`."""
+        """Compute the rest of a layer after attention, token by token. Overwrites and returns `hidden`."""
         rows = SLICE[self._device]
         for part, mixture in zip(hidden.split(rows), context.split(rows), strict=True):
             middle = layer.mixed_norm(part + layer.mixed(mixture))
@@ -331,7 +335,7 @@ class Bert:
 
 
 def _by_length(rows: Tensor, lengths: list[int]) -> Iterator[Tensor]:
-    """Yield views of packed rows as [sequences, length, columns], one for each run of sequences of equal length."""
+    """Yield views [sequences, length, columns] of packed rows, one for each run of sequences of equal length."""
     start = 0
     for length, run in groupby(lengths):
         stop = start + length * len(list(run))

@@ -1,12 +1,13 @@
-"""Drawing texts from a law between those of two prompts, token by token.
+"""Texts sampled token by token from a distribution between those after two prompts.
 
-With the laws P_t and P'_t of the next token after either prompt and the same tokens so far, the token is drawn from
+P_t and P'_t are the distributions of the next token after either prompt, given the same tokens so far. The token is
+sampled from
 
     M_t = sqrt(P_t P'_t) / rho_t,    rho_t = sum over tokens of sqrt(P_t P'_t),
 
-so a text y has the probability M(y) = prod sqrt(P_t P'_t) / rho_t and ln sqrt(P P') / M = sum ln rho_t, at most 0,
-which depends on y. A token takes two forward passes, while drawing from P takes one. The laws are those of
-`generation`, whose code for prompts, caches and batches this module shares.
+so a text y has the probability M(y) = prod sqrt(P_t P'_t) / rho_t, and ln(sqrt(P P') / M) = sum ln rho_t, which depends
+on y and is at most 0. A token takes two forward passes, while sampling from P takes one. `generation` defines the
+distributions and the code for prompts, caches and batches.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def generate_between(
     limits: NDArray[np.integer],
     uniforms: NDArray[np.floating],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return sum ln rho_t [n] and the loss ln P / P' [n] of a text drawn between each two prompts.
+    """Sample a text between the prompts of each pair; return its sum of ln rho_t [n] and its loss ln P / P' [n].
 
-    prompts:   token ids; pairs: [n, 2], the two prompts of each row.
-    limits:    [n, 2], the most tokens after either; a text that ends at one of them without an end of the sequence
-               cannot come from a prompt with another limit, and has minus infinity.
-    uniforms:  [n, at least the largest limit]. A row depends on its own pair, limits and uniforms alone.
+    prompts:   token ids; pairs: [n, 2], indices of the two prompts of each row.
+    limits:    [n, 2], most tokens after either prompt. A text truncated at one limit has probability 0 under a prompt
+               with another limit; its sum is then minus infinity.
+    uniforms:  [n, at least the largest limit]. A row depends only on its pair, limits and uniforms.
     """
     draws = _Paths(model, law, epsilon, limits, uniforms=uniforms)
     lengths = np.array([len(prompt) for prompt in prompts])[pairs]
@@ -51,7 +52,7 @@ def generate_between(
 def _draw_group(
     draws: _Paths, group: NDArray[np.integer], prompts: Sequence[Tokens], pairs: NDArray[np.integer]
 ) -> None:
-    """Draw rows whose prompts have the same two lengths to their ends."""
+    """Sample the whole texts of rows whose prompts have the same two lengths."""
     if not len(group):
         return
     longest = max(len(prompts[number]) for number in pairs[group[0]])
@@ -62,7 +63,7 @@ def _draw_group(
 
 
 class _Paths:
-    """The tokens drawn so far between two laws: for each row the sums of ln rho_t and of the tokens' losses."""
+    """Sums of ln rho_t and of the tokens' losses over the tokens sampled so far, one of each per row."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class _Paths:
         self.log_rho, self.loss = np.zeros((2, len(limits)))
 
     def go_on(self, rows: NDArray[np.integer], sides: Sequence[Prefixes]) -> None:
-        """Draw rows to their ends. sides: their prefixes after the first prompt, and after the second."""
+        """Sample the rest of these rows' texts. sides: the prefixes with the first and with the second prompt."""
         position = 0
         self.log_rho[rows] = self.loss[rows] = 0
         while len(rows):
@@ -92,7 +93,7 @@ class _Paths:
                     side.go_on(going, ids[going])
 
     def _put(self, rows: NDArray[np.integer], position: int, sides: Sequence[Prefixes]) -> NDArray[np.int64]:
-        """Return the token [n] at a position of each row, drawn between its two laws."""
+        """Return the token [n] sampled at a position of each row."""
         size, ids = sides[0].shape.rows, []
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
@@ -108,15 +109,16 @@ class _Paths:
 
 
 def _draw(first: Tensor, second: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return one output [n] between log-probabilities [n, outputs], from a uniform each; ln rho [n]; the losses [n].
+    """Sample an output of each row between two distributions; return the outputs, ln rho and losses, each [n].
 
-    Where no output is possible under both, ln rho is minus infinity and the loss 0.
+    first, second: log-probabilities [n, outputs]; uniforms: [n]. If no output is possible under both, ln rho is minus
+    infinity and the loss 0.
     """
     half = (first + second) / 2
     log_rho = half.logsumexp(-1)
     cdf = (half - log_rho[:, None]).exp().nan_to_num(0.0).cumsum(-1)
     total = cdf[:, -1:]
-    # Below the total even after rounding, so that no output of probability 0 is reached.
+    # Stays below the total after rounding, so that no output of probability 0 is sampled.
     at = torch.minimum(uniforms[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
     places = torch.searchsorted(cdf, at, right=True).clamp(max=cdf.shape[-1] - 1)
     loss = (first.gather(-1, places) - second.gather(-1, places))[:, 0]

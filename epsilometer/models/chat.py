@@ -1,8 +1,8 @@
-"""Chat models behind an OpenAI-compatible endpoint: many conversations in, one answer each out.
+"""Chat models behind an OpenAI-compatible endpoint: one answer for each of many conversations.
 
-The endpoint's address and key come from the environment, OPENAI_BASE_URL and OPENAI_API_KEY, unless the address is
-given: they are in no log, no error (an error names the URL's host) and not in the store. `endpoint` describes how
-answers are stored and requests repeated.
+The environment variables OPENAI_BASE_URL and OPENAI_API_KEY hold the endpoint's address and key; callers may pass
+another address. Neither is written to a log, an error or the cache of answers, except that errors state the URL's host.
+`endpoint` describes how answers are cached and failed requests repeated.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, str]  # role and content
 
-# Suffixes that an endpoint may add to the requested model's name: a date, or the revision of a hub model.
+# Suffix that an endpoint may add to the requested model's name: a date, or the revision of a hub model.
 _SNAPSHOT = re.compile(r"(@.+|-\d{4}(-?\d{2}-?\d{2})?)?")
 
 
 class Chat:
-    """One model at one endpoint, with a store of its answers.
+    """One model at one endpoint, with a cache of its answers.
 
-    model:    its name there; an endpoint that answers with another model is refused.
+    model:    the model's name at the endpoint; if another model answers, that is an error.
     store, workers, timeout, spending: as in `Endpoint`.
-    url:      of the endpoint; None for the one in OPENAI_BASE_URL.
-    revision: the user's name for the endpoint's present state; with another, every question is sent again.
-    stream:   whether answers are requested as server-sent events, and read whole.
+    url:      the endpoint's address; None: OPENAI_BASE_URL.
+    revision: the user's label for the endpoint's current state; under a new label every question is sent again.
+    stream:   True to request answers as server-sent events; each stream is read to its end.
 
-    Raises UserError when the URL or OPENAI_API_KEY is missing or unusable.
+    Raises UserError if the URL or OPENAI_API_KEY is missing or unusable.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Chat:
         address, key = Address.of(url), api_key()
         self.host = address.host
         place = {name: part for name, part in address.place.items() if name != "query"}
-        place["path"] = place["path"].rstrip("/") + "/"  # like the client library
+        place["path"] = place["path"].rstrip("/") + "/"  # as the client library does
         place |= {"revision": revision} if revision else {}
         self._endpoint = Endpoint(
             address,
@@ -85,15 +85,17 @@ class Chat:
         keep: Callable[[str], str] = str,
         draws: Sequence[int] | None = None,
     ) -> list[Completion]:
-        """Return the answer to each conversation; equal ones are sent once, and those in the store not at all.
+        """Return the answer to each conversation. Equal conversations are sent once, and cached ones not at all.
 
-        max_tokens:  longest answer.
-        temperature: 0 for the most likely answer; None for the endpoint's own default.
-        seeds:       one for each conversation, sent along; another seed makes another question.
-        keep:        extracts the part of an answer to store and return, such as its verdict; one store, one `keep`.
-        draws:       one for each conversation, not sent; another draw makes another question.
+        max_tokens:  most tokens in an answer.
+        temperature: 0 for the most likely answer; None for the endpoint's default.
+        seeds:       one per conversation, sent to the endpoint. Answers are cached per seed.
+        keep:        extracts the part of an answer to store and return, such as a verdict. A store needs the same
+                     `keep` in all calls.
+        draws:       one number per conversation, not sent. Answers are cached per number, so that the same
+                     conversation can be answered several times.
 
-        Raises UserError as `Endpoint.collect`, and when the endpoint answers with another model.
+        Raises UserError as `Endpoint.collect` does, and if another model answers.
         """
         requests = self._requests(conversations, max_tokens, temperature, seeds)
         keys = self._keys(requests, draws)
@@ -120,7 +122,7 @@ class Chat:
         seeds: Sequence[int] | None = None,
         draws: Sequence[int] | None = None,
     ) -> Forecast:
-        """Return the cost forecast of `complete`; nothing is sent."""
+        """Return the cost forecast of `complete` with the same arguments. Sends nothing."""
         keys = self._keys(self._requests(conversations, max_tokens, temperature, seeds), draws)
         sizes = {
             key: sum(len(message["content"]) for message in messages)
@@ -150,14 +152,14 @@ class Chat:
         ]
 
     def _whole(self, client: OpenAI, request: dict[str, Any]) -> tuple[str, Any, str | None, Flaw]:
-        """Return an answer's text, count of tokens, model and flaws."""
+        """Send a request; return the answer's text, token counts, model name and flaws."""
         answer = client.chat.completions.create(model=self.model, **request)
         choice = answer.choices[0]
         flaws = stated(choice.finish_reason, choice.message.refusal, _reasoning(choice.message))
         return choice.message.content or "", answer.usage, answer.model, flaws
 
     def _streamed(self, client: OpenAI, request: dict[str, Any]) -> tuple[str, Any, str | None, Flaw]:
-        """Return the same as `_whole`. Raises ValueError for a stream that ends before its answer does."""
+        """Return the same as `_whole`, from a stream. Raises ValueError if the stream ends before the answer."""
         parts: list[str] = []
         usage, model, finished, flaws = None, None, False, Flaw.NONE
         events = client.chat.completions.create(
@@ -175,19 +177,19 @@ class Chat:
 
 
 def _reasoning(message: Any) -> object:
-    """Return the reasoning of a message, under the names that servers give the field."""
+    """Return the reasoning of a message. Servers name the field reasoning_content or reasoning."""
     return getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
 
 
 def _usage(response: httpx2.Response) -> tuple[int, int] | None:
-    """Return the token counts that an answer states, whole or streamed."""
+    """Return the token counts stated in a whole or streamed answer: question, answer."""
     from epsilometer.models.replies import usage
 
     return usage(response, "usage.prompt_tokens", "usage.completion_tokens")
 
 
 def _tokens(usage: Any) -> tuple[int, int]:
-    """Return the tokens of question and answer by the endpoint's count; 0 without one. ValueError for other values."""
+    """Return the endpoint's token counts of question and answer, 0 if not stated. Raises ValueError for bad counts."""
     counts = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
     if not all(isinstance(count, int) and 0 <= count < 1 << 63 for count in counts):  # the range of SQLite
         raise ValueError("no count of tokens")

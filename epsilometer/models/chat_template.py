@@ -1,6 +1,7 @@
-"""A text as one message to an instruction-tuned model, by the template of its tokeniser.
+"""Token ids of one message to an instruction-tuned model, from the chat template of its tokeniser.
 
-The template's own special tokens count as special; those that are written in the message are characters.
+Special tokens of the template are encoded as such. Special tokens written in the message are encoded as plain
+characters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ _MARK = "THEMESSAGE"
 
 
 def encode(tokenizer: Any, text: str, special: bool = False) -> list[int]:
-    """Return token ids of a text, nothing added. special: whether special tokens written in it count as special.
+    """Return the token ids of a text, without added tokens.
+
+    special: True to encode special tokens written in the text as such, False to encode them as characters.
 
     tokenizer: a fast tokeniser of transformers.
     """
@@ -28,9 +31,9 @@ def encode(tokenizer: Any, text: str, special: bool = False) -> list[int]:
 
 
 def frame(tokenizer: Any, folder: Path) -> tuple[list[int], list[int]]:
-    """Return the token ids that the template puts before and after the user's message; without a thinking phase.
+    """Return the token ids that the template puts before and after the user's message, with thinking disabled.
 
-    Raises UserError where the template does not contain a message unchanged.
+    Raises UserError if the template changes or repeats the message.
     """
     shown = tokenizer.apply_chat_template(
         [{"role": "user", "content": _MARK}], tokenize=False, add_generation_prompt=True, enable_thinking=False

@@ -1,13 +1,12 @@
-"""Classifiers of texts: one interface, three kinds.
+"""Interface of the three kinds of text classifier.
 
-transformer: a pretrained model, fine-tuned with a head of its own (`classifiers/transformer.py`).
+transformer: a pretrained model, fine-tuned with a new head (`classifiers/transformer.py`).
 linear:      logistic regression on TF-IDF of words (`classifiers/linear.py`).
 encoder:     logistic regression on the frozen sentence encoder's vectors (`classifiers/encoder.py`).
 
-A text is a string, or a pair of strings that are read together (`classifiers/pairs.py`).
-
-A text's probabilities depend on that text alone, whatever texts it is classified with: logits are rounded to a grid of
-1/1024, and networks see batches of fixed shapes.
+A text is a string, or a pair of strings that are read together (`classifiers/pairs.py`). A text's probabilities do not
+depend on the other texts in a call: logits are rounded to multiples of 1/1024, and networks get batches of fixed
+shapes.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ Text = str | tuple[str, str]
 class Examples:
     """Labelled texts.
 
-    texts: n texts, or n pairs of texts; labels: their n labels. groups: [n], the property shared by examples that must
-    not be split between training and validation, and that are not independent observations: their author, or the text
-    that they are rewrites of; None where unknown.
+    texts: n texts, or n pairs of texts; labels: their n labels. groups: [n], such as the author, or the original of a
+    rewrite. Examples of one group are not independent, so they all go to training or all to validation. None: unknown.
     """
 
     texts: Sequence[Text]
@@ -55,14 +53,14 @@ class Examples:
 
 @dataclass(frozen=True)
 class FineTuning:
-    """The settings of a transformer's training; the other kinds use none of them.
+    """Training settings of a transformer; the other kinds use none of them.
 
-    model: a folder, a pin or a hub id; rate: the peak learning rate; batch: texts a step; longest: the
-    most word pieces read from a text.
+    model: a folder, a pin or a hub id; rate: peak learning rate; batch: texts per step; longest: most word pieces
+    per text, longer texts are truncated.
 
-    precision: "float32", "bfloat16" or "auto"; can change a result. epochs: passes over the examples; with several, the
-    one with the least loss on validation texts is restored. decay: of the weights; 0 makes AdamW the Adam of Kingma and
-    Ba. layers: number of last layers to train, with their pooling and the head; None: all weights.
+    precision: "float32", "bfloat16" or "auto"; can change results. epochs: passes over the examples; after several, the
+    weights with the smallest loss on validation texts are restored. decay: weight decay; 0 makes AdamW equal to Adam
+    (Kingma and Ba). layers: number of last layers to train, with pooling and head; None: all weights.
     """
 
     model: str
@@ -80,7 +78,7 @@ class Classifier(Protocol):
 
     @property
     def classes(self) -> Sequence[str]:
-        """The classes, sorted by name; the columns of probabilities are theirs."""
+        """The classes, sorted by name, in the order of the columns of `probabilities`."""
         ...
 
     @property
@@ -89,25 +87,25 @@ class Classifier(Protocol):
         ...
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return [n, c]: the probability of each class; a distinct text is computed once."""
+        """Return [n, c]: each text's probability of each class. Equal texts are computed once."""
         ...
 
     def save(self, folder: Path) -> None:
-        """Write what `load` reads."""
+        """Write the files that `load` reads."""
         ...
 
 
 @runtime_checkable
 class HasWindow(Protocol):
-    """A classifier that reads only the beginning of a long text."""
+    """A classifier that truncates long texts."""
 
     def cuts(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        """Return [n]: whether a text is longer than the part that is read."""
+        """Return [n]: True for each text that is truncated."""
         ...
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """Return the description in a classifier's folder: `kind`, `classes` and settings. Raises UserError without it."""
+    """Return the description in a classifier's folder: `kind`, `classes` and settings. Raises UserError if missing."""
     path = folder / _ABOUT
     try:
         about: dict[str, Any] = json.loads(path.read_bytes())
@@ -121,14 +119,14 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def write_about(folder: Path, kind: str, classes: Sequence[str], rest: Mapping[str, Any]) -> None:
-    """Write what `read_about` reads."""
+    """Write the description that `read_about` reads."""
     tables.write_json({"kind": kind, "classes": list(classes), **rest}, folder / _ABOUT)
 
 
 def each_once(
     texts: Sequence[Text], compute: Callable[[Sequence[Text]], NDArray[np.float64]], classes: int
 ) -> NDArray[np.float64]:
-    """Return [n, c]: the results of `compute` for the distinct texts, in the place of each text."""
+    """Return [n, c]: the results of `compute`, which is called on the distinct texts only."""
     numbers: dict[Text, int] = {}
     places = [numbers.setdefault(text, len(numbers)) for text in texts]
     return compute(list(numbers))[places] if places else np.empty((0, classes))

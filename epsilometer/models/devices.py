@@ -1,7 +1,7 @@
-"""The chosen device for networks (`core/device.py`).
+"""Device that networks run on (`core/device.py`).
 
-A record of code (`project/code.py`) names the device where this module is among its files, since kernels of another
-device change last bits: so results that the device can change are recomputed.
+Kernels of different devices differ in the last bits. So if a stage imports this module, its code record
+(`project/code.py`) includes the device, and another device makes the stage's results stale.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from epsilometer.core.errors import UserError
 
 
 def resolved(device: str | None = None) -> str:
-    """Return "cpu" or "cuda"; None means the chosen device, "auto" means "cuda" where there is one.
+    """Return "cpu" or "cuda". None means the chosen device, and "auto" means "cuda" if it is available.
 
-    Raises UserError for another name, and for "cuda" where torch cannot use it.
+    Raises UserError for another name, and for "cuda" if torch cannot use it.
     """
     device = device or chosen()
     if device not in ("cpu", "cuda", "auto"):
@@ -37,7 +37,7 @@ def resolved(device: str | None = None) -> str:
 
 
 def described() -> dict[str, str]:
-    """Return the name of the chosen device in a record: its kind, for a GPU also its model and compute capability."""
+    """Return the description of the chosen device for a code record: its kind; of a GPU also model and capability."""
     kind = resolved()
     if kind == "cpu":
         return {"kind": kind}

@@ -1,6 +1,6 @@
-"""Components' default resources: made once from the embedded weights, and stored in the user's cache.
+"""Default models of components: assembled once from the embedded weights, and cached in the user's cache folder.
 
-The pipeline makes the same files in stages of its own, where DVC watches them.
+The pipeline assembles the same files in its stages, so that DVC tracks them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def paraphraser() -> Path:
 
 
 def weights(name: str) -> Path:
-    """Return the folder of embedded weights. Raises UserError where they are missing or damaged."""
+    """Return the folder of embedded weights. Raises UserError if they are missing or damaged."""
     if not (EMBEDDED / name).is_dir():
         raise UserError(
             f"embedded weights not found at {EMBEDDED / name}; set `resource` to the folder of a model", "EPS-N025"
@@ -60,19 +60,18 @@ def weights(name: str) -> Path:
 
 
 def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
-    """Return the resource of this name in the user's cache, a file or a folder, made on first use.
+    """Return the path of a cached file or folder in the user's cache. Calls `make` with a path to create it if missing.
 
-    Raises UserError where the cache cannot be written to, and leaves no partial file there. The remains of
-    killed processes are deleted.
+    Partial files are deleted, including those of killed processes. Raises UserError if the cache cannot be written.
     """
     from platformdirs import user_cache_path
 
     path = user_cache_path("epsilometer") / name
-    if (EMBEDDED / name).is_dir():  # trained further, they are another model
+    if (EMBEDDED / name).is_dir():  # retrained weights get another name
         from epsilometer.models.bounds import weights_hash
 
         path = path.with_name(f"{name}-{weights_hash(EMBEDDED / name)[:8]}")
-    here = platform.node()  # machines may share a home, and process numbers repeat between them
+    here = platform.node()  # machines may share a home directory, and use equal process ids
     for left in path.parent.glob(f"partial-{here}-*"):
         number = re.match(r"\d+(?=-)", left.name.removeprefix(f"partial-{here}-"))
         if number and abandoned(left, int(number[0])):

@@ -1,4 +1,4 @@
-"""Texts as unit vectors: sentence embeddings (Reimers and Gurevych 2019, mean pooling)."""
+"""Sentence embeddings: texts as unit vectors (Reimers and Gurevych 2019, mean pooling)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from epsilometer.models.devices import resolved
 from epsilometer.models.locate import loading, locate, quiet_loading
 from epsilometer.runtime.progress import note
 
-LONGEST = 1_000_000  # tokens; tokenisers without a limit state a far larger number
-EQUAL_ROWS = {"cpu": 16, "cuda": 1024}  # texts in every batch for sentence-transformers, if memory holds them
+LONGEST = 1_000_000  # tokens; a tokeniser without a limit reports a far larger number
+EQUAL_ROWS = {"cpu": 16, "cuda": 1024}  # texts per batch for sentence-transformers; fewer if memory is short
 
 
 class _Model(Protocol):
@@ -25,18 +25,18 @@ class _Model(Protocol):
     dimensions: int
 
     def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, int]:
-        """Return vectors of any length [texts, dimensions], and the number of truncated texts."""
+        """Return vectors of any norm [texts, dimensions], and the number of truncated texts."""
         ...
 
 
 class Encoder:
-    """A sentence encoder. The vector of a text depends on that text alone, not on what is encoded with it.
+    """A sentence encoder. The vector of a text does not depend on the other texts.
 
-    model:       anything that `models.locate` knows. A BERT with mean pooling runs on our own code, others on
+    model:       a model that `models.locate` accepts. A BERT with mean pooling runs on `models.bert`, others on
                  sentence-transformers.
-    precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result). "float64"
-                 takes twice as long; on a grid its vectors are the same on every processor.
-    window:      longest text in tokens; longer texts are truncated.
+    precision:   "float32", "bfloat16", or "auto" (bfloat16 if the hardware supports it; can change results). "float64"
+                 takes twice as long; its vectors, rounded to a grid, are equal on every processor.
+    window:      most tokens per text; longer texts are truncated.
     cut:         number of texts truncated so far.
     dimensions:  size of a vector.
 
@@ -55,7 +55,7 @@ class Encoder:
         self.cut = 0
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Return unit vectors, float32 [texts, dimensions]. Fastest on thousands at once; repeats are encoded again."""
+        """Return unit vectors, float32 [texts, dimensions]. Pass thousands of distinct texts at once for speed."""
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
         vectors, cut = self._model.encode(texts)
@@ -66,16 +66,16 @@ class Encoder:
 
 
 def say_cut(encoder: Encoder, cut: int, texts: int) -> None:
-    """Note how many of the texts the encoder truncated."""
+    """Print a note with the number of texts that the encoder truncated, if there are any."""
     if cut:
         note(
-            f"the sentence encoder truncates texts to {encoder.window} tokens; {cut} of {texts} texts are longer, so "
-            "an embedding attack misses the rest of them"
+            f"the sentence encoder truncates texts to {encoder.window} tokens; {cut} of {texts} texts are longer, and "
+            "an embedding attack ignores their ends"
         )
 
 
 class _BertEncoder:
-    """A sentence-transformers folder of BERT and mean pooling, on our own BERT."""
+    """A sentence-transformers model of BERT and mean pooling, run by `models.bert`."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         from tokenizers import Tokenizer
@@ -97,7 +97,7 @@ class _BertEncoder:
 
 
 class _AnyEncoder:
-    """Any model by sentence-transformers, in batches of one exact length and a fixed number of rows (see `bert`)."""
+    """Any sentence-transformers model, run in batches of one length and a fixed number of rows (see `bert`)."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         with quiet_loading(folder):
@@ -136,7 +136,7 @@ class _AnyEncoder:
         return result, sum(length > self.window for length in lengths)
 
     def _first_batch(self, texts: Sequence[str], length: int, members: list[int]) -> np.ndarray:
-        """Return the vectors of the first members, of one length."""
+        """Return the vectors of the first batch of members, all of one length."""
         from epsilometer.models.memory import activations
 
         config = getattr(getattr(self._model[0], "auto_model", None), "config", None)
@@ -149,7 +149,7 @@ class _AnyEncoder:
 
 
 class _StaticEncoder:
-    """A table of token vectors; a text has the mean of its tokens' vectors (`StaticEmbedding`, Model2Vec)."""
+    """A table of token vectors. A text's vector is the mean of its tokens' vectors (`StaticEmbedding`, Model2Vec)."""
 
     def __init__(self, folder: Path) -> None:
         with quiet_loading(folder):
@@ -165,7 +165,7 @@ class _StaticEncoder:
 
 
 def _modules(folder: Path) -> dict[str, Path]:
-    """Return the modules of a sentence-transformers folder by kind, in order, each with its folder."""
+    """Return the folder of each module of a sentence-transformers model, by the module's kind, in order."""
     if not (folder / "modules.json").is_file():
         return {}
     modules = json.loads((folder / "modules.json").read_text())
@@ -173,12 +173,12 @@ def _modules(folder: Path) -> dict[str, Path]:
 
 
 def _is_static(folder: Path) -> bool:
-    """Return True for a folder of token vectors, which need no pass through a network."""
+    """Return True if the model is a table of token vectors, without a network."""
     return [*_modules(folder)] in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])
 
 
 def _is_plain_bert(folder: Path) -> bool:
-    """Return True for a folder of exactly Transformer, mean Pooling and perhaps Normalize, over a supported BERT."""
+    """Return True if `models.bert` supports the model: a BERT, mean pooling, and optionally normalisation."""
     modules = _modules(folder)
     wanted = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
     if [*modules] not in wanted or modules["Transformer"] != folder:

@@ -1,12 +1,13 @@
-"""Endpoints: many questions in, one answer each out, every answer stored as it arrives.
+"""Endpoints that answer questions. Every answer is stored as it arrives.
 
-Answers are stored under a hash of the question, the endpoint and all other inputs of an answer, and with the revision
-that answered. So a run that was stopped, even by kill -9, continues where it was: no answer is lost, and no
-answered question is sent again, unless the endpoint has moved on to another revision; one call never mixes two. The
-endpoint's revision is known once a new question is answered. The client library repeats requests that meet
-408, 409, 429, 5xx, a time-out or a broken connection, after the time that the server
-requests (up to two minutes), else after exponential back-off with jitter. `endpoint_client` carries the requests; it
-follows no redirect and bounds the time and the size of an answer.
+An answer is stored under a hash of the question, the endpoint and all other settings, with the model revision that
+answered. A stopped run, even a killed one, therefore continues where it stopped: answered questions are not sent again,
+unless the endpoint now serves another revision. All answers of one call come from one revision. The current revision is
+known from the answer to the first new question.
+
+The client library repeats requests after status 408, 409, 429 and 5xx, a time-out or a broken connection. It waits as
+long as the server asks (up to two minutes), otherwise with exponential back-off and jitter. `endpoint_client` sends the
+requests. It follows no redirect, and limits the time and size of an answer.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
     from epsilometer.models.endpoint_client import Usage
 
 CONNECT = 5.0  # seconds to connect
-FIRST_RETRIES = 1  # of the first request: an endpoint that cannot be reached is named within 20 seconds
-RETRIES = 6  # of the others: with their waits about 24 s, longer than a server takes to restart
-WHOLE = 3  # requests; the last one must get a valid answer
-PAUSE = 1.0  # seconds before the second of them; each further pause is longer by as much
+FIRST_RETRIES = 1  # retries of the first request, so that an unreachable endpoint is reported within 20 seconds
+RETRIES = 6  # retries of the other requests; with pauses they take about 24 s, enough for a server to restart
+WHOLE = 3  # most attempts to get a valid answer to a question
+PAUSE = 1.0  # seconds before the second attempt, twice as many before the third
 
 HASHED = "(hashed, since a server may echo a text there)"
 
@@ -49,7 +50,7 @@ BASE_URL, API_KEY = "OPENAI_BASE_URL", "OPENAI_API_KEY"
 
 @dataclass(frozen=True)
 class Address:
-    """The address of an endpoint: its URL, the host that messages show instead, and the URL's name in messages."""
+    """The address of an endpoint. Messages show `host`, and refer to the URL as `called`; they never show the URL."""
 
     url: str = field(repr=False)
     host: str
@@ -57,9 +58,9 @@ class Address:
 
     @classmethod
     def of(cls, url: str | None) -> Address:
-        """Return the address of a URL; None means OPENAI_BASE_URL. It has no default: the user chooses the receiver.
+        """Return the address of a URL; None means OPENAI_BASE_URL, which has no default.
 
-        Raises UserError for an invalid URL, or one with a password in it; it is not quoted.
+        Raises UserError, without quoting the URL, if it is invalid or contains a password.
         """
         called = BASE_URL if url is None else "the endpoint's URL"
         text = (os.environ.get(BASE_URL, "") if url is None else url).strip()
@@ -74,7 +75,7 @@ class Address:
             host = None
         if not host:
             raise UserError(
-                f"{called} is not a URL (its value is not shown); set it to one like http://localhost:8000/v1",
+                f"{called} is not a URL (its value is not shown); set it, for instance to http://localhost:8000/v1",
                 "EPS-N029",
             )
         if url is not None and "@" in parts.netloc:
@@ -93,18 +94,18 @@ class Address:
 
 
 class Endpoint:
-    """A service that answers questions, with a store of its answers.
+    """A service that answers questions, with a cache of its answers.
 
-    source:   a hash of the address and of all other inputs of an answer except the question: the store must not
-              reveal the endpoint's address.
-    store:    a file (SQLite) of the answers, created if missing, for this user alone (0600). It holds only
-              hashes of the questions; but anyone who has the file can check a guess of a question, so it belongs where
-              the texts may be stored.
-    workers:  requests at a time.
-    timeout:  seconds that one request may take; `resource_limits.ENDPOINT_SECONDS` by default.
-    spending: counts the requests; None without a count.
+    source:   a hash of the address and all settings that affect an answer, except the question. It is hashed so that
+              the cache does not reveal the endpoint's address.
+    store:    an SQLite file of answers, created if missing, which only this user can read (mode 0600). It holds only
+              hashes of the questions. But anyone who has the file can check whether a guessed question was asked, so
+              store it only where the texts may be stored.
+    workers:  number of concurrent requests.
+    timeout:  most seconds per request; None: `resource_limits.ENDPOINT_SECONDS`.
+    spending: counter of requests and costs; None: no counting.
     usage, headers: as in `EndpointClient`.
-    form:     the form of a valid answer, and where to look if none comes. remedies: advice by status.
+    form:     description of a valid answer, for the error about an invalid one. remedies: advice by HTTP status.
     """
 
     def __init__(
@@ -133,7 +134,10 @@ class Endpoint:
         self.client = OpenAI(base_url=address.url, api_key=key, http_client=client, max_retries=RETRIES)
 
     def forecast(self, keys: Collection[bytes], characters: Mapping[bytes, int], longest: int) -> Forecast:
-        """Return the forecast for the questions with these keys, by their numbers of characters; nothing is sent."""
+        """Return the forecast for the questions with these keys. Sends nothing.
+
+        characters: length of each question by key; longest: most tokens per answer.
+        """
         with closing(Store(self._store)) as store:
             revision = store.revision(self.source)
             new = [key for key in keys if not store.has(key, revision)]
@@ -142,13 +146,13 @@ class Endpoint:
     def collect(
         self, requests: Mapping[bytes, Any], send: Callable[[OpenAI, Any], Completion], label: str
     ) -> dict[bytes, Completion]:
-        """Return the answers to requests, by their keys; those in the store are not requested.
+        """Return the answer to each request, by key. Cached answers are not requested.
 
-        send: sends one request and returns its answer; NoAnswer, or an error about a value, means an answer of another
-        form. label: of the progress.
+        send: sends one request and returns its answer. It raises NoAnswer, ValueError, AttributeError, LookupError or
+        TypeError for an invalid answer. label: of the progress bar.
 
-        Raises UserError when the endpoint cannot be reached, refuses, changes the revision meanwhile, or fails
-        permanently; earlier answers are in the store, and the same call continues from there.
+        Raises UserError if the endpoint cannot be reached, refuses, fails permanently, or changes its revision during
+        the call. Earlier answers are cached then, and the same call continues from there.
         """
         from openai import OpenAIError
 
@@ -177,7 +181,7 @@ class Endpoint:
             return {key: store.get(key, revision) for key in requests}
 
     def _ask_first(self, key: bytes, ask: Callable[..., str]) -> str:
-        """Send the first request with few retries, so an unreachable endpoint fails soon. Returns the revision."""
+        """Send the first request with few retries, to detect an unreachable endpoint early; return the revision."""
         from openai import APIConnectionError, InternalServerError, RateLimitError
 
         try:
@@ -189,7 +193,7 @@ class Endpoint:
             return ask(key)
 
     def _ask_rest(self, keys: list[bytes], ask: Callable[..., str], revision: str, label: str) -> None:
-        """Send several at a time; the first permanent failure ends that, once requests in progress are stored."""
+        """Send requests concurrently. After a permanent failure, stop once the requests in progress are stored."""
         pool = ThreadPoolExecutor(self._workers)
         try:
             futures = [pool.submit(ask, key) for key in keys]
@@ -214,7 +218,7 @@ class Endpoint:
                 answer = send(client, request)
                 (answer.text + answer.revision).encode()
                 return answer
-            except UserError:  # about the answer
+            except UserError:
                 raise
             except NoAnswer as error:
                 what = str(error)
@@ -229,14 +233,14 @@ class Endpoint:
         )
 
     def _explain(self, error: OpenAIError) -> str:
-        """Return the error in words that quote neither the request nor the server's text."""
+        """Return a description of the error that quotes neither the request nor the server's text."""
         from openai import APITimeoutError
 
         at, called = f"the endpoint at {self.address.host}", self.address.called
         if (refused := _certificate(error)) is not None:
             return (
-                f"{at} has an untrusted certificate ({refused}); name its authority's file in SSL_CERT_FILE, or give "
-                "the server a certificate that this machine trusts"
+                f"{at} has an untrusted certificate ({refused}); set SSL_CERT_FILE to the file of its authority, or "
+                "give the server a certificate that this machine trusts"
             )
         if _unreachable(error):
             return f"{at} cannot be reached; check {called}, and that the server runs"
@@ -265,7 +269,10 @@ def key_of(source: str, request: Any) -> bytes:
 
 
 def environment(name: str, purpose: str) -> str:
-    """Return the value of a variable for a header. Raises UserError where it is missing, or not valid in a header."""
+    """Return an environment variable's value for an HTTP header. Raises UserError if it is missing or invalid there.
+
+    purpose: the value in words, for the error.
+    """
     value = os.environ.get(name, "").strip()
     if not value:
         raise UserError(f"{name} is not set; export {purpose}", "EPS-N034")
@@ -279,19 +286,19 @@ def environment(name: str, purpose: str) -> str:
 
 
 def check_environment() -> str:
-    """Return the host in OPENAI_BASE_URL. Raises UserError when the URL or the key is missing or unusable."""
+    """Return the host in OPENAI_BASE_URL. Raises UserError if the URL or OPENAI_API_KEY is missing or unusable."""
     address = Address.of(None)
     api_key()
     return address.host
 
 
 def api_key() -> str:
-    """Return the key in OPENAI_API_KEY. Raises UserError where it is missing or unusable."""
+    """Return the key in OPENAI_API_KEY. Raises UserError if it is missing or unusable."""
     return environment(API_KEY, "the endpoint's key, or any word where it asks for none")
 
 
 def _certificate(error: BaseException | None) -> str | None:
-    """Return OpenSSL's reason to refuse a certificate, in its own words; None for another error."""
+    """Return OpenSSL's message about a refused certificate; None for other errors."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return error.verify_message.partition(",")[0].rstrip(".")

@@ -1,7 +1,7 @@
-"""The HTTP client that carries texts to an endpoint, and to no other host.
+"""HTTP client that sends texts to an endpoint, and to no other host.
 
-No redirect is followed: it would carry the text to a host that the user never named. A request has a bound on its whole
-time, not on each pause alone, and an answer one on its size; compressed answers are not requested, and refused.
+It follows no redirect, which could send the text to a host that the user did not choose. It limits the total time of a
+request and the size of an answer. Compressed answers are refused.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.replies import status
 from epsilometer.models.spending import Spending
 
-Usage = Callable[[httpx2.Response], tuple[int, int] | None]  # the tokens read and written that an answer states
+Usage = Callable[[httpx2.Response], tuple[int, int] | None]  # returns the numbers of tokens read and written
 
 
 class EndpointClient(httpx2.Client):
-    """A client with bounds on the time and the cost of requests.
+    """A client with limits on the time and cost of requests.
 
-    seconds: for a whole request; connect: of these, to connect.
-
-    spending: counts each attempt, and refuses those that exceed its bounds; usage: reads the cost from an answer.
-    headers: names in lower case of the headers to send; None for all.
+    seconds: most seconds for a whole request; connect: most seconds to connect.
+    spending: counts each attempt, and refuses attempts beyond its limits; usage: returns the token counts of an answer.
+    headers: lower-case names of the headers to send; None: all.
     """
 
     def __init__(
@@ -43,12 +42,15 @@ class EndpointClient(httpx2.Client):
             timeout=httpx2.Timeout(seconds, connect=connect),
             follow_redirects=False,
             headers={"Accept-Encoding": "identity"},
-            limits=httpx2.Limits(),  # the number of workers is the bound
+            limits=httpx2.Limits(),  # the number of workers limits connections
         )
         self._seconds, self._spending, self._usage, self._sent = seconds, spending, usage, headers
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Return the whole response. Raises httpx2.ReadTimeout when time is up, UserError for a refused response."""
+        """Send a request and return the whole response.
+
+        Raises httpx2.ReadTimeout when the time is up, and UserError for a compressed or too large response.
+        """
         if self._sent is not None:
             request.headers = httpx2.Headers([pair for pair in request.headers.items() if pair[0] in self._sent])
         if self._spending is None:
@@ -59,9 +61,10 @@ class EndpointClient(httpx2.Client):
         return response
 
     def _in_time(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send in a separate thread, because a server that sends a byte now and then keeps every read waiting.
+        """Send a request in a separate thread, and stop waiting when the time is up.
 
-        When time is up, that thread is left running, and ends with the next byte, or with the process.
+        Read time-outs do not suffice: a server could send one byte at a time. After a time-out the thread ends at the
+        next byte received, or with the process.
         """
         answer: Future[httpx2.Response] = Future()
         late = threading.Event()
@@ -85,8 +88,8 @@ class EndpointClient(httpx2.Client):
         try:
             if response.headers.get("Content-Encoding", "identity").lower() != "identity":
                 raise UserError(
-                    f"the endpoint at {request.url.host} compresses its answers although the request excludes it; turn "
-                    "compression off at the endpoint or its proxy",
+                    f"the endpoint at {request.url.host} sent a compressed answer, although the request forbids that; "
+                    "turn compression off at the endpoint or its proxy",
                     "EPS-N036",
                 )
             for piece in response.iter_raw():

@@ -1,7 +1,7 @@
-"""The predictions of a masked language model at a place of a text that it reads alone, with one mask in it.
+"""Predictions of a masked language model for a masked word, from the rest of the text.
 
-`masked_lm` uses pairs of a text and its masked copy, as DP-MLM does, and so shows the model the masked word. Here
-the model does not see it. If a text does not fit the model's window, the model reads the window around the mask.
+Unlike in `masked_lm`, where the model reads the original text before the masked copy (as in DP-MLM), the model does not
+see the masked word here. A text longer than the model's window is truncated to the window around the mask.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from epsilometer.models.logits import on_grid
 from epsilometer.models.masked_lm import MaskedLM, PairInput
 
-_TOGETHER = 1 << 14  # masks in memory at a time; cannot change a result
-_MARKS = "Ġ▁"  # marks of a word's start, in vocabularies that have one
+_TOGETHER = 1 << 14  # masks in memory at a time; does not change results
+_MARKS = "Ġ▁"  # characters that mark the start of a word in some vocabularies
 
 
 class Place(NamedTuple):
-    """The characters from start to end (exclusive) of text number `text`."""
+    """A range of characters: from start to end (exclusive) in text number `text`."""
 
     text: int
     start: int
@@ -31,9 +31,10 @@ class Place(NamedTuple):
 
 
 class FillMask(MaskedLM):
-    """A masked language model as in `masked_lm`, whose outputs it shares. Its answer to a place depends on that alone.
+    """A masked language model with the outputs of `MaskedLM`, asked about single places.
 
-    Probabilities are over its outputs. Raises UserError as `MaskedLM` does.
+    Its prediction at a place does not depend on the other places. Probabilities are over its V outputs. Raises
+    UserError as `MaskedLM` does.
     """
 
     def __init__(self, model: str | Path, precision: str = "float32") -> None:
@@ -44,7 +45,7 @@ class FillMask(MaskedLM):
 
     @cached_property
     def whole(self) -> NDArray[np.bool_]:
-        """Bool [V]: which outputs begin a word."""
+        """Bool [V]: True for outputs that begin a word."""
         names = [self._tokenizer.id_to_token(int(i)) or "" for i in self.output_ids]
         if any(name[:1] in _MARKS for name in names if name):
             return np.array([name[:1] in _MARKS for name in names])
@@ -54,9 +55,10 @@ class FillMask(MaskedLM):
     def likeliest(
         self, texts: Sequence[str], places: Sequence[Place], count: int, whole: bool = True
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the likeliest outputs in place of some words, in that order, and log-probabilities: [n, count] each.
+        """Return the `count` likeliest outputs at each place, and their log-probabilities: [n, count] each.
 
-        whole: only outputs that begin a word; among equally likely ones the first.
+        Outputs are in order of falling probability; of equally likely ones, the first in the vocabulary comes first.
+        whole: True to return only outputs that begin a word.
         """
         inputs = self._masked(texts, places)
         allowed = np.flatnonzero(self.whole) if whole else np.arange(len(self.outputs))
@@ -78,9 +80,9 @@ class FillMask(MaskedLM):
         uniforms: NDArray[np.float64],
         allowed: NDArray[np.bool_],
     ) -> NDArray[np.int64]:
-        """Return one output in place of each word, drawn from the model's law over the allowed outputs [V]: [n].
+        """Sample one output at each place from the model's distribution over allowed outputs; return indices [n].
 
-        uniforms: [n], one per draw, by inverse CDF.
+        uniforms: [n], one per sample, for the inverse CDF. allowed: bool [V].
         """
         inputs = self._masked(texts, places)
         among, outputs = np.flatnonzero(allowed), np.empty(len(places), np.int64)
@@ -93,9 +95,10 @@ class FillMask(MaskedLM):
         return outputs
 
     def log_probabilities(self, texts: Sequence[str], places: Sequence[Place]) -> NDArray[np.float64]:
-        """Return [n]: the log-probability of the word at each place, the sum over its pieces, each masked alone.
+        """Return [n]: the pseudo-log-probability of the word at each place.
 
-        Minus infinity for a word that the model cannot spell.
+        It is the sum of the log-probabilities of the word's pieces, each predicted with only that piece masked. Minus
+        infinity for a word that the model cannot spell.
         """
         encodings = self._encoded(texts, places)
         inputs, owner, output = [], [], []
@@ -128,7 +131,7 @@ class FillMask(MaskedLM):
         return inputs
 
     def _encoded(self, texts: Sequence[str], places: Sequence[Place]) -> dict[Place, tuple[list[int], int, int]]:
-        """Return for each place its text's pieces, and the first and the last (exclusive) of its word."""
+        """Return for each place the pieces of its text, and its word's first and last (exclusive) piece."""
         wanted = sorted({place.text for place in places})
         encodings = self._tokenizer.encode_batch([texts[i] for i in wanted], add_special_tokens=False)
         result = {}
@@ -152,7 +155,7 @@ class FillMask(MaskedLM):
         return PairInput(tokens, np.zeros(len(tokens), np.int64), len(before) + mask)
 
     def _laws(self, inputs: Sequence[PairInput]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Yield rows, and their log-probabilities [rows, V]; equal inputs are read once."""
+        """Yield indices of inputs, and their log-probabilities [indices, V]. Equal inputs are computed once."""
         number: dict[tuple[int, ...], int] = {}
         which = np.array([number.setdefault((row.mask, *row.ids), len(number)) for row in inputs], np.int64)
         order = np.argsort(which, kind="stable")

@@ -1,13 +1,13 @@
-"""Texts drawn token by token from a mixture of the laws after two prompts, as near to the public one as is asked.
+"""Texts sampled token by token from a mixture of a private and a public distribution, at a bounded distance.
 
-With the laws p' and q of the next token after a private and a public prompt and the same tokens so far, the token has
-the law
+p' and q are the distributions of the next token after a private and a public prompt, given the same tokens so far. The
+token is sampled from
 
-    p = lambda p' + (1 - lambda) q,    lambda the largest with max(D(p || q), D(q || p)) <= bound,
+    p = lambda p' + (1 - lambda) q,    with the largest lambda for which max(D(p || q), D(q || p)) <= bound.
 
-D the Renyi divergence of an order a > 1, D(p || q) = ln(sum p^a q^(1-a)) / (a - 1). Both divergences are convex in
-lambda and 0 at lambda = 0, so they grow with it, and bisection finds it from below. Everything is in logarithms of
-64-bit numbers. The laws are the model's own softmax.
+D is the Renyi divergence of order a > 1, D(p || q) = ln(sum p^a q^(1-a)) / (a - 1). Both divergences are convex in
+lambda and 0 at lambda = 0, so they grow with lambda. Bisection approaches lambda from below. All computations use
+logarithms in float64. p' and q are the model's softmax.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _CELLS = 1 << 25  # logits of given sequences in memory at a time
 
 @dataclass(frozen=True)
 class Fusion:
-    """The mixture's law.
+    """The rule that mixes two distributions.
 
-    order: a; steps: of the bisection; floor: the least log-probability in the divergences, None for exact ones.
+    order: order a of the divergence; steps: steps of the bisection; floor: log-probabilities are raised to this minimum
+    in the divergences; None: exact divergences.
     """
 
     order: float
@@ -41,7 +42,7 @@ class Fusion:
     floor: float | None = None
 
     def divergence(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the larger of both Renyi divergences [n] of log-laws [n, outputs]."""
+        """Return the larger of D(first || second) and D(second || first), [n], of log-probabilities [n, outputs]."""
         if self.floor is not None:
             first, second = first.clamp(min=self.floor), second.clamp(min=self.floor)
         ways = [
@@ -51,7 +52,7 @@ class Fusion:
         return torch.maximum(*ways)
 
     def mixed(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
-        """Return the mixture's log-law [n, outputs] of log-laws [n, outputs], for bounds [n]."""
+        """Return the mixture's log-probabilities [n, outputs]. private, public: the same shape; bounds: [n]."""
         low, high = torch.zeros_like(bounds), torch.ones_like(bounds)
         whole = self.divergence(private, public) <= bounds
         for _ in range(self.steps):
@@ -76,10 +77,11 @@ def generate_fused(
     limit: int,
     draws: NDArray[np.floating] | ExactDraws,
 ) -> Ragged:
-    """Return continuations: n rows of at most `limit` vocabulary ids, with the end of the sequence if it was drawn.
+    """Sample continuations: n rows of at most `limit` vocabulary ids, including the end of the sequence if reached.
 
-    prompts: token ids; pairs: [n, 2], the private and the public prompt of each row; bounds: [n]; draws: [n, limit]
-    numbers in the open unit interval, or a publication's exact samplers. A row depends on its own values alone.
+    prompts: token ids; pairs: [n, 2], indices of the private and the public prompt of each row; bounds: [n]; draws:
+    [n, limit] numbers in the open unit interval, or the exact samplers of a publication. A row does not depend on other
+    rows.
     """
     rows = _Rows(model, fusion, bounds, limit, draws=draws)
     lengths = np.array([len(prompt) for prompt in prompts])[pairs]
@@ -102,7 +104,7 @@ def _draw_group(rows: _Rows, group: NDArray[np.integer], prompts: Sequence[Token
 
 
 class _Rows:
-    """The tokens drawn so far, row by row."""
+    """The tokens sampled so far in each row."""
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class _Rows:
         self.tokens: list[list[int]] = [[] for _ in bounds]
 
     def go_on(self, rows: NDArray[np.integer], sides: Sequence[Prefixes]) -> None:
-        """Draw rows to their ends. sides: their prefixes after the private and after the public prompt."""
+        """Sample the rest of these rows. sides: the prefixes with the private and with the public prompt."""
         for row in rows:
             self.tokens[row] = []
         for position in range(self.limit):
@@ -130,13 +132,13 @@ class _Rows:
                 side.go_on(going, ids[going])
 
     def _put(self, rows: NDArray[np.integer], position: int, sides: Sequence[Prefixes]) -> NDArray[np.int64]:
-        """Return the token [n] at a position of each row."""
+        """Sample and return the token [n] at a position of each row."""
         size, ids = sides[0].shape.rows, []
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
             slots = np.stack([side.slots[start : start + size] for side in sides])
             bounds, own = np.unique(np.vstack([slots, self._bounds[part]]), axis=1, return_inverse=True)
-            law = self._laws(bounds, sides)[own.ravel()]  # rows with the same tokens so far share theirs
+            law = self._laws(bounds, sides)[own.ravel()]  # rows with equal tokens so far share a distribution
             if isinstance(self._draws, ExactDraws):
                 chosen = np.array([self._draws.choose(row - row.max())[0] for row in law])
             else:
@@ -150,7 +152,7 @@ class _Rows:
         return tokens
 
     def _laws(self, rows: NDArray[np.float64], sides: Sequence[Prefixes]) -> NDArray[np.float64]:
-        """Return the mixtures' log-laws [n, outputs]. rows: the slots of both sides and the bound, [3, n]."""
+        """Return the mixtures' log-probabilities [n, outputs]. rows: [3, n], the slots of both sides and the bound."""
         both = [
             side.logits[self.model.tensor(slots.astype(np.int64))] for side, slots in zip(sides, rows[:2], strict=True)
         ]
@@ -167,7 +169,10 @@ def fused_log_likelihoods(
     bounds: NDArray[np.floating],
     sequences: Sequence[Tokens],
 ) -> NDArray[np.float64]:
-    """Return [n]: ln P(sequence) between two prompts each, by two forward passes; minus infinity if impossible."""
+    """Return [n]: the log-probability of each sequence under the mixture of its pair of prompts.
+
+    It takes two forward passes per sequence. Minus infinity for an impossible sequence.
+    """
     total, longest = np.zeros(len(sequences)), max(map(len, sequences), default=1)
     step = max(1, _CELLS // (2 * longest * len(model.outputs)))
     for start in range(0, len(sequences), step):

@@ -1,20 +1,21 @@
-"""The sampler of token mechanisms: texts drawn from a language model token by token, and likelihoods of given texts.
+"""The sampler of token mechanisms: samples texts from a language model, and computes likelihoods of given texts.
 
-For the logits l of the next token, given the prompt and the tokens so far, clipped to a public range [low, high],
+The next token y is sampled from the logits l, given the prompt and the tokens so far, clipped to a public range
+[low, high]:
 
     P(y) ~ exp(epsilon clip(l_y) / (2 (high - low))),
 
-over the model's whole output vocabulary: a softmax at temperature 2 (high - low) / epsilon, no top-k, no top-p. This is
-the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6) with a utility of sensitivity high -
-low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. Token t of a trial is
-drawn by inverse CDF from number t of the trial's own stream, or exactly in a publication
+It is a softmax over the whole output vocabulary at temperature 2 (high - low) / epsilon, without top-k or top-p. This
+is the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6) with a utility of sensitivity high -
+low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. An audit samples token t
+of a trial by inverse CDF from number t of the trial's stream. A publication uses exact samplers
 (`epsilometer.core.exact_samplers`).
 
-Each distinct prompt is read once, for all trials and epsilons, and so is a beginning that several of them have drawn.
-Continuations run in batches of one exact length and a fixed number of rows; those that ended leave as soon as the
-others fit into fewer batches. The number of rows follows from a budget of bytes (`memory`). If the device runs out of
-memory all the same, the tokens so far stay and the rest is drawn with fewer rows: drawing them once more would
-favour texts that take little memory.
+The model reads each distinct prompt once for all trials and epsilons, and each prefix shared by several continuations
+once. Batches contain continuations of one length and have a fixed number of rows. Ended continuations are dropped when
+the others fit into fewer batches. The number of rows follows from a memory budget in bytes (`memory`). If the device
+runs out of memory, the sampled tokens are not sampled again, and the rest is sampled with fewer rows. To sample them
+again would favour texts that need little memory.
 """
 
 from __future__ import annotations
@@ -33,24 +34,27 @@ from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.ragged import Ragged
 from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, gather
 
-ROWS = {"cpu": 16, "cuda": 256}  # continuations in every batch, if memory holds them
-FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences in every batch, if memory holds them
-BATCHES = 16  # batches side by side, if memory holds them: rows that ended leave them, rows of equal length share one
+ROWS = {"cpu": 16, "cuda": 256}  # continuations per batch; fewer if memory is short
+FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences per batch; fewer if memory is short
+BATCHES = 16  # batches in memory at a time, fewer if memory is short; they are merged as rows end
 _BUCKET = 4  # given sequences are padded to a multiple of this length
 Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
-_Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # numbers of prompts; next logits and cache
+_Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # indices of prompts; next logits and cache
 
 
 @dataclass(frozen=True)
 class TokenLaw:
-    """The law of one token. low, high: clip bounds; top_k: draw among the k likeliest alone (violates the claim)."""
+    """The distribution of one token.
+
+    low, high: clip bounds; top_k: sample only among the k likeliest tokens, which violates the claim; None: all.
+    """
 
     low: float
     high: float
     top_k: int | None = None
 
     def log_weights(self, logits: Tensor, epsilons: Tensor) -> Tensor:
-        """Map logits [n, ..., outputs] and epsilons [n] to float64, at most 0, up to a term for each distribution."""
+        """Return unnormalised log-probabilities, float64 and at most 0, in the shape of logits [n, ..., outputs]."""
         scale = epsilons / (2 * (self.high - self.low))  # 1 / T
         scaled = (logits.double().clip(self.low, self.high) - self.high) * scale.view(-1, *[1] * (logits.dim() - 1))
         if self.top_k is not None and self.top_k < logits.shape[-1]:
@@ -59,29 +63,29 @@ class TokenLaw:
         return scaled
 
     def log_probabilities(self, logits: Tensor, epsilons: Tensor) -> Tensor:
-        """Return normalised `log_weights`: natural logarithms."""
+        """Return normalised log-probabilities (natural logarithms) in the shape of the logits."""
         return self.log_weights(logits, epsilons).log_softmax(-1)
 
     def draw(self, logits: Tensor, epsilons: Tensor, uniforms: Tensor) -> Tensor:
-        """Return outputs [n, k] for each row of logits [n, outputs], from k uniforms [n, k] each."""
+        """Sample k outputs from each row of logits [n, outputs] by k uniforms [n, k]; return their indices [n, k]."""
         weights = self.log_weights(logits, epsilons)
-        weights -= weights.amax(-1, keepdim=True)  # far below the upper clip bound all would be rounded to 0
+        weights -= weights.amax(-1, keepdim=True)  # otherwise logits far below the upper bound would all underflow to 0
         cdf = weights.exp_().cumsum(-1)
         total = cdf[:, -1:]
-        # Below the total even after rounding, so that no output of probability 0 is reached.
+        # Stays below the total after rounding, so that no output of probability 0 is sampled.
         at = torch.minimum(uniforms * total, torch.nextafter(total, torch.zeros_like(total)))
         return torch.searchsorted(cdf, at, right=True)
 
 
 @dataclass(frozen=True)
 class Softmax(TokenLaw):
-    """A model's own softmax; epsilon is its temperature. It clips nothing and claims nothing."""
+    """The model's unclipped softmax, without a claim. The argument epsilon is its temperature."""
 
     low: float = -float("inf")
     high: float = float("inf")
 
     def log_weights(self, logits: Tensor, epsilons: Tensor) -> Tensor:
-        """Return the same as `TokenLaw.log_weights`, for temperatures."""
+        """Return the same as `TokenLaw.log_weights`. epsilons: temperatures [n]."""
         scaled = logits.double() / epsilons.view(-1, *[1] * (logits.dim() - 1))
         return scaled - scaled.amax(-1, keepdim=True)
 
@@ -95,12 +99,12 @@ def generate(
     limits: NDArray[np.integer],
     draws: NDArray[np.floating] | ExactDraws,
 ) -> Ragged:
-    """Return continuations of prompts: n rows of vocabulary ids, including the end of the sequence where it was drawn.
+    """Sample continuations of prompts: n rows of vocabulary ids, including the end of the sequence if reached.
 
-    prompts:   token ids; source: [n], the prompt of each row.
-    epsilons:  [n]; limits: [n], the most tokens of a row, all >= 1.
-    draws:     [n, at least max(limits)] numbers in the open unit interval, one per token; or a publication's exact
-    samplers. A row depends on its own prompt, epsilon, limit and draws alone.
+    prompts:   token ids; source: [n], index of each row's prompt.
+    epsilons:  [n]; limits: [n], most tokens of each row, all >= 1.
+    draws:     [n, at least max(limits)] numbers in the open unit interval, one per token; or the exact samplers of a
+               publication. A row depends only on its prompt, epsilon, limit and draws.
     """
     state = _DrawnTokens(model, law, epsilons, limits, draws=draws)
     model.memory.attempt(lambda: _draw(state, prompts, source))
@@ -108,7 +112,7 @@ def generate(
 
 
 def _draw(state: _DrawnTokens, prompts: Sequence[Tokens], source: NDArray[np.integer]) -> None:
-    """Draw all rows to their ends; those with prompts of one length are drawn together."""
+    """Sample the rest of all rows. Rows whose prompts have the same length are sampled together."""
     model, new, every = state.model, int(state.limits.max(initial=1)), np.arange(len(source))
     open_rows = every[state.going(every)]
     for length, numbers in _by_length(prompts, source[open_rows]):
@@ -126,10 +130,11 @@ def _draw(state: _DrawnTokens, prompts: Sequence[Tokens], source: NDArray[np.int
 def forced(
     model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], sequences: Sequence[Tokens]
 ) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
-    """Yield the logits under which each token of given sequences would be drawn (teacher forcing).
+    """Yield the logits of each token of given sequences (teacher forcing).
 
-    source: [n], the prompt of each of the n sequences of vocabulary ids, none longer than the model can generate.
-    Yields numbers [m] of sequences and logits [m, length, outputs], with a length of at least that of the longest.
+    source: [n], index of each sequence's prompt; sequences: n lists of vocabulary ids, none longer than the model can
+    generate. Yields indices [m] of sequences, and their logits [m, length, outputs], where `length` is at least the
+    length of the longest of them.
     """
     rest = np.arange(len(sequences))
     while True:
@@ -151,7 +156,7 @@ def _forced(
     *,
     rest: NDArray[np.int64],
 ) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
-    """Yield the same as `forced`, for the sequences with the numbers `rest`."""
+    """Yield the same as `forced`, for the sequences with the indices `rest`."""
     lengths = np.array([len(sequence) for sequence in sequences])
     widths = -(-lengths // _BUCKET) * _BUCKET
     counts = np.bincount(source[rest], minlength=len(prompts))
@@ -190,7 +195,7 @@ def log_likelihoods(
     sequences: Sequence[Tokens],
     epsilons: NDArray[np.floating],
 ) -> NDArray[np.float64]:
-    """Return [n]: ln P(sequence | prompt) at each row's epsilon, minus infinity where the sequence cannot occur."""
+    """Return [n]: ln P(sequence | prompt) at each row's epsilon; minus infinity for an impossible sequence."""
     total = np.zeros(len(sequences))
     for rows, logits in forced(model, prompts, source, sequences):
         for row, values in zip(rows, logits, strict=True):
@@ -203,14 +208,14 @@ def log_likelihoods(
 
 
 def places(model: Generator, tokens: Tokens) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the places of vocabulary ids among the model's outputs, and whether they are among them."""
+    """Return the index of each vocabulary id in `model.outputs`, and True for each id that is in it."""
     ids = np.asarray(tokens, np.int64)
     at = np.minimum(np.searchsorted(model.outputs, ids), len(model.outputs) - 1)
     return at, model.outputs[at] == ids
 
 
 class BatchShape(NamedTuple):
-    """The sizes of batches: prompts in every batch, continuations in every batch, continuations in all batches."""
+    """Sizes of batches: prompts per batch, continuations per batch, and continuations in all batches in memory."""
 
     prompts: int
     rows: int
@@ -218,28 +223,28 @@ class BatchShape(NamedTuple):
 
 
 def shape_of(model: Generator, prompt: int, new: int) -> BatchShape:
-    """Return the shape of the batches that continue prompts of this many tokens by at most `new`."""
+    """Return the sizes of batches that continue prompts of `prompt` tokens by at most `new` tokens."""
     rows = ROWS[model.device]
     size = model.memory.rows(model.row_bytes(prompt, new), BATCHES * rows, rows)
     return BatchShape(min(EQUAL_ROWS[model.device], size), min(rows, size), size)
 
 
 def _by_length(prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the lengths of the used prompts, ascending, and the prompts' numbers, ascending."""
+    """Yield each length of the used prompts, ascending, with the ascending indices of the prompts of that length."""
     used = sorted(np.unique(source).tolist(), key=lambda number: len(prompts[number]))
     for length, run in groupby(used, key=lambda number: len(prompts[number])):
         yield length, np.array(list(run))
 
 
 def _read(model: Generator, prompts: Sequence[Tokens], members: NDArray[np.int64], size: int) -> Iterator[_Reading]:
-    """Yield prompts of one length in batches of a fixed number: their numbers, and the reading."""
+    """Read prompts of one length in batches of a fixed size; yield their indices, next logits and cache."""
     for start in range(0, len(members), size):
         numbers = members[start : start + size]
         yield numbers, model.read(filled(np.array([prompts[i] for i in numbers]), size))
 
 
 def _together(readings: Iterator[_Reading], counts: NDArray[np.integer], size: int) -> Iterator[list[_Reading]]:
-    """Yield readings, as many as give at least `size` rows; counts: rows of each prompt."""
+    """Yield groups of readings whose prompts have at least `size` rows together. counts: number of rows per prompt."""
     some: list[_Reading] = []
     for reading in readings:
         some.append(reading)
@@ -251,7 +256,7 @@ def _together(readings: Iterator[_Reading], counts: NDArray[np.integer], size: i
 
 
 def _side_by_side(readings: Sequence[_Reading], prompts: int, size: int) -> tuple[NDArray[np.int64], Tensor, list[Any]]:
-    """Join readings of `size` rows each: each prompt's row (-1: not among them), the next logits, the caches."""
+    """Join readings of `size` rows each; return the row of each prompt (-1 if not read), next logits and caches."""
     slots = np.full(prompts, -1)
     for i, (numbers, _) in enumerate(readings):
         slots[numbers] = i * size + np.arange(len(numbers))
@@ -259,7 +264,7 @@ def _side_by_side(readings: Sequence[_Reading], prompts: int, size: int) -> tupl
 
 
 class _DrawnTokens:
-    """The tokens drawn so far: ids [n, longest], and their number in each row."""
+    """The tokens sampled so far: ids [n, longest], and the number of them in each row."""
 
     def __init__(
         self,
@@ -274,13 +279,13 @@ class _DrawnTokens:
         self._lengths = np.zeros(len(limits), np.int64)
 
     def going(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return whether each row continues: it is empty, or has neither the end nor its largest number of tokens."""
+        """Return True for each row that continues: it has not reached its end token or its limit of tokens."""
         lengths = self._lengths[rows]
         last = self.ids[rows, np.maximum(lengths - 1, 0)]
         return (lengths == 0) | ((last != self.model.end) & (lengths < self.limits[rows]))
 
     def put(self, rows: NDArray[np.integer], position: int, prefixes: Prefixes) -> NDArray[np.bool_]:
-        """Draw the token at a position of rows [n] that lack it; return whether each row continues."""
+        """Sample the token at a position of those rows [n] that lack it; return True for each row that continues."""
         new = self._lengths[rows] == position
         self._choose(rows[new], position, prefixes.logits, prefixes.slots[new], size=prefixes.shape.rows)
         return (self._lengths[rows] > position + 1) | self.going(rows)
@@ -288,7 +293,7 @@ class _DrawnTokens:
     def _choose(
         self, rows: NDArray[np.integer], position: int, logits: Tensor, slots: NDArray[np.integer], *, size: int
     ) -> None:
-        """Draw the token at a position of rows [n] from logits[slots], `size` rows at a time."""
+        """Sample the token at a position of rows [n] from logits[slots], `size` rows at a time."""
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
             epsilons = _tensor(self._epsilons[part], logits.device)
@@ -303,7 +308,7 @@ class _DrawnTokens:
             self._lengths[part] = position + 1
 
     def ragged(self) -> Ragged:
-        """Return the drawn ids."""
+        """Return the sampled ids, one list per row."""
         written = np.arange(self.ids.shape[1]) < self._lengths[:, None]
         return Ragged.from_lengths(self.ids[written].astype(np.int32), self._lengths)
 
@@ -313,7 +318,7 @@ def _tensor(values: NDArray[np.floating], device: torch.device) -> Tensor:
 
 
 def _go_on(state: _DrawnTokens, rows: NDArray[np.integer], prefixes: Prefixes) -> None:
-    """Draw rows to their ends. prefixes: of their prompts."""
+    """Sample the rest of these rows. prefixes: the state after their prompts."""
     position = 0
     while True:
         going = state.put(rows, position, prefixes)
@@ -325,16 +330,17 @@ def _go_on(state: _DrawnTokens, rows: NDArray[np.integer], prefixes: Prefixes) -
 
 
 def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], shape: BatchShape) -> Prefixes:
-    """Return rows that have read their prompts, source [n], all of one length, without a drawn token."""
+    """Read the prompts source [n], all of one length; return the state of n rows without sampled tokens."""
     readings = list(_read(model, prompts, np.unique(source), shape.prompts))
     slots, logits, caches = _side_by_side(readings, len(prompts), shape.prompts)
     return Prefixes(model, logits, caches, slots[source], shape=shape)
 
 
 class Prefixes:
-    """The text that rows have read: the prompt, and the tokens drawn since. Equal rows share a slot.
+    """The model's state for rows that have read a prompt and some tokens. Equal rows share a slot.
 
-    logits: [slots, outputs] of the next token; slots: [rows], counted through the caches; shape: of the batches.
+    logits: [slots, outputs] of the next token; slots: [rows], each row's slot, numbered across all caches; shape: sizes
+    of the batches.
     """
 
     def __init__(
@@ -344,7 +350,7 @@ class Prefixes:
         self._model, self._caches, self._held, self._read_alone = model, caches, shape.prompts, True
 
     def go_on(self, going: NDArray[np.bool_], tokens: NDArray[np.integer]) -> None:
-        """Read one more token, an id [m], of each row that continues; the others are left out from here on."""
+        """Read one more token of each continuing row, and drop the other rows. tokens: ids [m] of continuing rows."""
         model, size, caches = self._model, self.shape.rows, self._caches
         prefixes, own = np.unique(self.slots[going] << 32 | tokens, return_inverse=True)
         parents, tokens = prefixes >> 32, prefixes & 0xFFFFFFFF
@@ -361,7 +367,7 @@ class Prefixes:
 
 
 def _some(model: Generator, caches: Sequence[Any], held: int, slots: NDArray[np.integer], size: int) -> Any:
-    """Return a cache of these slots, ascending, filled up to `size`; reads only the caches that hold some of them."""
+    """Return one cache of these ascending slots, padded to `size`. Reads only caches that contain some of them."""
     first = int(slots[0]) // held
     some = caches[first : int(slots[-1]) // held + 1]
     return gather(some, model.tensor(filled(slots - first * held, size)))

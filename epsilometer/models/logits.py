@@ -1,4 +1,4 @@
-"""Logits made fit for a law or a score: finite, and on a grid."""
+"""Rounding of logits to a grid, so that small differences between kernels rarely change results."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ GRID = 1024  # logits are multiples of 1/GRID
 def on_grid(logits: Tensor, model: Path) -> Tensor:
     """Return the logits in float32, rounded to multiples of 1/GRID.
 
-    So small differences between kernels hardly ever change a drawn token. model: the folder of their model.
-    Raises UserError for a logit that is not finite, which allows no law.
+    model: the model's folder, for the error. Raises UserError for infinite or NaN logits, which define no distribution.
     """
     import torch
 

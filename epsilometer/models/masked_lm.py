@@ -1,11 +1,11 @@
-"""The logits of a masked language model at one word of a text, from which DP-MLM samples.
+"""Logits of a masked language model at one word of a text, from which DP-MLM samples.
 
 The input is a pair (Meisenbacher et al. 2024, "DP-MLM"): the whole text, a separator, and the text again with one word
-replaced by one mask token. If the pair does not fit the model's window, each half is a window of its own, centred on
-the word in subwords (the reference code counts in words there, so in long texts the mask falls outside).
+replaced by one mask token. If the pair does not fit the model's window, each half is truncated to a window of subwords
+around the word. (The reference code counts words instead, so in long texts its window does not contain the mask.)
 
-Only the hidden state at the mask goes through the vocabulary head, and no softmax is taken. Logits are rounded to
-multiples of 1/1024, so small differences between processors hardly ever change a sampled word.
+Only the hidden state at the mask goes through the vocabulary head. Logits are rounded to multiples of 1/1024, so that
+small differences between processors rarely change a sampled word.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
 
-EQUAL_ROWS = {"cpu": 8, "cuda": 1024}  # inputs in every batch for transformers, if memory holds them
-REMEMBERED = 1 << 16  # most cached states of masks: about 100 MB
+EQUAL_ROWS = {"cpu": 8, "cuda": 1024}  # inputs per batch for transformers; fewer if memory is short
+REMEMBERED = 1 << 16  # most cached states at masks, about 100 MB
 TOKENISER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 
-# Vocabulary entries that fill up a model's table and have no meaning.
+# Names of meaningless vocabulary entries that only pad a model's table.
 _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+")
 
 
 class MaskedLM:
-    """A masked language model, asked about single words. Its answer to a row depends on that row alone.
+    """A masked language model that predicts single words. Its prediction for a row depends only on that row.
 
-    model:       anything that `models.locate` knows. A BERT runs on our own code, others by transformers.
-    precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
-    token_types: whether the model is told which tokens belong to the second half, as in training.
-    outputs:     the output vocabulary: the surface string of each allowed vocabulary entry, without the mark of a
-                 word's start or inside; two entries may share one. Special and unused entries, and those that
-                 decode to white space or to part of a character, are left out: a public choice.
-    output_ids:  their ids in the model's vocabulary, ascending.
-    window:      longest input in tokens, both halves and separators together.
+    model:       a model that `models.locate` accepts. A BERT runs on `models.bert`, others on transformers.
+    precision:   "float32", "bfloat16", or "auto" (bfloat16 if the hardware supports it; can change results).
+    token_types: True to mark the tokens of the second half as such, as in training.
+    outputs:     the output vocabulary: the string of each allowed vocabulary entry, without the tokeniser's mark for
+                 the start or the inside of a word. Two entries may have the same string. Special and unused entries,
+                 white space, and parts of characters are left out; this choice does not depend on private texts.
+    output_ids:  ids of the outputs in the model's vocabulary, ascending.
+    window:      most tokens in an input, both halves and separators together.
 
-    Raises UserError for a model that cannot be fetched or has no vocabulary head, an unknown precision.
+    Raises UserError for an unknown precision, and for a model that cannot be loaded or has no vocabulary head.
     """
 
     def __init__(self, model: str | Path, precision: str = "float32", token_types: bool = True) -> None:
@@ -72,7 +72,7 @@ class MaskedLM:
         self._frame = _frame(self._tokenizer, self._model.mask)
         if not token_types:
             self._frame = self._frame._replace(kinds=[0] * len(self._frame.kinds))
-        # From here on "[MASK]" written in a text is text.
+        # From here on, "[MASK]" written in a text is encoded as plain text.
         self._tokenizer.encode_special_tokens = True
         self.output_ids, self.outputs = _output_vocabulary(self._tokenizer, self._model.entries)
         self._model.choose(self.output_ids)
@@ -80,11 +80,11 @@ class MaskedLM:
     def mask_logits(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False) -> np.ndarray:
         """Return the logits at the mask: float32 [rows, outputs], multiples of 1/1024.
 
-        texts_words:  each text as its words; the original is these joined by a space.
+        texts_words:  the words of each text; the model reads them joined by spaces.
         rows:         int [rows, 2]: index of the text, and of the masked word in it.
-        inserted:     the mask does not replace that word but follows it.
+        inserted:     True to insert the mask after that word instead of replacing it.
 
-        Raises UserError where a logit is not finite.
+        Raises UserError if a logit is not finite.
         """
         rows = np.asarray(rows, dtype=np.int64).reshape(-1, 2)
         result = np.empty((len(rows), len(self.outputs)), dtype=np.float32)
@@ -95,14 +95,14 @@ class MaskedLM:
     def parts(
         self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False
     ) -> Iterator[tuple[list[int], Tensor]]:
-        """Yield `mask_logits` part by part on the model's device: numbers of rows, and their logits."""
+        """Yield `mask_logits` in parts, on the model's device: indices of rows, and their logits."""
         for members, logits in self._model.logits(list(self.inputs(texts_words, rows, inserted))):
             yield members, on_grid(logits, self._folder)
 
     def states(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray) -> np.ndarray:
-        """Return the network's state at the mask of each row, the expensive part of its answer: float32 [rows, width].
+        """Return the hidden state at the mask of each row, float32 [rows, width], to cache the expensive part.
 
-        For `recall`, in this process or another; [0, 0] for a model that does not run on our own code.
+        Pass it to `recall`, in this or another process. For a model that runs on transformers the result is [0, 0].
         """
         if not isinstance(self._model, _BertMaskedLM):
             return np.empty((0, 0), np.float32)
@@ -116,7 +116,7 @@ class MaskedLM:
     def inputs(
         self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False
     ) -> Iterator[PairInput]:
-        """Yield the model's input for each row, as `mask_logits` builds it."""
+        """Yield the model's input for each row; the arguments are those of `mask_logits`."""
         for text, word in rows:
             if not 0 <= word < len(texts_words[text]):
                 raise IndexError(f"row ({text}, {word}) is out of range: the text has {len(texts_words[text])} words")
@@ -132,7 +132,7 @@ class MaskedLM:
             yield self._pair(ids, int(first), int(last))
 
     def _pair(self, ids: list[int], first: int, last: int) -> PairInput:
-        """Return the pair for the word of subwords first to last (exclusive) of a text; no word if first is last."""
+        """Return the input in which subwords first to last (exclusive) are masked; if equal, a mask is inserted."""
         before, between, after = self._frame.ids
         masked = [*ids[:first], self._frame.mask, *ids[last:]]
         mask = first
@@ -155,13 +155,13 @@ class PairInput(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """Return a digest that is equal for equal inputs alone."""
+        """Return a hash of the input."""
         whole = np.concatenate([self.ids, self.kinds, [self.mask]]).astype(np.int64)
         return hashlib.blake2b(whole.tobytes(), digest_size=16).digest()
 
 
 class _Frame(NamedTuple):
-    """The frame of a pair in a model: special tokens before, between and after; token types of all five parts."""
+    """Special tokens before, between and after the halves of a pair, and the token types of all five parts."""
 
     ids: tuple[list[int], list[int], list[int]]
     kinds: list[int]
@@ -169,10 +169,10 @@ class _Frame(NamedTuple):
 
 
 class _BertMaskedLM:
-    """BERT on our own code; inputs are packed and have fixed shapes there.
+    """A BERT run by `models.bert`.
 
-    On a processor it caches the states of masks, so a search over budgets reads its texts once. The first
-    states stay in the cache: repeated calls mostly use the same rows in the same order.
+    On the CPU it caches the hidden states at masks, so a search over budgets computes them once. A full cache keeps its
+    oldest states, since repeated calls mostly use the same rows in the same order.
     """
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
@@ -194,7 +194,7 @@ class _BertMaskedLM:
         self._recalled |= zip((row.digest for row in inputs), states, strict=True)
 
     def states(self, inputs: list[PairInput]) -> Tensor:
-        """Return the state at the mask of each input: float32 [inputs, width]. Cached states are not computed."""
+        """Return the hidden state at the mask of each input, float32 [inputs, width], from the cache if possible."""
         recalled = [self._recalled.get(row.digest) for row in inputs]
         new = [row for row, state in zip(inputs, recalled, strict=True) if state is None]
         computed = self._bert.states([row.ids for row in new], [row.kinds for row in new], [row.mask for row in new])
@@ -216,7 +216,7 @@ class _BertMaskedLM:
 
 
 class _AnyMaskedLM:
-    """Any masked language model by transformers, in batches of one exact length with fixed rows (see `bert`)."""
+    """Any masked language model, run by transformers in batches of one length and fixed size (see `bert`)."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         with quiet_loading(folder):
@@ -250,7 +250,7 @@ class _AnyMaskedLM:
         self.entries = int(self._model.config.vocab_size)
 
     def choose(self, output_ids: np.ndarray) -> None:
-        """Select the head's rows for these outputs, in float32: at bfloat16 logits near 16 are multiples of 0.125."""
+        """Restrict the head to these outputs, in float32, since in bfloat16 logits near 16 are multiples of 0.125."""
         import torch
 
         self._chosen = torch.from_numpy(output_ids).to(self._device)
@@ -259,13 +259,13 @@ class _AnyMaskedLM:
         self._head = head.weight[self._chosen].detach().float(), None if bias is None else bias[self._chosen].float()
 
     def logits(self, inputs: list[PairInput]) -> Iterator[tuple[list[int], Tensor]]:
-        """Yield numbers of rows and their logits."""
+        """Yield indices of inputs and their logits."""
         order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].ids))
         for length, run in groupby(order, key=lambda i: len(inputs[i].ids)):
             yield from self._memory.parts(list(run), partial(self._first_batch, inputs, length))
 
     def _first_batch(self, inputs: list[PairInput], length: int, members: list[int]) -> Tensor:
-        """Return the logits of the first members, of one length."""
+        """Return the logits of the first batch of members, all of one length."""
         import torch
 
         from epsilometer.models.memory import activations
@@ -278,9 +278,10 @@ class _AnyMaskedLM:
             return self._at_masks([inputs[i] for i in filled])[: len(batch)]
 
     def _at_masks(self, inputs: list[PairInput]) -> Tensor:
-        """Return logits at the mask, [rows, outputs].
+        """Return the logits at the mask, [rows, outputs].
 
-        The head sees only the mask's hidden state, in float32, where it can be intercepted.
+        Hooks restrict the head to the mask's hidden state, in float32. If they have no effect on this model, the
+        logits at the mask are selected afterwards.
         """
         import torch
 
@@ -308,9 +309,9 @@ class _AnyMaskedLM:
 
 
 def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
-    """Join a sentence encoder and the layers and head trained on top of it into one masked language model.
+    """Write one masked language model that joins a sentence encoder with the layers and head trained on top of it.
 
-    delta_folder:    delta.safetensors (the trained parameters, float16) and bounds.json (measured on the joined model).
+    delta_folder:    delta.safetensors (trained parameters, float16) and bounds.json (measured on the joined model).
     encoder_folder:  a BERT without a head, with its tokeniser.
     out:             the folder to write: a BertForMaskedLM (output tied to the word embeddings) in float32.
     """
@@ -333,7 +334,7 @@ def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
     config = json.loads((encoder_folder / "config.json").read_text())
     config.pop("_name_or_path", None)
     config |= {"architectures": ["BertForMaskedLM"], "tie_word_embeddings": True}
-    # The encoder's own truncation and padding are for sentences, not for pairs.
+    # The encoder's settings of truncation and padding are for sentences, not for pairs.
     tokenizer = json.loads((encoder_folder / "tokenizer.json").read_text()) | {"truncation": None, "padding": None}
     with whole(out / "model.safetensors") as file:
         file.write(save(weights, metadata={"format": "pt"}))
@@ -345,7 +346,7 @@ def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
 
 
 def _frame(tokenizer: Tokenizer, mask: int) -> _Frame:
-    """Return the frame, read off the tokeniser's own pair of two letters."""
+    """Return the frame of a pair, taken from the tokeniser's encoding of the pair ("a", "b")."""
     pair = tokenizer.encode("a", "b")
     halves = np.array([-1 if half is None else half for half in pair.sequence_ids])
     first, second = np.flatnonzero(halves == 0), np.flatnonzero(halves == 1)
@@ -356,7 +357,7 @@ def _frame(tokenizer: Tokenizer, mask: int) -> _Frame:
 
 
 def _output_vocabulary(tokenizer: Tokenizer, entries: int) -> tuple[np.ndarray, list[str]]:
-    """Return ids and surface strings of the vocabulary entries that are text of their own."""
+    """Return the ids and strings of vocabulary entries that are text by themselves."""
     from tokenizers.models import WordPiece
 
     count = min(entries, tokenizer.get_vocab_size())
@@ -375,22 +376,22 @@ def _output_vocabulary(tokenizer: Tokenizer, entries: int) -> tuple[np.ndarray, 
 
 
 def _word_of_each(offsets: Sequence[tuple[int, int]], words: Sequence[str]) -> np.ndarray:
-    """Return the index of the word of each subword, ascending: int [subwords]."""
+    """Return the index of each subword's word, ascending: int [subwords]. offsets: character range of each subword."""
     ends = np.cumsum([len(word) + 1 for word in words]) - 1  # words are joined by one space
     spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
-    # By its last character: a tokeniser may count the space before a word as part of it.
+    # Use the last character, since a tokeniser may count the space before a word as part of the subword.
     last = np.maximum(spans[:, 0], spans[:, 1] - 1)
     return np.maximum.accumulate(np.searchsorted(ends, last, side="right"))
 
 
 def _centred(length: int, middle: int, size: int) -> slice:
-    """Return at most `size` of `length` places, with place `middle` in the centre as far as the ends allow."""
+    """Return a slice of at most `size` out of `length` positions, centred on `middle` as far as the ends allow."""
     start = max(0, min(middle - size // 2, length - size))
     return slice(start, start + size)
 
 
 def _positions(model: Any) -> int:
-    """Return the longest input in tokens; RoBERTa and its relatives reserve the first positions for padding."""
+    """Return the most tokens in an input. RoBERTa and similar models reserve the first positions for padding."""
     tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
     reserved = [part.padding_idx + 1 for part in tables if getattr(part, "padding_idx", None) is not None]
     return model.config.max_position_embeddings - max(reserved, default=0)

@@ -1,9 +1,9 @@
-"""The number of rows of a network that run at a time: as many as a budget of bytes holds, fewer if memory runs out.
+"""Number of rows per batch of a network: as many as fit into a budget of bytes, or fewer after memory ran out.
 
-Kernels differ by shape, so a batch's shape must not depend on what else is running. On the processor it is a constant,
-and the budget only sets the number of batches in memory side by side, which changes no byte. On CUDA shapes follow from
-the model's configuration, the lengths and the budget, never from the amount of free memory; if the device runs out of
-memory all the same, the number of rows is halved, with a note. A stage's record has both (`runtime/batches.py`).
+Kernels differ by shape, so a batch's shape must not depend on what else runs on the machine. On the CPU the shape is
+constant; the budget only sets the number of batches in memory at a time, which does not change results. On CUDA the
+shape follows from the model's configuration, the lengths and the budget, not from the free memory. If the device runs
+out of memory, the number of rows is halved, with a note. `runtime/batches.py` records the budget and the halvings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime import batches
 from epsilometer.runtime.progress import say
 
-S = TypeVar("S", bound=Any)  # has a length and can be sliced
+S = TypeVar("S", bound=Any)  # a type with a length and slices
 T = TypeVar("T", bound=Sized)
 W = TypeVar("W")
 
@@ -26,16 +26,16 @@ BUDGET = {"cpu": 4 << 30, "cuda": 24 << 30}  # bytes for the rows of one network
 
 
 class Memory:
-    """The rows of one model's batches. model: its name in messages; budget: bytes, by default that of the device."""
+    """Rows per batch of one model. model: its name in messages; budget: bytes; None: the device's budget."""
 
     def __init__(self, device: str, model: str, budget: int | None = None) -> None:
         self._budget, self._model, self._device = budget or BUDGET[device], model, device
         self._halvings, self._last = 0, 1
 
     def rows(self, each: int, most: int, batch: int | None = None) -> int:
-        """Return the largest power of two up to `most`, itself one, of rows of `each` bytes that fit; at least 1.
+        """Return the largest power of two of rows, from 1 to `most`, that fits the budget at `each` bytes per row.
 
-        batch: rows of a batch if memory holds them, `most` by default; on the processor no fewer.
+        most: a power of two. batch: on the CPU, the minimum; None: `most`.
         """
         least = (batch or most) if self._device == "cpu" else 1
         fitting = max(least, min(most, self._budget // each) >> self._halvings)
@@ -45,7 +45,7 @@ class Memory:
         return self._last
 
     def halve(self) -> None:
-        """Use half as many rows from here on. Raises UserError where there was one row."""
+        """Halve the number of rows of later batches. Raises UserError if the last batch had one row."""
         if self._last == 1:
             raise UserError(
                 f"the {self._device} device ran out of memory with a batch of one row of {self._model}; use a smaller "
@@ -61,23 +61,23 @@ class Memory:
         )
 
     def attempt(self, work: Callable[[], W]) -> W:
-        """Return the result of work that is repeated with fewer rows if memory runs out."""
+        """Return the result of `work`, which is repeated with fewer rows if memory runs out."""
         while True:
             try:
                 return work()
             except torch.cuda.OutOfMemoryError:
-                pass  # frames hold tensors until this clause ends
+                pass  # leave this clause first, since the error holds tensors in memory
             self.halve()
 
     def parts(self, items: S, first: Callable[[S], T]) -> Iterator[tuple[S, T]]:
-        """Yield items and their results, some at a time: `first` processes as many of the rest as memory holds."""
+        """Yield parts of the items with their results. `first` gets the remaining items and processes some of them."""
         while len(items):
             done = self.attempt(partial(first, items))
             yield items[: len(done)], done
             items = items[len(done) :]
 
     def work_off(self, items: Sequence[int], run: Callable[[Sequence[int]], Iterator[Sequence[int]]]) -> None:
-        """Process all items by `run`, which yields the finished ones; it gets the others again, in fewer rows."""
+        """Process all items by `run`, which yields finished items. If memory runs out, the others are run again."""
         rest = list(items)
 
         def some() -> None:
@@ -89,7 +89,7 @@ class Memory:
 
 
 def cached(config: Any) -> int:
-    """Return how many numbers a token's keys and values are, in all layers of a decoder, by its configuration."""
+    """Return the number of cached values (keys and values) per token in all layers of a decoder."""
     config = getattr(config, "decoder", config)
     heads = _first(config, "num_key_value_heads", "decoder_attention_heads", "num_attention_heads")
     size = _first(config, "head_dim", "d_kv") or config.hidden_size // _first(
@@ -99,12 +99,12 @@ def cached(config: Any) -> int:
 
 
 def activations(config: Any, length: int) -> int:
-    """Return about how many numbers a sequence has in an encoder's layer, with attention written out."""
+    """Return an estimate of the number of values in one encoder layer for a sequence, including attention weights."""
     inner = _first(config, "intermediate_size") or 4 * config.hidden_size
     return length * (8 * config.hidden_size + 2 * inner + 2 * length * config.num_attention_heads)
 
 
 def _first(config: Any, *names: str) -> int:
-    """Return the first of some settings that the configuration has; 0 for none."""
+    """Return the first of these settings that the configuration has; 0 if it has none."""
     values = (getattr(config, name, None) for name in names)
     return next((int(value) for value in values if value), 0)

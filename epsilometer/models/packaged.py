@@ -1,9 +1,9 @@
-"""Models in packages on the Python index: a GGUF file, converted once to safetensors in float32, or a folder.
+"""Models in packages of the Python package index: a folder of safetensors, or a GGUF file, which is converted once.
 
-A folder of weights in safetensors is used as it is. llama.cpp's quantised weights are expanded by transformers' own
-loader, which also undoes the order in which GGUF stores the rows of query and key matrices, and reads tokeniser and
-chat template. The converted folder is in the user's cache, beside the packages' files, with checksums; it holds 4 bytes
-for each weight, about eight times those of a 4-bit file. Nothing of the package is installed, imported or executed.
+A folder of safetensors is used unchanged. A GGUF file holds quantised weights of llama.cpp. The loader of transformers
+converts them to float32, restores the order of rows in query and key matrices, and reads the tokeniser and the chat
+template. The converted folder is stored with checksums in the user's cache, next to the packages' files. It takes 4
+bytes per weight, about eight times the size of a 4-bit file. The package is not installed, imported or executed.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from epsilometer.runtime.packages import Pin
 from epsilometer.runtime.progress import say
 
 _WEIGHT = 4  # bytes in float32
-_EXPANDED = 8  # most float32 bytes of a byte of 4-bit weights
+_EXPANDED = 8  # float32 bytes per byte of 4-bit weights
 _SUFFIXES = (".gguf", ".safetensors")
 
 
 def folder(pin: Pin) -> Path:
-    """Return the folder of a package's model, downloaded or converted if it is not there yet.
+    """Return the folder of a package's model, after downloading or converting it if necessary.
 
-    Raises UserError as `packages.file`; also for a file of another form, for too small a disk, before the download if
-    the pin states sizes, and for GGUF without the library gguf, in another format, or with an architecture or a kind of
-    weights that the loader does not know.
+    Raises UserError as `packages.file` does, for a file in another format, and for too little disk space (before the
+    download if the pin states sizes). For GGUF also if the library gguf is missing, or if the loader does not support
+    the architecture or the quantisation.
     """
     if not pin.file.endswith(_SUFFIXES):
         raise UserError(
-            f"{pin}: {pin.file!r} is not a {' or '.join(_SUFFIXES)} file, the forms of a model that are read from a "
-            "package; name such a file in its pin",
+            f"{pin}: {pin.file!r} is not a {' or '.join(_SUFFIXES)} file, the formats that models in packages must "
+            "have; state such a file in the pin",
             "EPS-N080",
         )
     packages.check_terms(pin)
@@ -73,53 +73,53 @@ def _check_space(pin: Pin, out: Path, needed: int) -> None:
     free = shutil.disk_usage(out.parent).free
     if needed > free:
         raise UserError(
-            f"{pin} takes {amount(needed)} as safetensors in float32, and {amount(free)} are free in {out.parent}; "
-            "free some, or name a larger disk by the environment variable XDG_CACHE_HOME",
+            f"{pin} takes {amount(needed)} as safetensors in float32, but only {amount(free)} are free in "
+            f"{out.parent}; free some space, or set the environment variable XDG_CACHE_HOME to a larger disk",
             "EPS-N082",
         )
 
 
 def _weights(pin: Pin, source: Path) -> int:
-    """Return the number of a GGUF's weights. Raises UserError for what the loader does not know."""
+    """Return the number of weights in a GGUF file. Raises UserError for an unsupported architecture or quantisation."""
     import gguf
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
     try:
         reader = gguf.GGUFReader(source)
         architecture = str(reader.fields["general.architecture"].contents())
-    except Exception as error:  # the library raises whatever its reading of bytes runs into
+    except Exception as error:  # a damaged file can cause any error in the library
         raise UserError(
-            f"{pin}: {pin.file!r} is no readable GGUF ({type(error).__name__}); name another", "EPS-N083"
+            f"{pin}: {pin.file!r} is not readable GGUF ({type(error).__name__}); state another file", "EPS-N083"
         ) from error
     readable = sorted({*GGUF_SUPPORTED_ARCHITECTURES} - {"general", "tokenizer"})
     if architecture not in readable:
         raise UserError(
-            f"{pin} holds a model of kind {architecture!r}, and the loader knows {listed(readable, 'kind')}", "EPS-N084"
+            f"{pin} has the architecture {architecture!r}; the loader supports {listed(readable, 'kind')}", "EPS-N084"
         )
     for tensor in reader.tensors:
         try:
             gguf.dequantize(tensor.data[:1], tensor.tensor_type)
         except NotImplementedError:
             raise UserError(
-                f"{pin}: the weights {tensor.name} are stored as {tensor.tensor_type.name}, which gguf does not "
-                "expand; give a file in another quantisation, such as Q4_0, Q8_0 or F16",
+                f"{pin}: the weights {tensor.name} are stored as {tensor.tensor_type.name}, which gguf cannot "
+                "convert; give a file in another quantisation, such as Q4_0, Q8_0 or F16",
                 "EPS-N085",
             ) from None
     return sum(math.prod(map(int, tensor.shape)) for tensor in reader.tensors)
 
 
 def _convert(pin: Pin, source: Path, out: Path) -> None:
-    """Write a GGUF's weights, configuration and tokeniser as a folder of transformers, with checksums."""
+    """Convert a GGUF file to a folder of transformers: weights, configuration, tokeniser and checksums."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    with quiet_loading(source.parent), redirect_stderr(io.StringIO()):  # of a bar that cannot be turned off
+    with quiet_loading(source.parent), redirect_stderr(io.StringIO()):  # hides a progress bar that cannot be turned off
         of: dict[str, Any] = {"gguf_file": source.name}
         model = AutoModelForCausalLM.from_pretrained(
             source.parent, dtype=torch.float32, trust_remote_code=False, use_safetensors=True, **of
         )
         tokenizer = AutoTokenizer.from_pretrained(source.parent, trust_remote_code=False, **of)
-        # It refuses to save what it takes for quantised; all weights are in float32 by now.
+        # transformers refuses to save quantised models, but these weights are already in float32.
         model.hf_quantizer, model.is_quantized = None, False  # type: ignore[assignment]
         if hasattr(model.config, "quantization_config"):
             del model.config.quantization_config

@@ -1,8 +1,8 @@
-"""Candidate rewrites of a text by a language model, at a temperature: a local one, or one behind a chat endpoint.
+"""Candidate rewrites of a text by a language model, run locally or by a chat endpoint, at a temperature.
 
-Candidate number i of a text is a function of the text and of i: the local model draws it from a stream named by both,
-the endpoint receives i as the seed, and its answers are stored on disk (`chat`). So k candidates are the first k of
-any larger number, equal texts have equal candidates, and no answered question is sent again.
+Candidate number i of a text depends only on the text and on i. A local model samples it from a random stream that both
+determine. An endpoint receives i as the seed, and its answers are cached on disk (`chat`). So the first k candidates
+are the same however many are requested, equal texts have equal candidates, and no answered question is sent again.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ INSTRUCTION = (
     "Rewrite the text below as one fluent, coherent English text of about the same length. Some of its words may have "
     "been replaced by unfitting ones; keep what meaning there is. Answer with the rewrite and nothing else.\n\nText: {}"
 )
-DOCUMENT = "Document : {}\nParaphrase of the document :"  # the prompt of encoder-decoders (DP-Prompt)
-MARKER = "{} >>>>>"  # the prompt that paraphrasers continue (DP-Paraphrase)
-_ROWS = 1 << 12  # candidates drawn at a time
+DOCUMENT = "Document : {}\nParaphrase of the document :"  # prompt for encoder-decoders, from DP-Prompt
+MARKER = "{} >>>>>"  # prompt for decoder-only paraphrasers, from DP-Paraphrase
+_ROWS = 1 << 12  # candidates sampled at a time
 
 
 class Provider(ABC):
-    """A writer of candidates. prompt: the request, with {} for the text; by default one that suits the model."""
+    """A model that writes candidates. prompt: the request, with {} for the text; None: one that suits the model."""
 
     def __init__(self, prompt: str | None, temperature: float, longest: int) -> None:
         if prompt is not None and "{}" not in prompt:
@@ -38,7 +38,7 @@ class Provider(ABC):
         self._written: dict[str, list[str]] = {}
 
     def candidates(self, texts: Sequence[str], count: int) -> list[list[str]]:
-        """Return the first `count` candidates of each text, white space normalised; they depend on that text alone."""
+        """Return the first `count` candidates of each text, with white space normalised."""
         wanted = [(text, i) for text in dict.fromkeys(texts) for i in range(len(self._written.get(text, [])), count)]
         for (text, _), written in zip(wanted, self._write(wanted), strict=True):
             self._written.setdefault(text, []).append(" ".join(written.split()))
@@ -46,13 +46,13 @@ class Provider(ABC):
 
     @abstractmethod
     def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
-        """Return candidate number i of a text, for each pair of them."""
+        """Return candidate number i of the text for each pair (text, i)."""
 
 
 class RemoteProvider(Provider):
-    """A model behind an OpenAI-compatible endpoint (`chat` describes how to configure it). It sees the texts.
+    """A model behind an OpenAI-compatible endpoint, whose operator sees the texts. `chat` says how to configure it.
 
-    store: a file of the answers; spends: bounds of the requests, and their number at a time.
+    store: file in which answers are cached; spends: limits of requests and cost, and number of concurrent requests.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RemoteProvider(Provider):
 
     @cached_property
     def spending(self) -> Spending:
-        """The requests sent so far, and their bounds."""
+        """The account of requests sent so far, with limits."""
         return self._spends.account(self._longest)
 
     @cached_property
@@ -81,7 +81,7 @@ class RemoteProvider(Provider):
 
 
 class LocalProvider(Provider):
-    """An encoder-decoder or a decoder-only model by id or folder; its chat template is used if it has one."""
+    """An encoder-decoder or decoder-only model by id or folder. Its chat template is used if it has one."""
 
     def __init__(self, model: str | Path, prompt: str | None, temperature: float, longest: int) -> None:
         from epsilometer.models.causal_lm import CausalLM
@@ -126,7 +126,7 @@ class LocalProvider(Provider):
         return candidates
 
     def _prompted(self, text: str) -> list[int]:
-        """Return the prompt as tokens; a text too long for the model loses words at its end, the prompt none."""
+        """Return the tokens of the prompt with the text. A text that is too long loses words at its end."""
         words, room = text.split(), self._model.room(self._longest)
         while len(ids := self._tokens(" ".join(words))) > room:
             words = words[: -max(1, (len(ids) - room) // 4)]
@@ -143,5 +143,5 @@ class LocalProvider(Provider):
 
 @lru_cache(maxsize=1)
 def local(model: str | Path, prompt: str | None, temperature: float, longest: int) -> LocalProvider:
-    """Return the local provider of these settings: loaded once, its candidates shared by the mechanisms that use it."""
+    """Return the local provider with these settings. Equal calls share one loaded model and its candidates."""
     return LocalProvider(model, prompt, temperature, longest)

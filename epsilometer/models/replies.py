@@ -1,4 +1,4 @@
-"""Parsing of a service's reply: JSON, whole or in server-sent events, and a value in it by its path."""
+"""Parser of a service's reply: JSON, whole or as server-sent events, and values in it by their paths."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from epsilometer.core.resource_limits import ENDPOINT_BYTES
 
 
 class NoAnswer(ValueError):
-    """A reply of another form; the message names the difference, and quotes nothing of the reply."""
+    """A reply in an unexpected format. The message describes the difference without quoting the reply."""
 
 
 def is_stream(response: httpx2.Response) -> bool:
-    """Return True for a reply of server-sent events."""
+    """Return True if the reply consists of server-sent events."""
     kind: str = response.headers.get("Content-Type", "")
     return kind.partition(";")[0].strip().lower() == "text/event-stream"
 
 
 def events(response: httpx2.Response) -> list[str]:
-    """Return the data of each event of a stream, without the mark of its end."""
+    """Return the data of each event of a stream, without the final "[DONE]"."""
     source = httpx2.EventSource(response, max_event_size=ENDPOINT_BYTES.value)
     return [event.data for event in source if not event.data.startswith("[DONE]")]
 
 
 def objects(response: httpx2.Response) -> list[Any]:
-    """Return the JSON values of a reply: that of each event of a stream, else its one value; other data is left out."""
+    """Return the JSON values of a reply: one per event of a stream, else its only value. Other data is left out."""
     values = []
     for text in events(response) if is_stream(response) else [response.text]:
         try:
@@ -39,7 +39,7 @@ def objects(response: httpx2.Response) -> list[Any]:
 
 
 def status(response: httpx2.Response) -> int:
-    """Return the status of a reply; for an error sent under status 200, the status that its body states."""
+    """Return the status of a reply. For an error sent with status 200 it is the status in the body."""
     if response.status_code != 200 or b"error" not in response.content:
         return response.status_code
     for body in objects(response):
@@ -52,7 +52,7 @@ def status(response: httpx2.Response) -> int:
 
 
 def at(value: Any, path: str) -> Any:
-    """Return the value at a path, as in `choices.0.message.content`. Raises NoAnswer where there is none."""
+    """Return the value at a path such as `choices.0.message.content`. Raises NoAnswer if it is missing."""
     for part in path.split("."):
         try:
             value = value[int(part)] if isinstance(value, list) else value[part]
@@ -62,7 +62,7 @@ def at(value: Any, path: str) -> Any:
 
 
 def counted(body: Any, read: str, written: str) -> tuple[int, int] | None:
-    """Return the tokens read and written at two paths; None where these numbers are missing."""
+    """Return the numbers of tokens read and written, at two paths; None if they are missing or invalid."""
     try:
         counts = at(body, read), at(body, written)
     except NoAnswer:
@@ -71,6 +71,6 @@ def counted(body: Any, read: str, written: str) -> tuple[int, int] | None:
 
 
 def usage(response: httpx2.Response, read: str, written: str) -> tuple[int, int] | None:
-    """Return the tokens that a reply states last, whole or streamed."""
+    """Return the last numbers of tokens read and written in a whole or streamed reply; None without any."""
     stated = [tokens for body in objects(response) if (tokens := counted(body, read, written)) is not None]
     return stated[-1] if stated else None

@@ -1,7 +1,7 @@
-"""Any encoder-decoder (T5, BART, a pair of BERTs) by id or folder, in safetensors; and the embedded one, assembled.
+"""Encoder-decoders (T5, BART, a pair of BERTs) by id or folder, in safetensors; `assemble` makes the embedded one.
 
-For generation see `generation`. Mechanisms that change the encoder's states use three steps of `Seq2Seq`: `padded`
-(texts as ids of one length), `states` (the encoder's last hidden states) and `beam` (text from given states).
+`generation` samples texts from them. Mechanisms that change the encoder's states use `padded` (texts as ids of one
+length), `states` (the encoder's last hidden states) and `beam_search` (text from given states).
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, positions
 from epsilometer.models.locate import quiet_loading
 
-_NEVER = -29.0  # entries with a smaller bias are those that a trained decoder never generates (bias -30)
+_NEVER = -29.0  # a trained decoder never generates the entries with a smaller bias (-30)
 
 
 class Seq2Seq(Generator):
-    """An encoder-decoder. Its answer to a row depends on that row alone.
+    """An encoder-decoder. Its output for a row depends only on that row.
 
-    model: anything that `models.locate` knows; precision: "float32", "bfloat16" or "auto".
-    width: size of an encoder state. start, pad: ids of the decoder's first token, and of padding.
+    model: a model that `models.locate` accepts; precision: "float32", "bfloat16" or "auto".
+
+    width: size of an encoder state. start, pad: ids of the decoder's first token and of padding.
     """
 
     _kind = "seq2seq"
@@ -44,22 +45,22 @@ class Seq2Seq(Generator):
         start = getattr(config, "decoder_start_token_id", None) if start is None else start
         if start is None:
             raise UserError(
-                f"{self.folder} has no decoder_start_token_id; name it in its generation_config.json", "EPS-N064"
+                f"{self.folder} has no decoder_start_token_id; state it in its generation_config.json", "EPS-N064"
             )
         self.start = int(start)
         self.pad = int(self.end if self.tokenizer.pad_token_id is None else self.tokenizer.pad_token_id)
 
     def cut(self, tokens: Sequence[list[int]], length: int | None = None) -> list[list[int]]:
-        """Return token ids truncated to `length` (default: the window), with the closing special tokens."""
+        """Return token ids truncated to `length`, including closing special tokens. length: None means the window."""
         room = self.window if length is None else length
         ids_of_one = self.tokens(["a"])[0]
         closing = len(ids_of_one) - 1 - ids_of_one.index(self.plain("a")[-1])
         return [ids if len(ids) <= room else ids[: room - closing] + ids[len(ids) - closing :] for ids in tokens]
 
     def padded(self, texts: Sequence[str], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return token ids of n texts, truncated (before closing special tokens) or padded to `length`, and a mask.
+        """Return the token ids of n texts, truncated or padded to `length`, and a mask: int64 [n, length] each.
 
-        Both int64 [n, length].
+        Truncation keeps the closing special tokens. The mask is 1 at tokens and 0 at padding.
         """
         ids = np.full((len(texts), length), self.pad, np.int64)
         mask = np.zeros_like(ids)
@@ -69,9 +70,9 @@ class Seq2Seq(Generator):
 
     @torch.inference_mode()
     def states(self, ids: NDArray[np.integer], mask: NDArray[np.integer] | None = None) -> Tensor:
-        """Return the encoder's last hidden states, float32 [n, length, width], on the processor.
+        """Return the encoder's last hidden states, float32 [n, length, width], in CPU memory.
 
-        ids: [n, length] tokens; mask: [n, length], 1 where a token counts (None: everywhere).
+        ids: [n, length]; mask: [n, length], 1 at tokens and 0 at padding; None: no padding.
         """
         size = EQUAL_ROWS[self.device]
         out = torch.empty((*ids.shape, self.width))
@@ -84,7 +85,7 @@ class Seq2Seq(Generator):
 
     @torch.inference_mode()
     def longest(self, prompt: int) -> int:
-        """Return the decoder's own limit, whatever the prompt."""
+        """Return the decoder's limit, which does not depend on the prompt."""
         config = self.network.config
         return positions(getattr(config, "decoder", config)) or 1 << 16
 
@@ -94,9 +95,9 @@ class Seq2Seq(Generator):
 
     @torch.inference_mode()
     def read(self, prompts: NDArray[np.integer]) -> tuple[Tensor, Any]:
-        """Run the encoder over prompts of one length, int [rows, length], and the decoder over its first token.
+        """Run the encoder on prompts of one length, int [rows, length], and the decoder on its start token.
 
-        Returns the first token's logits [rows, outputs], and the cache (keys and values of both attentions).
+        Returns the logits of the first generated token [rows, outputs], and the cache of keys and values.
         """
         from transformers import DynamicCache, EncoderDecoderCache
 
@@ -108,7 +109,7 @@ class Seq2Seq(Generator):
     @torch.inference_mode()
     def step(self, tokens: Tensor, cache: Any) -> Tensor:
         """Return the same as `Generator.step`."""
-        # The encoder's states are in the cache as keys and values; only their shape is read.
+        # The cache holds the encoder states' keys and values, so only the shape of the states matters here.
         length = cache.cross_attention_cache.get_seq_length()
         hidden = torch.zeros(1, dtype=self.network.dtype, device=self.device).expand(len(tokens), length, self.width)
         return self._decode(tokens, hidden, cache)
@@ -127,14 +128,14 @@ class Seq2Seq(Generator):
 
 
 def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
-    """Join a sentence encoder, unchanged, and a decoder trained on top of it into one encoder-decoder.
+    """Write one encoder-decoder that joins an unchanged sentence encoder with a decoder trained on top of it.
 
-    decoder_folder:  decoder.safetensors (the trained parameters, float16) and config.json (of the decoder); bounds.json
-                     if the bounds of its logits were measured.
-    encoder_folder:  a BERT without a head, with its tokeniser; its word embeddings are the decoder's, in and out. If
-                     the decoder's configuration has `encoder_layers`, only this number of first layers is used.
-    out:             the folder to write: an EncoderDecoderModel in float32. Vocabulary entries that the decoder was
-                     never trained to generate (bias -30) are named in its generation settings (`suppress_tokens`).
+    decoder_folder:  decoder.safetensors (trained parameters, float16), config.json of the decoder, and bounds.json if
+                     the bounds of its logits were measured.
+    encoder_folder:  a BERT without a head, with its tokeniser. The decoder uses its word embeddings for input and
+                     output. If the decoder's configuration has `encoder_layers`, only that many first layers are used.
+    out:             the folder to write: an EncoderDecoderModel in float32. Its generation settings suppress the
+                     vocabulary entries that the decoder was not trained to generate (bias -30).
     """
     with quiet_loading():
         from safetensors.torch import load_file
@@ -178,7 +179,7 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
     with quiet_loading():
         model.save_pretrained(out)
     tokenizer.save_pretrained(out)
-    # The encoder's own truncation and padding are for sentences.
+    # The encoder's settings of truncation and padding are for sentences.
     settings = json.loads((out / "tokenizer.json").read_text()) | {"truncation": None, "padding": None}
     write_text(json.dumps(settings, ensure_ascii=False), out / "tokenizer.json")
     if (decoder_folder / "bounds.json").is_file():

@@ -1,16 +1,16 @@
-"""Any HTTP service that takes a text and answers with one, described by a template of a few lines.
+"""HTTP services that receive a text and answer with a text. A template describes the request and the answer:
 
     method: POST                                  # or PUT, PATCH
-        headers: {Authorization: "Bearer ${TOKEN}"}   # ${NAME} is the environment's
+        headers: {Authorization: "Bearer ${TOKEN}"}   # ${NAME} is an environment variable
         body: {text: "{text}", strength: "{epsilon}"} # JSON; a string is sent as plain text
-        answer: result.text                           # path of the answer; left out: the whole reply
-        stream: false                                 # whether the reply is of server-sent events, each with a part
+        answer: result.text                           # path of the answer; without it, the whole reply
+        stream: false                                 # true: the reply is server-sent events with parts of the answer
         revision: model.version                       # path of the model's revision, if the reply has one
         tokens: [usage.read, usage.written]           # paths of the token counts, if the reply has them
         finish: stop_reason                           # path of the reason for the answer's end, if the reply has one
 
-A value that is `{epsilon}` alone is sent as a number. Only the template's headers are sent, with type and length of the
-body. `endpoint` describes how answers are stored and requests repeated.
+A value that consists only of `{epsilon}` is sent as a number. The only headers sent are those of the template and those
+that HTTP needs. `endpoint` describes how answers are cached and requests repeated.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CARRYING = ("host", "content-length", "content-type", "accept", "accept-encodin
 
 
 class Template(BaseModel):
-    """A request to a service, with places for the text and the privacy budget, and the path of its answer."""
+    """A request to a service, with placeholders for the text and the privacy budget, and the path of the answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +60,7 @@ class Template(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> Template:
-        """Read a YAML file. Raises UserError for an invalid one; no value is quoted, as one may be a secret."""
+        """Read a template from a YAML file. Raises UserError if it is invalid, without quoting values (secrets)."""
         try:
             content = yaml_text.load(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -106,11 +106,14 @@ class Template(BaseModel):
         return EPSILON in json.dumps(self.body)
 
     def filled(self, text: str, epsilon: float, *, listed: bool = False) -> Any:
-        """Return the body, for a text and a privacy budget; listed: malformed, with the value of the text in a list."""
+        """Return the body for a text and a privacy budget.
+
+        listed: True to put the string that contains the text into a list, a malformed request that tests the service.
+        """
         return _filled(self.body, {TEXT: text, EPSILON: f"{epsilon:g}"}, epsilon, listed=listed)
 
     def sent_headers(self) -> dict[str, str]:
-        """Return the headers, with values of the environment. Raises UserError for a missing or unusable variable."""
+        """Return the headers with environment variables filled in. Raises UserError if one is missing or unusable."""
         return {
             name: _VARIABLE.sub(lambda match: environment(match[1], "what a header of the template sends"), value)
             for name, value in self.headers.items()
@@ -131,10 +134,10 @@ def _filled(part: Any, values: Mapping[str, str], epsilon: float, *, listed: boo
 
 
 class Service:
-    """A service at a URL, with a store of its answers.
+    """A service at a URL, with a cache of its answers.
 
-    revision: the user's name for its present state; with another, every question is sent again. store, workers,
-    timeout, spending: as in `Endpoint`. Raises UserError for an unusable URL and a missing variable of a header.
+    revision: the user's label for the service's current state; under a new label every question is sent again. store,
+    workers, timeout, spending: as in `Endpoint`. Raises UserError for an unusable URL or a missing header variable.
     """
 
     def __init__(
@@ -166,13 +169,16 @@ class Service:
         )
 
     def complete(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> list[Completion]:
-        """Return the answer to each text with its privacy budget and number of a draw. Raises as `Endpoint.collect`."""
+        """Return the answer to each text at its privacy budget. Raises UserError as `Endpoint.collect` does.
+
+        draws: one number per text, not sent. Answers are cached per number, so a text can be answered several times.
+        """
         requests = self._requests(texts, epsilons, draws)
         answers = self._endpoint.collect(dict(requests), self._send, f"ask {self._endpoint.address.host}")
         return [answers[key] for key, _ in requests]
 
     def forecast(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int], longest: int) -> Forecast:
-        """Return the cost forecast of `complete`; nothing is sent. longest: most tokens of an answer."""
+        """Return the cost forecast of `complete`. Sends nothing. longest: most tokens per answer."""
         requests = self._requests(texts, epsilons, draws)
         sizes = {key: len(text) for (key, _), text in zip(requests, texts, strict=True)}
         return self._endpoint.forecast(sizes, sizes, longest)
@@ -198,13 +204,13 @@ class Service:
 def request(
     client: httpx2.Client, url: str, template: Template, headers: Mapping[str, str], body: Any
 ) -> httpx2.Request:
-    """Return the request of a template with this body, as a client sends it."""
+    """Return the HTTP request of a template with this body."""
     content, kind = written(headers, body)
     return client.build_request(template.method, url, headers={"Content-Type": kind, **headers}, content=content)
 
 
 def written(headers: Mapping[str, str], body: Any) -> tuple[bytes, str]:
-    """Return a body as it is sent, and its type: that of the headers, which may request a form, or its own."""
+    """Return the encoded body and its content type: the one in the headers, else one that suits the body."""
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), None)
     if isinstance(body, str):
         return body.encode(errors="replace"), kind or "text/plain; charset=utf-8"
@@ -214,7 +220,7 @@ def written(headers: Mapping[str, str], body: Any) -> tuple[bytes, str]:
 
 
 def read(template: Template, response: httpx2.Response) -> Completion:
-    """Return the answer in a reply. Raises NoAnswer for a reply of another form, UserError for an unexpected stream."""
+    """Return the answer in a reply. Raises NoAnswer for an unexpected format, UserError for an unexpected stream."""
     from epsilometer.models.replies import NoAnswer, at, events, is_stream, objects
 
     if is_stream(response) and not template.stream:
@@ -235,7 +241,7 @@ def read(template: Template, response: httpx2.Response) -> Completion:
         try:
             answers.append(at(value, template.answer))
         except NoAnswer:
-            if not (template.stream or flaws & Flaw.WITHHELD):  # some events hold no part of the answer
+            if not (template.stream or flaws & Flaw.WITHHELD):  # some events contain no part of the answer
                 raise
     if not (answers or flaws & Flaw.WITHHELD):
         raise NoAnswer(f"events without {template.answer}")

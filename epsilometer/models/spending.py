@@ -1,9 +1,9 @@
-"""The cost of requests to an endpoint, and its bounds.
+"""Cost of requests to an endpoint, with limits.
 
-Every attempt counts, repeated ones too. Before it is sent, its largest possible cost is reserved: a token for each
-byte of the request, since tokens of text are at least a byte long, and `longest` tokens for its answer. Once the
-endpoint states its count, that replaces the reservation. A refused request (status 4xx) cost no tokens; any
-other without a count may have been billed, and stays counted at the most. So no bound is exceeded, whatever fails.
+Every attempt counts, including retries. Before an attempt is sent, its maximum cost is reserved: one token per byte of
+the request, since tokens are at least one byte long, and `longest` tokens for the answer. When the endpoint states the
+token counts, these replace the reservation. A refused request (status 4xx) costs no tokens. Any other attempt without
+token counts may have been billed, so its maximum cost remains counted. So no limit is exceeded even if requests fail.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import Field, PositiveInt, model_validator
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 
-TOKEN = 4  # characters of an English text that make a token, for estimates
+TOKEN = 4  # average characters per token of English text, for estimates
 
 
 class Prices(NamedTuple):
@@ -31,7 +31,7 @@ class Prices(NamedTuple):
 
 
 class Caps(NamedTuple):
-    """The most requests, tokens (read and written together) and money of a run; None for no bound."""
+    """Limits of a run: requests, tokens (read plus written) and money; None: no limit."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -60,7 +60,7 @@ class Amount:
         return (self.read * prices.read + self.written * prices.written) / 1e6 + self.requests * prices.request
 
     def beyond(self, caps: Caps, prices: Prices) -> str | None:
-        """Return the first exceeded bound, by the name of its setting and value; None if all are kept."""
+        """Return the first exceeded limit, as the setting's name and value; None if no limit is exceeded."""
         for name, amount, most in (
             ("max_requests", self.requests, caps.requests),
             ("max_tokens", self.read + self.written, caps.tokens),
@@ -73,9 +73,10 @@ class Amount:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The forecast for some questions: their number, the number already answered, and characters of the others.
+    """A cost forecast for some questions.
 
-    longest: most tokens of an answer.
+    questions: their number; stored: number with a cached answer; characters: total length of the other questions;
+    longest: most tokens per answer.
     """
 
     questions: int
@@ -93,16 +94,16 @@ class Forecast:
 
     @property
     def least(self) -> Amount:
-        """Return the amount if each is sent once and gets an empty answer; the tokens read are an estimate."""
+        """Return the amount if each question is sent once and gets an empty answer. Tokens read are an estimate."""
         return Amount(self.questions - self.stored, self.characters // TOKEN)
 
     @property
     def most(self) -> Amount:
-        """Return the amount if each is sent once and gets the longest answer; the tokens read are an estimate."""
+        """Return the amount if each question is sent once and gets the longest answer. Tokens read are an estimate."""
         return replace(self.least, written=(self.questions - self.stored) * self.longest)
 
     def said(self, prices: Prices) -> str:
-        """Return the forecast in words, without the texts."""
+        """Return the forecast in words."""
         return (
             f"{self.least.requests:,} requests ({self.stored:,} of {self.questions:,} answers are cached), about "
             f"{self.least.read:,} tokens read (one per {TOKEN} characters), at most {self.most.written:,} written"
@@ -112,7 +113,10 @@ class Forecast:
 
 
 class Dry(UserError):
-    """A dry run's result: the requests it would have sent. most: questions of all rounds, if this is the first."""
+    """The result of a dry run: a forecast of its requests.
+
+    most: largest number of questions in all rounds, if the forecast is of the first round; None: it is of all rounds.
+    """
 
     def __init__(self, forecast: Forecast, prices: Prices, most: int | None = None) -> None:
         said = f"nothing was sent: {forecast.said(prices)}"
@@ -124,7 +128,7 @@ class Dry(UserError):
         self._forecast, self._prices = forecast, prices
 
     def then(self, send: Callable[[], object]) -> Dry:
-        """Return this dry run with the requests that a call would send after it."""
+        """Return this dry run plus the requests that a later call of `send` would send."""
         try:
             send()
         except Dry as further:
@@ -132,7 +136,7 @@ class Dry(UserError):
         return self
 
     def in_rounds(self, most: int) -> Dry:
-        """Return this dry run as the first round of at most this many questions."""
+        """Return this dry run as the first of several rounds, with at most `most` questions in all rounds."""
         return Dry(self._forecast, self._prices, most)
 
 
@@ -143,10 +147,10 @@ Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class Spends:
     """Settings of a mechanism that asks an endpoint.
 
-    max_requests, max_tokens, max_cost: bounds of a run, repeated attempts included.
+    max_requests, max_tokens, max_cost: limits of a run, including retries; None: no limit.
     prices:         per million input tokens, per million output tokens, and per request, in any currency.
-    dry:            describe the requests, and raise `Dry` instead of sending them.
-    workers:        requests at a time.
+    dry:            True to raise `Dry`, which describes the requests, instead of sending them.
+    workers:        number of concurrent requests.
     """
 
     max_requests: PositiveInt | None = None
@@ -166,20 +170,20 @@ class Spends:
         return self
 
     def account(self, longest: int) -> Spending:
-        """Return an account with nothing spent. longest: most tokens of an answer."""
+        """Return a new account with these limits. longest: most tokens per answer."""
         return Spending(
             longest, Caps(self.max_requests, self.max_tokens, self.max_cost), Prices(*self.prices), self.dry
         )
 
 
 class Bill:
-    """The amount counted for one attempt: its largest possible cost, until `used` gives a better figure."""
+    """The amount counted for one attempt: its maximum cost, until `used` sets the actual cost."""
 
     def __init__(self, most: Amount) -> None:
         self.amount = most
 
     def used(self, tokens: tuple[int, int] | None, status: int) -> None:
-        """Record the tokens read and written by the endpoint's count, None without one; status: of its answer."""
+        """Record the actual cost. tokens: read and written, None if not stated; status: HTTP status of the answer."""
         if tokens is not None:
             self.amount = Amount(1, *tokens)
         elif 400 <= status < 500:
@@ -187,7 +191,7 @@ class Bill:
 
 
 class Spending:
-    """The account of all requests, for several threads. longest: most tokens of an answer; dry: send nothing."""
+    """A thread-safe account of all requests. longest: most tokens per answer; dry: True to send nothing."""
 
     def __init__(self, longest: int, caps: Caps = _BOUNDLESS, prices: Prices = _FREE, dry: bool = False) -> None:
         self._longest, self._caps, self._prices, self._dry = longest, caps, prices, dry
@@ -196,10 +200,10 @@ class Spending:
 
     @contextmanager
     def attempt(self, size: int) -> Iterator[Bill]:
-        """Reserve the most that an attempt of this size in bytes can cost, and count it when it is over.
+        """Reserve the maximum cost of an attempt of `size` bytes; replace it by the actual cost afterwards.
 
-        If that exceeds a bound, wait for attempts in progress, which may cost less than their reservation. Raises
-        UserError if it still does.
+        If the reservation exceeds a limit, wait for attempts in progress, which may cost less than reserved. Raises
+        UserError if the limit is still exceeded when none is in progress.
         """
         most = Amount(1, size, self._longest)
         with self._changed:
@@ -207,7 +211,7 @@ class Spending:
                 if not self._open:
                     raise UserError(
                         f"the next request may exceed {bound}: {self.said}; the answers so far are cached: run again "
-                        "with a higher bound to continue",
+                        "with a higher limit to continue",
                         "EPS-N074",
                     )
                 self._changed.wait()
@@ -221,16 +225,16 @@ class Spending:
                 self._changed.notify_all()
 
     def check(self, forecast: Forecast) -> None:
-        """Raise UserError where the questions exceed a bound whatever the answers, before any of them is sent.
+        """Raise UserError if the questions exceed a limit even with empty answers, and Dry in a dry run.
 
-        Raises Dry in a dry run.
+        Call it before the first question is sent.
         """
         if self._dry:
             raise Dry(forecast, self._prices)
         if (bound := (self._spent + forecast.least).beyond(self._caps, self._prices)) is not None:
             raise UserError(
                 f"these texts exceed {bound}, so nothing was sent: {forecast.said(self._prices)}; set fewer trials or "
-                "epsilons, or a higher bound",
+                "epsilons, or a higher limit",
                 "EPS-N075",
             )
 

@@ -1,12 +1,13 @@
 """Part-of-speech tags and one (subject, verb, object) triple per sentence, for English.
 
-The embedded tagger is two small heads on the frozen hidden states of all-MiniLM-L6-v2. The first layer of either head
-is linear in a word's features, which are the mean of its pieces' states in all seven layers, so every layer's states go
-through that map at once and no feature vector of 2,688 numbers is ever stored. Any spaCy pipeline with a parser can
-replace it (`tagger`).
+The embedded tagger consists of two small heads on the frozen hidden states of all-MiniLM-L6-v2. A word's features are
+the means of its pieces' states in all seven layers, 2,688 numbers. The first layer of each head is linear in them, so
+it is applied to each layer's states at once, and the features are never stored. Any spaCy pipeline with a parser can
+replace the embedded tagger (`tagger`).
 
-Sentences end at a full stop, exclamation or question mark before white space, and at a line's end. A triple's members
-are single words, which `phrase` extends to the words that belong to them by their tags. All these rules are public.
+Sentences end at a full stop, exclamation or question mark before white space, and at a line's end. The tagger finds a
+single word for each part of a triple; `phrase` adds the adjacent words that belong to it by their tags. These rules
+do not depend on private texts.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ if TYPE_CHECKING:
 
 HEADS = EMBEDDED / "minilm-heads"
 
-_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # as in the heads' training: contractions whole, punctuation apart
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # as in training: contractions are one word, marks are separate
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\s*\n\s*")
-_CHUNK = 2048  # sentences in memory at a time; cannot change a result
-_DECIMALS = 6  # of rounded scores, so small differences between kernels do not change a label
+_CHUNK = 2048  # sentences in memory at a time; does not change results
+_DECIMALS = 6  # decimals of rounded scores, so that small differences between kernels do not change labels
 _POSSESSIVE = frozenset(["my", "your", "his", "her", "its", "our", "their"])
 _MODIFIER = frozenset(["ADJ", "NUM", "NOUN", "PROPN"])
 
 
 class Triple(NamedTuple):
-    """A triple in lower case, each part at least one word."""
+    """A triple in lower case. Each part has at least one word."""
 
     subject: str
     relation: str
@@ -52,7 +53,7 @@ class Triple(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """A sentence's words, their Universal Dependencies tags, and the places of subject, verb and object, or None."""
+    """A sentence's words, their Universal Dependencies tags, and the indices of subject, verb and object, or None."""
 
     words: list[str]
     upos: list[str]
@@ -73,12 +74,12 @@ def sentences(text: str) -> list[str]:
 
 
 def words_and_marks(sentence: str) -> list[str]:
-    """Return the tagged units: words with their apostrophes, and every other mark on its own."""
+    """Return the units that are tagged: words including apostrophes, and single punctuation marks."""
     return _WORD.findall(sentence)
 
 
 def places(sentence: str) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last character (exclusive) of each of those units."""
+    """Yield the first and the last character (exclusive) of each unit of `words_and_marks`."""
     return (match.span() for match in _WORD.finditer(sentence))
 
 
@@ -88,9 +89,9 @@ def tagger(name: str, heads: Path = HEADS) -> TripleReader:
 
 
 class Tagger:
-    """The heads in a folder (heads.safetensors, labels.json), on the encoder that they were trained on.
+    """The embedded tagger: heads from a folder (heads.safetensors, labels.json) on the encoder all-MiniLM-L6-v2.
 
-    A sentence's tags depend on that sentence alone. Raises UserError for a folder without heads.
+    A sentence's tags do not depend on other sentences. Raises UserError for a folder without heads.
     """
 
     def __init__(self, heads: Path = HEADS) -> None:
@@ -114,11 +115,11 @@ class Tagger:
         self._tokenizer.enable_truncation(labels["features"]["max_pieces"])
 
     def tag(self, split: Sequence[Sequence[str]]) -> list[Tagged]:
-        """Return the tags and the triple of each sentence, given as its words."""
+        """Return the tags and the triple of each sentence. split: the words of each sentence."""
         return [tagged for i in range(0, len(split), _CHUNK) for tagged in self._chunk(split[i : i + _CHUNK])]
 
     def upos(self, split: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """Return only the tags of each sentence, given as its words; a distinct sentence is read once."""
+        """Return only the tags of each sentence. split: the words of each sentence; equal ones are tagged once."""
         distinct = list(dict.fromkeys(map(tuple, split)))
         tags = (tags for i in range(0, len(distinct), _CHUNK) for tags in self._tags(distinct[i : i + _CHUNK]))
         tags_of = dict(zip(distinct, tags, strict=True))
@@ -135,7 +136,7 @@ class Tagger:
             yield tuple(self.labels[i] for i in tags[end - len(words) : end])
 
     def _upos(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the number of the tag of each word, from its features [words, columns] under the first map."""
+        """Return the index of each word's tag. features: outputs of the head's linear map, [words, columns]."""
         hidden = _gelu(features + self._weights["upos.hidden.bias"])
         scores = hidden @ self._weights["upos.out.weight"].T + self._weights["upos.out.bias"]
         return np.round(scores, _DECIMALS).argmax(axis=1)
@@ -161,7 +162,10 @@ class Tagger:
     def _projections(
         self, split: Sequence[Sequence[str]], ends: NDArray[np.int64], maps: Sequence[str]
     ) -> list[NDArray[np.float64]]:
-        """Return each word's features under each of these maps, the first ones: float64 [words, columns] each."""
+        """Return each word's features under each linear map in `maps`: float64 [words, columns] per map.
+
+        maps: the first names of `self._first`; ends: cumulative number of words after each sentence.
+        """
         columns = [len(self._weights[f"{name}.weight"]) for name in maps]
         encodings = self._tokenizer.encode_batch([list(words) for words in split], is_pretokenized=True)
         pieces = self._bert.projections([encoding.ids for encoding in encodings], sum(columns))
@@ -182,7 +186,7 @@ class Tagger:
 
 
 class SpacyTagger:
-    """Triples from the parse of an installed spaCy pipeline. Raises UserError where there is none of that name."""
+    """A tagger that finds triples by an installed spaCy pipeline's parser. Raises UserError if it is not installed."""
 
     def __init__(self, name: str) -> None:
         try:
@@ -192,7 +196,7 @@ class SpacyTagger:
         except (ImportError, OSError) as error:
             raise UserError(
                 f"tagger {name!r} is neither {HEADS.name!r} nor an installed spaCy pipeline; install it (pip install "
-                f"spacy; python -m spacy download {name}), or leave `tagger` out",
+                f"spacy; python -m spacy download {name}), or omit `tagger`",
                 "EPS-N077",
             ) from error
 
@@ -210,17 +214,18 @@ class SpacyTagger:
 
 
 def as_triple(tagged: Tagged) -> Triple | None:
-    """Return the triple's words, each with those that belong to it."""
+    """Return the triple of a tagged sentence, each word extended by `phrase`; None if it has no triple."""
     if tagged.roles is None:
         return None
     return Triple(*(" ".join(tagged.words[i].lower() for i in phrase(tagged, role)) for role in range(3)))
 
 
 def phrase(tagged: Tagged, role: int) -> range:
-    """Return the places of subject (0), verb (1) or object (2) and of the words beside it that belong to it.
+    """Return the indices of the words of a subject (role 0), verb (1) or object (2).
 
-    Before a noun: its adjectives, numbers and nouns, then one determiner or possessive; after a name: names. Before a
-    verb: auxiliaries, particles and adverbs; after a copula: particles ("is not"). Never another role's word.
+    A noun is extended to the left by adjectives, numbers and nouns, then by one determiner or possessive. A name is
+    also extended to the right by names. A verb is extended to the left by auxiliaries, particles and adverbs, and a
+    copula to the right by particles ("is not"). A word with another role is never included.
     """
     words, upos, roles = tagged
     assert roles is not None
@@ -247,14 +252,14 @@ def phrase(tagged: Tagged, role: int) -> range:
 
 
 def _in_texts(texts: Sequence[str], find: Any) -> list[list[Triple]]:
-    """Split the texts into sentences and their words, find the triples of all at once, and return them by text."""
+    """Split texts into sentences and words, call `find` once for all sentences, and return the triples by text."""
     parts = [[words_and_marks(sentence) for sentence in sentences(text)] for text in texts]
     triples = iter(find([words for part in parts for words in part]))
     return [[triple for _ in part if (triple := next(triples)) is not None] for part in parts]
 
 
 def _best(scores: NDArray[np.float64]) -> tuple[int, int, int] | None:
-    """Return the distinct words with the highest sum of scores [words, 3] as subject, verb, object; None if <= 0."""
+    """Return the distinct subject, verb and object with the highest sum of scores [words, 3]; None if it is <= 0."""
     best = np.argsort(-scores, axis=0, kind="stable")[:3].T.tolist()
     total, chosen = 0.0, None
     for s, v, o in product(*best):
@@ -271,7 +276,10 @@ def _gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _parsed(document: Any) -> Tagged:
-    """Return a parsed sentence's main clause: its root's subject, and its nearest object, complement or adjunct."""
+    """Return a parsed sentence with the roles of its main clause: subject, root, and object.
+
+    The object is a direct or indirect object or complement of the root, else the object of a preposition.
+    """
     tagged = Tagged([token.text for token in document], [token.pos_ for token in document], None)
     root = next((token for token in document if token.head == token), None)
     if root is None:
@@ -285,7 +293,10 @@ def _parsed(document: Any) -> Tagged:
 
 
 def _projected(folder: Path, weight: NDArray[np.float64]) -> Any:
-    """Return a BERT whose hidden states of all layers, one after another, go through weight [columns, features]."""
+    """Return a BERT that applies a linear map to the concatenated hidden states of all layers.
+
+    weight: [columns, layers * width].
+    """
     import torch
     from torch.nn import functional as F
 
@@ -294,7 +305,7 @@ def _projected(folder: Path, weight: NDArray[np.float64]) -> Any:
 
     class Projected(Bert):
         def projections(self, sequences: Sequence[Sequence[int]], columns: int) -> NDArray[np.float32]:
-            """Return the first `columns` of the outputs [tokens, columns], sequence after sequence."""
+            """Return the first `columns` outputs of the map for all tokens, in order: [tokens, columns]."""
             lengths = np.array([len(sequence) for sequence in sequences])
             ends = np.cumsum(lengths)
             result = np.empty((int(lengths.sum()), columns), np.float32)

@@ -1,7 +1,7 @@
-"""Training an encoder-decoder to write given texts: its decoder's input and targets, and its saved folder.
+"""Helpers for training an encoder-decoder to write given texts: decoder inputs, targets, and saving.
 
-The word embeddings, which are also the vocabulary head, are frozen. So a piece that the texts do not hold is never
-a target, and most of the vocabulary need not be computed.
+The word embeddings, which are also the vocabulary head, are frozen. Pieces that do not occur in the texts are never
+targets, so most of the vocabulary is not computed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from torch.nn import functional as F
 from epsilometer.models.locate import quiet_loading
 from epsilometer.models.seq2seq import Seq2Seq
 
-IGNORED = -100  # a target without a loss
+IGNORED = -100  # a target that is left out of the loss
 
 
 class Targets:
-    """The pieces of some texts as the outputs of a model, which has no other outputs from here on."""
+    """Targets for training on some texts. Restricts the model's outputs to the pieces of these texts."""
 
     def __init__(self, model: Seq2Seq, texts: Sequence[str]) -> None:
         self._model = model
@@ -33,13 +33,13 @@ class Targets:
         self._slot[torch.from_numpy(model.outputs)] = torch.arange(len(model.outputs))
 
     def of(self, ids: NDArray[np.integer], mask: NDArray[np.integer]) -> tuple[Tensor, Tensor]:
-        """Map token ids and mask [n, length] of texts to the decoder's input and the outputs that it must write.
+        """Return the decoder's inputs and targets for the token ids and mask [n, length] of texts.
 
-        Both int64 [n, length]; IGNORED where a piece is not among the outputs, or no piece is left.
+        Both are int64 [n, length]. Targets are indices of outputs; IGNORED at padding and for other pieces.
         """
         model = self._model
         labels = torch.from_numpy(np.where(mask == 1, ids, IGNORED))
-        if (ids[:, 0] == model.start).all():  # the decoder's first token is not written
+        if (ids[:, 0] == model.start).all():  # the decoder does not write its start token
             labels = F.pad(labels[:, 1:], (0, 1), value=IGNORED)
         has_label = labels >= 0
         inputs = F.pad(torch.where(has_label, labels, model.pad)[:, :-1], (1, 0), value=model.start)
@@ -49,14 +49,14 @@ class Targets:
 
 
 def embeddings(model: Seq2Seq) -> set[int]:
-    """Return the ids (Python's) of the word embeddings' parameters and of the vocabulary head's."""
+    """Return the Python ids of the parameters of the word embeddings and the vocabulary head."""
     network = model.network
     shared = (network.get_input_embeddings(), network.get_output_embeddings())
     return {id(parameter) for part in shared for parameter in part.parameters()}
 
 
 def save(model: Seq2Seq, out: Path) -> None:
-    """Write the model's folder with the new weights, without the bounds of logits measured on the old ones."""
+    """Write the model's folder with its new weights, without the clip bounds measured on the old weights."""
     shutil.copytree(model.folder, out, dirs_exist_ok=True)
     (out / "bounds.json").unlink(missing_ok=True)
     with quiet_loading():

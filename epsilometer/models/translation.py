@@ -1,8 +1,8 @@
-"""A Marian translation model by id or folder (Helsinki-NLP/opus-mt-en-fr and its relatives), in safetensors.
+"""Marian translation models by id or folder (such as Helsinki-NLP/opus-mt-en-fr), in safetensors.
 
-Its tokeniser is a pair of SentencePiece models, one per language, with one vocabulary beside them: transformers has no
-fast one. In a model with several target languages the source's own beginning (">>fra<<") names one; here that is text,
-as a special token written in a text is, so such models are refused.
+The tokeniser is a pair of SentencePiece models, one per language, with a shared vocabulary; transformers has no fast
+version of it. Models with several target languages are refused. They need a special token at the start of the text
+(">>fra<<"), but special tokens written in a text are treated as plain text here.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from epsilometer.models.seq2seq import Seq2Seq
 
 
 class Translator(Seq2Seq):
-    """A translation model. Its translation of a sentence depends on that sentence alone.
+    """A translation model. Its translation of a sentence does not depend on other sentences.
 
     Raises UserError for a model without Marian's tokeniser, or with several target languages.
     """
 
     def __init__(self, model: str | Path) -> None:
         with warnings.catch_warnings():
-            # sacremoses normalises marks before SentencePiece in older code; transformers no longer calls it.
+            # transformers recommends sacremoses, but no longer calls it.
             warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
             super().__init__(model)
 
@@ -45,12 +45,12 @@ class Translator(Seq2Seq):
             )
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the same as `Generator.tokens`: for texts in the source language."""
+        """Return the same as `Generator.tokens`, for texts in the source language."""
         return [[*self.plain(text), self.tokenizer.eos_token_id] for text in texts]
 
     def plain(self, text: str) -> list[int]:
         """Return the same as `Generator.plain`."""
         tokenizer: Any = self.tokenizer
         special, unknown = set(tokenizer.all_special_tokens), tokenizer.unk_token
-        pieces = tokenizer.spm_source.encode(text, out_type=str)  # an unknown piece is the characters themselves
+        pieces = tokenizer.spm_source.encode(text, out_type=str)  # unknown pieces are plain characters
         return [int(tokenizer.convert_tokens_to_ids(unknown if piece in special else piece)) for piece in pieces]

@@ -1,22 +1,24 @@
-"""The canonical form in which an identifier and a text are compared.
+"""Tests of whether an identifier survives in a text, by comparing canonical forms.
 
-`survives` searches for an identifier's letters and digits in a row, from one border to another. Borders are the ends of
-words, apostrophes (possessives, elisions, Turkish suffixes), and the boundaries of letters and digits. So "Nora
-Quill" survives in "nora quill's", "l'NORA-QUILL" and "Nora Quill12", but "Ann" does not in "annual". Before the search,
+`survives` searches the text for the identifier's letters and digits, without the spaces and marks between them. A match
+must start and end at a border: the end of a word, an apostrophe (possessives, elisions, Turkish suffixes), or a change
+between letters and digits. So "Nora Quill" survives in "nora quill's", "l'NORA-QUILL" and "Nora Quill12", but "Ann"
+does not survive in "annual". Identifier and text are compared after these steps:
 
-- case is folded, compatible characters are one (full-width letters), and letters lose their accents: "STRASSE" is
-  "Straße", "ipek" is "İpek";
-- HTML entities, percent escapes and the escapes of JSON are decoded, in any order and depth up to `_READINGS` readings;
-  the unchanged text remains one of them;
-- dates are compared as dates, both as day-month and as month-day, with English names of months;
+- case is folded, compatibility characters (such as full-width letters) are replaced, and accents are removed:
+  "STRASSE" equals "Straße", "ipek" equals "İpek";
+- HTML entities, percent escapes and JSON escapes are decoded, also if nested. Up to `_READINGS` decodings are compared,
+  including the unchanged text;
+- dates are compared as dates, read both as day-month and as month-day, with English names of months;
 - telephone numbers are compared by their national significant number, with or without a country code;
-- another number of six digits or more (without a word of three letters) survives by its digits.
+- other numbers with at least six digits, and without three letters in a row, are compared by their digits only.
 
-This may overestimate survival: "bill" counts as the name "Bill", and 12/03/1981 as the 3rd of December. Other spellings
-that a reader recognises do not count: "Kwill" for "Quill", "Mueller" for "Müller", numbers in words, other encodings.
+Survival may be overestimated: "bill" counts as the name "Bill", and 12/03/1981 as the 3rd of December. Other variants
+that a reader would recognise do not count: "Kwill" for "Quill", "Mueller" for "Müller", spelled-out numbers, other
+encodings.
 
-`survives_in_part` needs less: a word of a name or an address, the initials, the last four digits of a number, the user
-of an e-mail address, the year or the day of a date.
+`survives_in_part` needs only one word of a name or an address, the initials, the last four digits of a number, the user
+of an e-mail address, or the year or the day of a date.
 """
 
 from __future__ import annotations
@@ -35,16 +37,16 @@ import regex
 
 from epsilometer.text.words import STOP_WORDS, words
 
-_READINGS = 16  # most readings of a text: escapes may be nested
+_READINGS = 16  # most decodings of a text with nested escapes
 _ENCODED = re.compile(r"&[#\w]|%[0-9a-fA-F]{2}|\\[a-zA-Z\"'/\\]")
 _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\U000[0-9a-fA-F]{5}"
     r"|\\x[0-9a-fA-F]{2}|\\[bfnrt\"'/\\]"
 )
-_SIGNS = regex.compile(r"[[\p{S}\p{No}]--[\x00-\x7f]]", regex.V1)  # ™ and ² do not belong to the word before them
+_SIGNS = regex.compile(r"[[\p{S}\p{No}]--[\x00-\x7f]]", regex.V1)  # separate ™ and ² from the word before
 _ACCENTS = regex.compile(r"[[\p{Mn}&&[\p{Script=Inherited}\p{Script=Hebrew}]]--[\u3099\u309a]]", regex.V1)
 _DASHES = regex.compile(r"\p{Pd}")
-_OTHERS = regex.compile(r"[^\p{L}\p{M}\p{N}\x00-\x7f]")  # without them, most Latin texts are read as ASCII ones
+_OTHERS = regex.compile(r"[^\p{L}\p{M}\p{N}\x00-\x7f]")  # when these are removed, most Latin texts are ASCII
 _DECIMALS = regex.compile(r"[\p{Nd}--[0-9]]", regex.V1)
 _LETTERS = str.maketrans(
     dict(zip("ıøłđðħŧŋĸ", "iolddhtnk", strict=True))
@@ -70,15 +72,15 @@ _DAY_MONTH = re.compile(rf"(?<!\d){_DAY}(?:\s+of)?[\s.\-/]*{_MONTH}(?:[\s.,\-/]*
 _MONTH_DAY = re.compile(rf"(?<![a-z]){_MONTH}[\s.\-/]*{_DAY}(?:[\s.,\-/]+{_YEAR})?")
 
 _PHONE = re.compile(r"[\d\s()+./-]*")
-_COUNTRY = (  # codes of countries (ITU-T E.164)
+_COUNTRY = (  # country codes (ITU-T E.164)
     r"(?:1|(?:7|2[07]|2[1-689]\d|3[0-469]|3[578]\d|4[013-9]|42\d|5[1-8]|5[09]\d|6[0-6]|6[789]\d|8[1246]|8[0578]\d"
     r"|9[0-58]|9[679]\d)0?)"
 )
 _ABROAD = re.compile(rf"\+?0*{_COUNTRY}")
 _BEFORE_NATIONAL = re.compile(rf"0|(?:00|011)?{_COUNTRY}")
 _PHONE_DIGITS = range(7, 16)
-_NUMBER_DIGITS = 6  # digits that identify without the letters around them
-_LAST_DIGITS = 4  # last digits of a number, which survive in part
+_NUMBER_DIGITS = 6  # fewest digits of a number that is compared without its letters
+_LAST_DIGITS = 4  # last digits of a number that count as a surviving part
 
 _EMAIL = re.compile(r"([^\s@]+)@[^\s@]+\.[^\s@]+")
 _UNTELLING = STOP_WORDS | frozenset(
@@ -89,15 +91,15 @@ _Date = tuple[int | None, int, int]  # year, month, day
 
 
 def survives(value: str, text: str) -> bool:
-    """Return whether an identifier occurs in a text as a whole, by the module's rule."""
+    """Return True if the whole identifier occurs in a text, by the module's rules."""
     key = _key(value)
     return any(_whole(key, reading) for reading in _readings(text))
 
 
 def stands(value: str, source: str, text: str) -> bool:
-    """Return whether an identifier of a source survives in a text.
+    """Return True if an identifier of a source text survives in another text.
 
-    An identifier that was recorded from within a word of the source survives within a word, too.
+    An identifier that is only a part of a word in the source also survives as a part of a word.
     """
     if survives(value, text):
         return True
@@ -109,7 +111,7 @@ def stands(value: str, source: str, text: str) -> bool:
 
 
 def survives_in_part(value: str, source: str, text: str) -> bool:
-    """Return whether a part of an identifier of a source occurs in a text and nowhere else in the source."""
+    """Return True if a part of an identifier occurs in a text, and nowhere in the source outside the identifier."""
     key = _key(value)
     parts = {part for reading in _readings(text) for part in _parts(key, reading)}
     if not parts:
@@ -119,18 +121,18 @@ def survives_in_part(value: str, source: str, text: str) -> bool:
 
 
 def keys(value: str) -> frozenset[str]:
-    """Return runs of letters and digits; any text in which the identifier survives has one, except for dates."""
+    """Return search keys of an identifier. A text in which it survives contains one of them, except for dates."""
     key = _key(value)
     return key.joined | {key.digits, key.phone} - {""}
 
 
 def squeezed(text: str) -> str:
-    """Return the letters and digits of a text in a row, folded."""
+    """Return the folded letters and digits of a text, joined."""
     return _Reading(text).joined
 
 
 def readings(text: str) -> list[str]:
-    """Return a text unchanged, and with its HTML entities, percent escapes and JSON's escapes decoded."""
+    """Return the unchanged text and its decodings of HTML entities, percent escapes and JSON escapes."""
     decodings = [text]
     for each in decodings:
         if len(decodings) < _READINGS and _ENCODED.search(each):
@@ -140,7 +142,7 @@ def readings(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Return a text in one case, without accents, its compatible characters and digits replaced by plain ones."""
+    """Return a text in lower case, without accents, with compatibility characters and digits replaced by plain ones."""
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFKD", _SIGNS.sub(r" \g<0> ", text)).casefold()
@@ -157,7 +159,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 class _Reading:
-    """One reading of a text, its letters and digits in a row, and the borders among them."""
+    """One decoding of a text: its folded letters and digits, joined, and the positions of the borders in them."""
 
     def __init__(self, text: str) -> None:
         self.text, self.folded = text, fold(text)
@@ -181,7 +183,7 @@ class _Reading:
         return frozenset(date for _, some in _dates(self.folded) for date in some)
 
     def ends(self, key: str) -> Iterator[int]:
-        """Yield the places at which the key ends at a border."""
+        """Yield the start of each occurrence of the key that ends at a border."""
         at = self.joined.find(key) if key else -1
         while at >= 0:
             if at + len(key) in self.borders:
@@ -189,11 +191,11 @@ class _Reading:
             at = self.joined.find(key, at + 1)
 
     def holds(self, key: str) -> bool:
-        """Return whether the key occurs from one border to another."""
+        """Return True if the key occurs between two borders."""
         return any(at in self.borders for at in self.ends(key))
 
     def calls(self, number: str) -> bool:
-        """Return whether a national number occurs, with or without a country code before it."""
+        """Return True if a national telephone number occurs, with or without a country code."""
         for at in self.ends(number):
             before = next((self.joined[at - n : at] for n in range(min(at, 7) + 1) if at - n in self.borders), None)
             if before == "" or (before is not None and _BEFORE_NATIONAL.fullmatch(before)):
@@ -210,8 +212,9 @@ def _readings(text: str) -> list[_Reading]:
 class _Key:
     """An identifier, prepared for comparison.
 
-    joined: its letters and digits; digits: the digits of a number, else empty; phone: its national number, else empty;
-    dates: its possible dates; words: its words that may survive alone; initials: their pattern, if it has any.
+    joined: its letters and digits, in each decoding; digits: the digits of a number, else empty; phone: the national
+    telephone number, else empty; dates: possible dates; words: words that count as surviving parts; initials: pattern
+    of the initials, if it has any.
     """
 
     joined: frozenset[str]
@@ -250,7 +253,7 @@ def _whole(key: _Key, reading: _Reading) -> bool:
 
 
 def _parts(key: _Key, reading: _Reading) -> set[str]:
-    """Return the parts of an identifier that occur in a text."""
+    """Return labels of the identifier's parts that occur in a text."""
     standing = {word for word in key.words if reading.holds(word)}
     if key.initials is not None and key.initials.search(reading.text):
         standing.add("initials")
@@ -263,7 +266,7 @@ def _parts(key: _Key, reading: _Reading) -> set[str]:
 
 
 def _telling(value: _Reading) -> frozenset[str]:
-    """Return the identifying words of an identifier of several words; for an e-mail address the words of its user."""
+    """Return the identifying words of an identifier with several words; of an e-mail address, those before the @."""
     email = _EMAIL.fullmatch(value.folded.strip())
     parts = _Reading(email[1])._parts if email else value._parts
     whole = {"".join(parts)} if email else set()
@@ -272,7 +275,7 @@ def _telling(value: _Reading) -> frozenset[str]:
 
 
 def _initials(value: _Reading) -> re.Pattern[str] | None:
-    """Return a pattern of initials: with full stops in any case, or as capitals; letters alone only for two to four."""
+    """Return a pattern of the initials of two to four words, with full stops in any case or as capitals; else None."""
     parts = [part for part in value.text.split() if fold(part).strip(".") not in _UNTELLING]
     if not 2 <= len(parts) <= 4 or not all(part[0].isalpha() for part in parts) or "@" in value.text:
         return None
@@ -282,7 +285,7 @@ def _initials(value: _Reading) -> re.Pattern[str] | None:
 
 
 def _national(value: str) -> str:
-    """Return the national significant number of a telephone number; empty for anything else."""
+    """Return the national significant number of a telephone number; empty if the value is not one."""
     digits = re.sub(r"\D", "", value.replace("(0)", ""))
     if not _PHONE.fullmatch(value) or len(digits) not in _PHONE_DIGITS:
         return ""
@@ -292,13 +295,13 @@ def _national(value: str) -> str:
 
 
 def _date_of(value: str) -> frozenset[_Date]:
-    """Return the possible dates of a whole value, none for anything else."""
+    """Return the possible dates that a value denotes as a whole; empty if it is not a date."""
     value = value.strip(" .,")
     return frozenset(date for span, some in _dates(value) for date in some if span == (0, len(value)))
 
 
 def _dates(text: str) -> Iterator[tuple[tuple[int, int], list[_Date]]]:
-    """Yield the dates in a folded text: the place of each, and its possible dates."""
+    """Yield the dates in a folded text: the character range of each, and its possible dates."""
     for match in _YEAR_FIRST.finditer(text):
         yield match.span(), _valid(match[1], (match[3], match[4]))
     for match in _YEAR_LAST.finditer(text):
@@ -310,7 +313,7 @@ def _dates(text: str) -> Iterator[tuple[tuple[int, int], list[_Date]]]:
 
 
 def _valid(year: str | None, *months_days: tuple[str, str]) -> list[_Date]:
-    """Return the valid dates among these; a year of two digits is in this century or the last."""
+    """Return the valid dates among (month, day) pairs of a year; two digits mean a year of 1900-1999 or 2000-2099."""
     years: list[int | None] = [None]
     if year is not None:
         years = [int(year)] if len(year) == 4 else [1900 + int(year), 2000 + int(year)]

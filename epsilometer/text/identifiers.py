@@ -1,10 +1,9 @@
-"""Identifiers with a pattern, and their places in a text: addresses and numbers, by Presidio's recognisers.
+"""Identifiers that follow a pattern, and their places in a text, by Presidio's recognisers.
 
-E-mail addresses, phone numbers of eight countries, and order numbers by our own pattern: 6 to 20 letters, digits and
-dashes, with at least two digits, without four letters in a row, and not a date. Names have no pattern.
-
-`expressions` has three kinds more: card numbers (with Luhn's checksum), social security numbers of the United States,
-and IP addresses; and dates.
+`matches` finds e-mail addresses, phone numbers of eight countries, and order numbers. An order number has 6 to 20
+letters, digits and dashes, at least two digits, no four letters in a row, and is not a date. Names are not found, since
+they follow no pattern. `expressions` also has recognisers of card numbers (with Luhn's checksum), social security
+numbers of the United States, IP addresses and dates.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 from epsilometer.text.sentences import passages
 
-LONGEST = 10_000  # characters that are searched at a time: long texts are split into passages
+LONGEST = 10_000  # characters searched at a time; longer texts are split into passages
 
 _ORDER = (
     r"(?<![\w@.+$€£-])(?=[a-z0-9-]{6,20}(?![a-z0-9-]))(?=(?:[a-z-]*\d){2})(?![a-z0-9-]*[a-z]{4})"
@@ -28,7 +27,7 @@ _WORTH_A_LOOK = re.compile(r"@|\d.*\d", re.DOTALL)  # every match of a recognise
 
 
 class Match(NamedTuple):
-    """An identifier's kind ("e-mail address", "phone number", "order number"), and its characters from start to end."""
+    """An identifier: its kind, such as "phone number", and its first and last (exclusive) character."""
 
     kind: str
     start: int
@@ -36,7 +35,7 @@ class Match(NamedTuple):
 
 
 def matches(texts: Sequence[str]) -> list[list[Match]]:
-    """Return the identifiers in each text; among overlapping ones, the first recogniser's."""
+    """Return the identifiers in each text. Of overlapping matches, the one of the first recogniser is returned."""
     return [
         [
             Match(kind, first + start, first + end)
@@ -64,7 +63,7 @@ def _of_passage(text: str) -> list[Match]:
 
 @cache
 def recognisers() -> list[tuple[str | None, Any]]:
-    """Return kind and recogniser, in order of precedence; dates have no kind, so that they do not count as numbers."""
+    """Return pairs of kind and recogniser in order of precedence. Dates have kind None, since they are not reported."""
     by_kind = expressions()
     return [
         ("e-mail address", by_kind["e-mail address"]),
@@ -76,7 +75,7 @@ def recognisers() -> list[tuple[str | None, Any]]:
 
 @cache
 def expressions() -> dict[str, Any]:
-    """Return Presidio's recogniser of each kind that has a pattern."""
+    """Return the Presidio recogniser of each kind of identifier."""
     with _without_transformers():
         import tldextract
         from presidio_analyzer import Pattern, PatternRecognizer
@@ -92,7 +91,7 @@ def expressions() -> dict[str, Any]:
     domains = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)  # the packaged list, no network
 
     class Email(EmailRecognizer):
-        """Presidio's recogniser, with the packaged list of domains; its own would download one."""
+        """Presidio's e-mail recogniser with the packaged list of domains, since the default would download one."""
 
         def validate_result(self, pattern_text: str) -> bool:
             return bool(domains(pattern_text).fqdn)
@@ -111,7 +110,7 @@ def expressions() -> dict[str, Any]:
 
 @contextmanager
 def _without_transformers() -> Iterator[None]:
-    """Hide transformers from Presidio, whose unused neural engines would import all of it (5 s)."""
+    """Hide transformers from Presidio, whose unused neural engines would import it, which takes 5 seconds."""
     hidden = "transformers" not in sys.modules
     if hidden:
         sys.modules["transformers"] = None  # type: ignore[assignment]

@@ -1,8 +1,8 @@
-"""Detection of English texts by their function words, without a model; other languages are not identified.
+"""Detection of English texts by their share of function words (`words.STOP_WORDS`), without a model.
 
-In English texts a quarter or more of the words are function words (`words.STOP_WORDS`): 29 to 52 % in thirteen real
-data sets, 0 to 7 % in thirteen other languages (docs/how-to/languages.md). Texts below LEAST are in another
-language, or are not sentences (keywords, codes). Italian, with 15 %, passes: it has "a", "i" and "in", too.
+The share is 29 to 52 % in thirteen English data sets, and 0 to 7 % in thirteen other languages
+(docs/how-to/languages.md). Texts with a share below LEAST are in another language, or are not sentences (keywords,
+codes). Italian texts, with 15 %, are wrongly taken for English, since "a", "i" and "in" are Italian words, too.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from epsilometer.text.words import STOP_WORDS, words
 
 LEAST = 0.12  # share of function words from which texts count as English
-_FEW = 50  # with fewer words a share is unreliable
+_FEW = 50  # fewest words for a reliable share
 
 
 def function_words(texts: Iterable[str]) -> float | None:
-    """Return the share of English function words among all words of the texts; None if there are too few words."""
+    """Return the share of English function words among all words of the texts; None for fewer than 50 words."""
     total = english = 0
     for text in texts:
         some = words(text)

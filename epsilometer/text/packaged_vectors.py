@@ -1,8 +1,8 @@
-"""Word vectors in a package on the Python index: an array of vectors and a table of words, in the same order.
+"""Word vectors in a package of the Python package index: an array of vectors and a table of words in the same order.
 
-A pin {"package": {...}, "words": {"file", "column", "first"}} names the array (.npy) as the package's file, the table
-(.parquet) in the same wheel, its column of words, and how many of the first words are read (left out: all). Arrays of
-Python objects, which are pickles, are refused.
+A pin {"package": {...}, "words": {"file", "column", "first"}} states the array (.npy) as the package's file, the table
+(.parquet) in the same wheel, and its column of words. "first" is the number of first words to read; without it all are
+read. Arrays of Python objects are refused, since they are pickles.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from epsilometer.runtime import packages
 
 
 class _Words(BaseModel):
-    """The table of words beside an array of vectors."""
+    """The part of a pin that describes the table of words."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,9 +31,10 @@ class _Words(BaseModel):
 
 
 def read_packaged(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """Return the words and vectors [V, d] that a pin names. Downloads them if they are missing.
+    """Return the words and vectors [V, d] of a pin. Downloads them if they are missing.
 
-    Raises UserError for another file, a table without the column, and numbers of words and vectors that differ.
+    Raises UserError for a file that is not such a pin, a table without the column, and an array of another length than
+    the table.
     """
     pin, value = packages.read_pin(path), packages.read_value(path)
     if pin is None or value is None or "words" not in value:
@@ -52,15 +53,15 @@ def read_packaged(path: Path) -> tuple[list[str], NDArray[np.float32]]:
     except (ValueError, OSError, EOFError, pl.exceptions.PolarsError) as error:
         raise UserError(
             f"{pin}: {pin.file!r} and {of.file!r} are not an array (.npy) and a table (.parquet) "
-            f"({type(error).__name__}); name other files in its pin",
+            f"({type(error).__name__}); state other files in the pin",
             "EPS-D081",
         ) from None
     if of.column not in words.columns:
         raise absent(f"column of words in {of.file}", of.column, words.columns)
     if vectors.ndim != 2 or len(vectors) != len(words):
         raise UserError(
-            f"{pin}: {of.file!r} has {len(words):,} words, and the array of vectors the shape {vectors.shape}; name "
-            "files that belong together",
+            f"{pin}: {of.file!r} has {len(words):,} words, but the array of vectors has the shape {vectors.shape}; "
+            "state files that belong together",
             "EPS-D082",
         )
     some = words[of.column].cast(pl.String).head(of.first or len(words))

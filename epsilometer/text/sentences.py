@@ -1,9 +1,8 @@
-"""Sentence boundaries: a full stop, question or exclamation mark before white space, and a line break.
+"""Sentence boundaries: a full stop, question or exclamation mark before white space, or a line break.
 
-Lower-case texts have sentences, too, so the next character need not be a capital; a title, an initial or another common
-abbreviation does not end a sentence. The abbreviations are English: "Nr. 3" of a German text ends a sentence. Arabic,
-Urdu and Devanagari have marks of their own; after the full-width marks of Chinese and Japanese no white space is
-needed.
+The next character need not be a capital, so that lower-case texts are split, too. Titles, initials and common English
+abbreviations do not end a sentence; abbreviations of other languages do, such as "Nr. 3" in German. The marks of
+Arabic, Urdu and Devanagari are included, and the full-width marks of Chinese and Japanese, which need no white space.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-# The last mark with closing marks after it, then white space; or a full-width mark; or a line break.
+# An end mark and an optional closing quote or bracket before white space; or a full-width mark; or a line break.
 _GAP = re.compile(
     r"(?:(?<=[.!?…؟۔।॥])|(?<=[.!?…؟۔।॥][\"'’”»)\]]))\s+"
     r"|(?:(?<=[。！？｡])(?![」』”’）])|(?<=[。！？｡][」』”’）]))\s*(?=\S)|\s*\n\s*"
@@ -22,9 +21,9 @@ _ABBREVIATED = re.compile(
 
 
 def sentences(text: str) -> list[tuple[str, str]]:
-    """Return the sentences of a text, each with the white space after it; joined they are the text.
+    """Return the sentences of a text, each with the white space after it. Joined, they equal the text.
 
-    White space at the beginning of the text belongs to the first sentence.
+    White space at the start of the text belongs to the first sentence.
     """
     parts: list[tuple[str, str]] = []
     start = 0
@@ -38,9 +37,9 @@ def sentences(text: str) -> list[tuple[str, str]]:
 
 
 def passages(text: str, longest: int) -> Iterator[tuple[int, str]]:
-    """Yield passages of at most `longest` characters, each with the place of its first character in the text.
+    """Yield passages of at most `longest` characters, each with its start in the text. Joined, they equal the text.
 
-    Joined they are the text. They end with a sentence; if that is too long, at white space, else anywhere.
+    A passage ends with a sentence if possible, otherwise at a space, otherwise after `longest` characters.
     """
     start = end = 0
     for sentence, gap in sentences(text):

@@ -1,6 +1,6 @@
 """Readers of word vectors: word2vec's text and binary formats, GloVe's text, a transformer's checkpoint.
 
-The format is recognised from the content of a file. Nothing here loads a pickle or runs a model's code.
+The format is detected from the content of a file. No pickle is loaded, and no model code is run.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 from epsilometer.text.words import words as words_of
 
-_HEAD = 1 << 16  # bytes of a file by which its format is recognised
+_HEAD = 1 << 16  # bytes of a file that are read to detect its format
 _CHUNK = 1 << 22  # bytes of a binary file in memory at a time
-_LONGEST = 1 << 12  # bytes of a word in a binary file; if no space follows within these, it is damaged
+_LONGEST = 1 << 12  # most bytes of a word in a binary file; without a space within these, the file is damaged
 _EMBEDDINGS = tuple(  # the usual names of a transformer's input embeddings
     f"{name}.weight" for name in ("word_embeddings", "tok_embeddings", "shared", "wte", "embed_in", "embed_tokens")
 )
 
 
 def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """Return the words and vectors [V, d] of a file in word2vec's text or binary format or in GloVe's.
+    """Return the words and vectors [V, d] of a file in word2vec's text or binary format, or in GloVe's format.
 
-    Raises UserError, with the line or the number of the word, if it is in another format or damaged.
+    Raises UserError, with the number of the line or word, if the file is damaged or in another format.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD)
@@ -55,10 +55,10 @@ def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
 def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
     """Return the words [V] among a checkpoint's tokens, in the order of their ids, and their input embeddings [V, d].
 
-    folder: holds the weights (model.safetensors, in shards or not) and vocab.txt or tokenizer.json. Only whole words
-    and numbers are kept: tokens in ASCII that `epsilometer.text.words.words` yields unchanged. If the tokeniser marks
-    the starts of words, these are the tokens with the mark. Among equal words the one with the lower id is kept. Raises
-    UserError if the folder lacks these files or they do not fit together.
+    folder: contains the weights (model.safetensors, in shards or not) and vocab.txt or tokenizer.json. Only whole words
+    and numbers are returned: ASCII tokens that `epsilometer.text.words.words` returns unchanged. If the tokeniser marks
+    the starts of words, only marked tokens are returned, without the mark. Of equal words, the one with the lowest id
+    is returned. Raises UserError if files are missing or do not fit together.
     """
     tokens, mark = _tokens(folder)
     words: dict[str, int] = {}
@@ -77,7 +77,7 @@ def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """Return the numbers of words and of dimensions in word2vec's first line."""
+    """Return the numbers of words and dimensions stated in word2vec's first line; None if it is not such a line."""
     fields = line.split()
     if len(fields) == 2 and all(field.isdigit() and len(field) < 16 for field in fields):
         return int(fields[0]), int(fields[1])
@@ -85,7 +85,7 @@ def _header(line: bytes) -> tuple[int, int] | None:
 
 
 def _is_text(part: bytes) -> bool:
-    """Return whether this is UTF-8 without control characters; it may end within a character."""
+    """Return True if the bytes are UTF-8 without control characters. The last character may be incomplete."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(part)
     except UnicodeDecodeError:
@@ -94,7 +94,7 @@ def _is_text(part: bytes) -> bool:
 
 
 def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """Read word2vec or GloVe text. The last d fields of a line are numbers, since some GloVe words hold spaces."""
+    """Read word2vec or GloVe text. The last d fields of a line are numbers, since some GloVe words contain spaces."""
     words: list[str] = []
     numbers = array("f")
     count, dimensions = None, 0
@@ -132,7 +132,7 @@ def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 def _ends_in_number(word: bytes) -> bool:
-    """Return whether the last part of a word with spaces is a number: then the line is too long."""
+    """Return True if a word contains spaces and its last part is a number, which means that the line is too long."""
     parts = word.split()
     try:
         float(parts[-1] if len(parts) > 1 else b"no number")
@@ -144,7 +144,7 @@ def _ends_in_number(word: bytes) -> bool:
 def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], NDArray[np.float32]]:
     """Read word2vec's binary format: after the first line, each word, a space and its float32 values, little-endian."""
     size, whole = 4 * dimensions, path.stat().st_size
-    # At most as many rows as the file has room for, even if its first line announces more.
+    # The file's size limits the number of rows, even if the first line states more.
     matrix = np.empty((min(count, whole // size), dimensions), np.float32)
     words: list[str] = []
     announced = f"{path}: the first line states {count} words of {dimensions} dimensions"
@@ -181,7 +181,7 @@ def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], ND
 
 
 def _tokens(folder: Path) -> tuple[list[tuple[str, int]], str]:
-    """Return a checkpoint's tokens with their ids, and the mark of tokens that start a word ("" without one)."""
+    """Return a checkpoint's tokens with their ids, and the prefix of tokens that start a word ("" if there is none)."""
     try:
         if (folder / "vocab.txt").is_file():
             lines = (folder / "vocab.txt").read_text("utf-8").split("\n")
@@ -217,7 +217,7 @@ def _embeddings(folder: Path) -> tuple[str, NDArray[Any]]:
         else:
             with safe_open(path, framework="numpy") as tensors:
                 files = dict.fromkeys(tensors.keys(), path)
-        # Among several, the encoder's: a decoder's input is the output.
+        # If encoder and decoder have input embeddings, the encoder's are used.
         names = [(ending, "decoder" in n, n) for n in files for ending, e in enumerate(_EMBEDDINGS) if n.endswith(e)]
         name = min(names)[2] if names else ""
         if name:

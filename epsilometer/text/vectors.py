@@ -1,11 +1,11 @@
-"""Static word vectors: one vector a word, with exact Euclidean geometry.
+"""Static word vectors, one per word, with exact Euclidean distances.
 
-Files: an npz archive (arrays `words`, `vectors`), word2vec's text or binary format (a first line `words dimensions`) or
-GloVe's text (no such line), recognised from the content. Other sources: a transformer's token embeddings, and gensim's
-vectors in memory.
+Sources are an npz archive (arrays `words`, `vectors`), word2vec's text or binary format (with a first line `words
+dimensions`), GloVe's text format (without that line), a transformer's token embeddings, and gensim's vectors in memory.
+The format of a file is detected from its content.
 
-Privacy claims depend on the distances, so these are float64, and all ways to compute them agree up to rounding.
-float32 only finds candidates; float64 decides those that are near a threshold.
+Privacy claims depend on the distances, so distances are computed in float64. float32 is used only to find candidates;
+float64 decides candidates near a threshold.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ from epsilometer.text.vector_files import read_embeddings, read_vectors
 from epsilometer.text.words import words as words_of
 
 _SLICE = 64  # most rows of a matrix product
-_EVEN = 4  # rows of a product are a multiple of this: BLAS may sum a remaining row in another order
-_FEW = 512  # up to this many targets products have _SLICE rows: BLAS may sum small ones in another order
-_WIDE = 8  # products have a multiple of this number of targets, for the same reason
+# BLAS may sum in another order for other shapes, which changes last bits. So products have restricted shapes:
+_EVEN = 4  # the number of rows is a multiple of this
+_FEW = 512  # with at most this many targets, products have exactly _SLICE rows
+_WIDE = 8  # the number of targets is a multiple of this
 _ROWS = 512  # rows of distances in memory at a time, if their last bits do not matter
-_SCORES = 1 << 24  # single-precision numbers in memory at a time: 64 MiB
-_COLUMNS = 4096  # columns at a time if only a few numbers are taken from them: they stay in the cache
-_HEAD = 64  # dimensions that are compared first if few words are near
-_RARE = 1 / 256  # share of the pairs up to which these are then compared individually
+_SCORES = 1 << 24  # float32 numbers in memory at a time: 64 MiB
+_COLUMNS = 4096  # columns of scores at a time, so that they stay in the processor's cache
+_HEAD = 64  # first dimensions, which are compared before the others
+_RARE = 1 / 256  # largest share of pairs near in these dimensions for which pairs are then compared one by one
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
 _CELLS = 1 << 16  # distances at a time, so that the working arrays stay in the processor's cache
-_NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
+_NEAR = 1e-3  # squared distances below this share of the squared norms are recomputed exactly; see `distances`
 
 
 def _products(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return [n, m] inner products, n at most _SLICE, whose bits depend on the two vectors alone.
+    """Return the [n, m] inner products of rows [n, d] and targets [m, d], with n at most _SLICE.
 
-    The targets beyond the last multiple of _WIDE are multiplied separately, in a product of one shape.
+    The bits of a product depend only on its two vectors: the targets after the last multiple of _WIDE are multiplied
+    separately, in a product of constant shape.
     """
     out, even = np.empty((len(rows), len(targets))), len(targets) - len(targets) % _WIDE
     np.matmul(rows, targets[:even].T, out=out[:, :even])
@@ -69,7 +71,7 @@ _LIMITED = threading.local()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run products on one thread. Setting this takes as long as a small product, so it is set once around many."""
+    """Run matrix products on one thread. Entering takes as long as a small product, so enter once around many."""
     if getattr(_LIMITED, "now", False):
         yield
         return
@@ -85,7 +87,8 @@ class WordVectors:
     """Words and their vectors.
 
     words: [V] distinct; vectors: float32 [V, d], finite.
-    Raises UserError for duplicates, values that are not finite, sizes that do not fit, or fewer than two words.
+    Raises UserError for duplicate words, infinite or NaN values, unequal numbers of words and vectors, or fewer than
+    two words.
     """
 
     def __init__(self, words: Sequence[str], vectors: NDArray[np.floating], name: str = "the word vectors") -> None:
@@ -94,7 +97,8 @@ class WordVectors:
             self.vectors = np.ascontiguousarray(vectors, np.float32)
         except (ValueError, TypeError) as error:
             raise UserError(
-                f"{name}: vectors must be numbers, equally many for each word ({error}); correct them", "EPS-D068"
+                f"{name}: every word must have a vector of the same number of numbers ({error}); correct them",
+                "EPS-D068",
             ) from error
         if self.vectors.ndim != 2 or self.vectors.shape[0] != len(self.words) or self.vectors.shape[1] == 0:
             raise UserError(
@@ -111,7 +115,7 @@ class WordVectors:
             raise UserError(
                 f"{name}: the word {word!r} occurs {times} times; keep one vector for each word", "EPS-D071"
             )
-        # A row's extremes are finite if the whole row is, and take no memory of the matrix's size.
+        # A row is finite if its extremes are; testing these needs no copy of the matrix.
         finite = np.isfinite(self.vectors.min(axis=1)) & np.isfinite(self.vectors.max(axis=1))
         broken = np.flatnonzero(~finite)
         if len(broken):
@@ -126,7 +130,10 @@ class WordVectors:
 
     @classmethod
     def load(cls, path: Path | str) -> WordVectors:
-        """Read word vectors in any of the formats, or a transformer's folder. Raises UserError for a damaged file."""
+        """Read word vectors from a file of any format, a pin, or a transformer's folder.
+
+        Raises UserError if the file is missing or damaged.
+        """
         path = Path(path)
         if path.is_dir():
             return cls.from_transformer(path)
@@ -165,14 +172,14 @@ class WordVectors:
         return cls(*read_embeddings(folder), str(folder))
 
     def save(self, path: Path | str) -> None:
-        """Write as npz (`words`, `vectors`); equal vectors give equal bytes."""
+        """Write an npz archive (`words`, `vectors`). Equal vectors give equal bytes."""
         write_arrays(path, words=np.array(self.words), vectors=self.vectors)
 
     def whole_words(self) -> WordVectors:
-        """Return only the entries that `epsilometer.text.words.words` yields unchanged.
+        """Return only the entries that `epsilometer.text.words.words` returns unchanged.
 
-        The other entries (capitals, punctuation, phrases) never occur in a tokenised text. As outputs they would only
-        give away that a text is a rewrite.
+        Other entries (capitals, punctuation, phrases) never occur in a tokenised text. As outputs they would only
+        reveal that a text is a rewrite.
         """
         whole = np.array([words_of(word) == [word] for word in self.words])
         if whole.all():
@@ -184,7 +191,7 @@ class WordVectors:
         return WordVectors(self.words[:count], self.vectors[:count])
 
     def normalised(self) -> WordVectors:
-        """Return the same directions at length 1. Raises UserError for a zero vector."""
+        """Return the vectors scaled to length 1. Raises UserError for a zero vector."""
         norms = np.linalg.norm(self.vectors.astype(np.float64), axis=1, keepdims=True)
         if not norms.all():
             word = self.words[int(np.argmin(norms))]
@@ -205,18 +212,18 @@ class WordVectors:
 
     @cached_property
     def _half(self) -> NDArray[np.float32]:
-        """Half the squared lengths in single precision, [V]."""
+        """Half the squared lengths in float32, [V]."""
         return (self.squares / 2).astype(np.float32)
 
     @cached_property
     def _head(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The first dimensions of the vectors, and half the squared lengths in these."""
+        """The first _HEAD dimensions of the vectors, and half the squared lengths in these dimensions."""
         head = np.ascontiguousarray(self.vectors[:, :_HEAD])
         exact = head.astype(np.float64)
         return head, (np.einsum("ij,ij->i", exact, exact) / 2).astype(np.float32)
 
     def between(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return [n]: Euclidean distances between word left[i] and word right[i]."""
+        """Return the Euclidean distances between words left[i] and right[i], [n]."""
         out = np.empty(len(left))
         for start in range(0, len(left), _PAIRS):
             part = slice(start, start + _PAIRS)
@@ -224,7 +231,7 @@ class WordVectors:
         return out
 
     def distances(self, words: NDArray[np.integer], to: NDArray[np.integer] | None = None) -> NDArray[np.float64]:
-        """Return [n, m]: Euclidean distances from words [n] to words [m], or to all words."""
+        """Return the Euclidean distances [n, m] from n words to m words. to: None means all words."""
         targets = np.arange(len(self)) if to is None else to
         exact, squares = (self.exact, self.squares) if to is None else (self.exact[to], self.squares[to])
         out = np.empty((len(words), len(targets)))
@@ -239,7 +246,7 @@ class WordVectors:
                 some, norms, squared = rows[piece], self.squares[rows[piece], None] + squares, products[piece]
                 squared *= 2
                 np.subtract(norms, squared, squared)
-                # |x|^2 + |y|^2 - 2xy keeps twelve digits of a distance, except between words (nearly) alike.
+                # |x|^2 + |y|^2 - 2xy gives twelve digits of a distance, except between (nearly) equal vectors.
                 norms *= _NEAR
                 near, word = np.nonzero(squared < norms)
                 if len(near):
@@ -248,9 +255,9 @@ class WordVectors:
         return out
 
     def near(self, words: NDArray[np.integer], radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return places in `words` [m] and words [m]: all pairs at most `radius` apart, and some slightly farther.
+        """Return indices into `words` [m] and words [m]: all pairs at most `radius` apart, and some slightly farther.
 
-        Single precision finds them, at a fraction of the work of `distances`; `between` decides the doubtful ones.
+        Pairs are compared in float32, which is much faster than `distances`. Use `between` to exclude farther pairs.
         """
         targets, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         slack = rounding(np.sqrt(self.squares[words]), self.squares.max() ** 0.5, self.vectors.shape[1])
@@ -280,10 +287,9 @@ class WordVectors:
         return np.concatenate(rows), np.concatenate(targets)
 
     def survey(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
-        """Return `neighbours` of every word, [V, count] each, and the smallest and largest distance of two words;
-        count >= 2.
+        """Return the `neighbours` of every word, [V, count] each, and the smallest and largest distance of two words.
 
-        One pass over all pairs.
+        Passes over all pairs once. count: at least 2.
         """
         nearest, far = np.empty((len(self), count), np.int32), np.empty((len(self), count))
         high = 0.0
@@ -297,20 +303,20 @@ class WordVectors:
             for row in np.flatnonzero(squared >= max(squared.max(), high**2) - 4 * slack.max()):
                 word = np.flatnonzero(scores[row] >= largest[row] - 2 * slack[row])
                 high = max(high, float(self.between(np.full(len(word), start + row), word).max()))
-        # The first two are the word and another, or two others that are equal to it.
+        # A word's two nearest words are itself and another, or two others with an equal vector.
         closest = np.flatnonzero(far[:, 1] <= far[:, 1].min() * (1 + 1e-9))
         left, right = np.repeat(closest, 2), nearest[closest, :2].ravel()
         low = float(self.between(left[left != right], right[left != right]).min())
         return nearest, far, low, high
 
     def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return [n]: the word nearest to each point [n, d], exactly; among equally near words, the first."""
+        """Return the index of the word nearest to each point [n, d], exactly. Of equally near words, the first: [n]."""
         return self.neighbours(points, 1)[0][:, 0]
 
     def neighbours(self, points: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the `count` words nearest to each point [n, d], nearest first, and the distances: [n, count] each."""
+        """Return the `count` words nearest to each point [n, d], nearest first, and their distances, [n, count]."""
         nearest, far = np.empty((len(points), count), np.int64), np.empty((len(points), count))
-        step = max(_SLICE, min(_ROWS, _SCORES // len(self)))  # single precision only chooses the words to compare
+        step = max(_SLICE, min(_ROWS, _SCORES // len(self)))  # float32 only chooses the words to compare
         for start in range(0, len(points), step):
             part = points[start : start + step]
             scores = part.astype(np.float32) @ self.vectors.T
@@ -327,9 +333,9 @@ class WordVectors:
     def _settled(
         self, points: NDArray[np.float64], scores: NDArray[np.float32], slack: NDArray[np.float32], count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the nearest words of points [n, d] and their distances.
+        """Return the `count` nearest words of points [n, d] and their distances, exactly.
 
-        The float32 scores are (distance^2 - |point|^2) / 2.
+        scores: (distance^2 - |point|^2) / 2 in float32, [n, V]; slack: [n], bound on the error of their differences.
         """
         limit = scores.min(axis=1) if count == 1 else np.partition(scores, count - 1, axis=1)[:, count - 1]
         row, word = np.divmod(np.flatnonzero(scores <= (limit + slack)[:, None]), len(self))
@@ -342,22 +348,23 @@ class WordVectors:
 
 
 def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> NDArray[np.float32]:
-    """Return [n]: the largest amount by which two float32 scores |y|^2 / 2 - x.y of a point can be out of order.
+    """Return an upper bound on the rounding error of the difference of two float32 scores |y|^2 / 2 - x.y, [n].
 
-    points: [n] norms of the points x; largest: the largest norm of the y. Twice the usual bound (d + 2) u |x| |y| of an
-    inner product, Higham, "Accuracy and Stability of Numerical Algorithms", eq. 3.5, with room for rounding the inputs.
+    points: [n], norms of the points x; largest: largest norm of the vectors y. The bound is twice the usual bound
+    (d + 2) u |x| |y| of an inner product (Higham, "Accuracy and Stability of Numerical Algorithms", eq. 3.5), plus
+    an allowance for rounding the inputs.
     """
     return ((dimensions + 6) * 2.0**-23 * (points + largest) * largest).astype(np.float32)
 
 
 def write_arrays(path: Path | str, **arrays: NDArray) -> None:
-    """Write an npz archive, whole or not at all."""
+    """Write an npz archive atomically."""
     with whole(path) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def read_arrays(path: Path, *names: str) -> list[NDArray]:
-    """Read these arrays of an npz archive. The error for a damaged or foreign file names it."""
+    """Return these arrays of an npz archive. Raises UserError for a damaged file or a missing array."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             if sum(member.file_size for member in archive.zip.infolist()) > resource_limits.unpacked(path):
@@ -365,9 +372,9 @@ def read_arrays(path: Path, *names: str) -> list[NDArray]:
             return [archive[name] for name in names]
     except KeyError as error:
         raise UserError(
-            f"{path} must contain the arrays {', '.join(names)}: {error.args[0]}; make it again", "EPS-D077"
+            f"{path} must contain the arrays {', '.join(names)}: {error.args[0]}; write the file again", "EPS-D077"
         ) from error
     except UserError:
         raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} cannot be read as npz ({error}); make it again", "EPS-D078") from error
+        raise UserError(f"{path} cannot be read as npz ({error}); write the file again", "EPS-D078") from error

@@ -8,26 +8,26 @@ from collections.abc import Iterable, Iterator
 
 import regex
 
-# Letters and digits of any script with their combining marks, and inner apostrophes ("don't"); punctuation and
-# underscores separate. In scripts without spaces between words (Han, Kana, and Unicode's line breaking class SA, whose
-# words only a dictionary finds: Thai, Lao, Khmer, Myanmar and their kin) words are not visible: each character is
-# one, with its marks. A variation selector determines how a character looks, and belongs to no word.
+# A word consists of letters and digits of any script with their combining marks, and inner apostrophes ("don't").
+# Punctuation and underscores separate words. Scripts without spaces between words are Han, Kana, and Unicode's line
+# breaking class SA (Thai, Lao, Khmer, Myanmar and similar scripts): there each character, with its marks, is a word. A
+# variation selector only changes how a character looks, and is not part of a word.
 _LETTER, _MARK = r"[\p{L}\p{N}]", r"[[\p{Mn}\p{Mc}]--\p{Variation_Selector}]"
 _UNSPACED = r"[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{Line_Break=SA}]"
 _SPACED = rf"[{_LETTER}--{_UNSPACED}][[{_LETTER}--{_UNSPACED}]{_MARK}]*"
 _CHARACTER = rf"[{_LETTER}&&{_UNSPACED}]{_MARK}*"
 _WORD = regex.compile(rf"{_CHARACTER}|{_SPACED}(?:'{_SPACED})*", regex.V1)
 _RUN = regex.compile(rf"{_CHARACTER}(?:\s*{_CHARACTER})*", regex.V1)
-# The same words, found faster: in ASCII, and in texts with only Latin letters, signs and emoji besides.
+# Faster patterns for the same words: for ASCII texts, and for texts of only Latin letters, signs and emoji.
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
 _LATIN_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _LATIN = re.compile(r"[\0-\u02ff\u2000-\u20cf\u2100-\u2bff\ufe0f\U0001f000-\U0001faff]*")
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text: lower-cased, without punctuation and layout (before any noise).
+    """Return the words of a text in lower case, without punctuation.
 
-    In scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) each character is one.
+    In scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) each character is a word.
     """
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
@@ -41,10 +41,10 @@ def places(text: str) -> Iterator[tuple[int, int]]:
 
 
 def with_spaces(text: str) -> str:
-    """Return the text normalised as for `words`, with punctuation, for code that compares parts of words.
+    """Return the text normalised as in `words`, but with punctuation, for code that compares parts of words.
 
-    A run of characters of a script without spaces appears without the white space between them, and again as separate
-    characters: so a text and its words, written with spaces between them, give the same result.
+    A run of characters of a script without spaces appears twice: joined, and as separate characters. So a text and its
+    words joined by spaces give the same result.
     """
     if text.isascii():
         return text.lower()
@@ -58,10 +58,10 @@ def _joined_and_apart(run: regex.Match[str]) -> str:
 
 
 def lay_out(text: str, words: Iterable[str]) -> str:
-    """Return the text with each of its words replaced by the next of these, in its place and with its capitals.
+    """Return the text with its words replaced by `words`, one by one, with the same layout and capitalisation.
 
-    words: as many as `words(text)` yields. A space separates two adjacent words, as in a script without spaces, which
-    would otherwise become one word.
+    words: as many as `words(text)` returns. If two adjacent words would become one word (in a script without spaces), a
+    space is inserted.
     """
     text = _normalised(text)
     parts, end = [""], 0
@@ -89,12 +89,12 @@ def _normalised(text: str) -> str:
 
 
 def write(words: Iterable[str]) -> str:
-    """Return words as a text."""
+    """Return the words joined by spaces."""
     return " ".join(words)
 
 
-# The English stop-words of NLTK (`nltk_data`, corpora/stopwords), which the reference code leaves unchanged: the 179
-# words of its commit 5db857e, and 19 contractions of pronouns added since, as in two public copies of all 198.
+# NLTK's English stop-words (`nltk_data`, corpora/stopwords), which the reference code leaves unchanged: the 179 words
+# of commit 5db857e, and 19 contractions of pronouns that were added later.
 STOP_WORDS = frozenset(
     """
     a about above after again against ain all am an and any are aren as at be because been before being below

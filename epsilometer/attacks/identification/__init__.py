@@ -1,1 +1,1 @@
-"""One file per attack: rewrites and candidates in, guesses out."""
+"""Identification attacks, one per file. An attack gets rewrites and candidates, and guesses the sources."""

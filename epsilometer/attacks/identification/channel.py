@@ -1,16 +1,16 @@
-"""The channel attack: the candidate that an encoder-decoder finds likeliest as a rewrite of the rewrite.
+"""The channel attack: guesses the candidate that an encoder-decoder is most likely to reconstruct from the rewrite.
 
-The mechanism is treated as a noisy channel, and a model that was trained to restore and to paraphrase texts inverts it.
-With the rewrite y as input, it gives the probability of the candidate x = x_1 ... x_m as output, end of sequence
-included (teacher forcing):
+The mechanism is treated as a noisy channel, which a model trained to restore and paraphrase texts inverts. Given the
+rewrite y as input, the model assigns a probability to the candidate x = x_1 ... x_m, including the end of the sequence
+(teacher forcing). The score is
 
     score(x) = sum over t of ln P(x_t | y, x_<t) - ln P(x_t | empty input, x_<t)
 
-The first term alone is the log-probability of the candidate given the rewrite; a sum over tokens, it falls with every
-word of a candidate, so short and common candidates win for every rewrite. The second term subtracts the prior that the
-model gives the candidate: what remains is the pointwise mutual information of candidate and rewrite. With sources
-drawn uniformly that is Bayes' rule, ln P(y | x) up to a term in y. Longer candidates need no other correction. Tokens
-that the model never puts out count nothing.
+The first term is the log-probability of the candidate given the rewrite. It falls with every word, so by itself it
+would favour short and common candidates. The second term subtracts the log-probability without a rewrite,
+so the score is the pointwise mutual information of candidate and rewrite. By Bayes' rule it equals ln P(y | x), up to a
+term that is the same for all candidates. No other correction for length is needed. Tokens that the model never outputs
+are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PAIRS = 1 << 14  # pairs at a time
 
 @component
 class ChannelAttack(ByScore):
-    """The channel attack. model: an encoder-decoder by id, folder or pin; by default the embedded one."""
+    """The channel attack. model: an encoder-decoder by id, folder or pin; None: the embedded one."""
 
     large: ClassVar[bool] = True
 
@@ -51,7 +51,7 @@ class ChannelAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """Score all epsilons at once: each distinct rewrite is read once, each distinct pair is scored once."""
+        """Score all epsilons at once. Each distinct rewrite is read once, and each distinct pair is scored once."""
         used, slots = np.unique(candidates, return_inverse=True)
         slots = slots.reshape(candidates.shape)
         sources = [contexts[0].texts[i] for i in used]
@@ -71,8 +71,7 @@ class ChannelAttack(ByScore):
         source: NDArray[np.integer],
         target: NDArray[np.integer],
     ) -> NDArray[np.float64]:
-        """Return [n]: ln P(targets[target] | sources[source]), summed over tokens, the end included; sources
-        ascending."""
+        """Return [n]: ln P(targets[target] | sources[source]), including the end token. `source` must ascend."""
         from epsilometer.models.generation import forced, places
         from epsilometer.runtime.progress import track
 

@@ -1,4 +1,4 @@
-"""The external embedding attack: the candidate nearest in a sentence encoder's space (TeDA eq. 3, cosine)."""
+"""The external embedding attack: guesses the candidate whose sentence embedding has the largest cosine (TeDA eq. 3)."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class EmbeddingAttack(ByScore):
 
     @cached_property
     def encoded(self) -> dict[str, NDArray[np.float32]]:
-        """The vectors of encoded rewrites, except those that are audited texts."""
+        """Cached vectors of rewrites that are not audited texts."""
         return {}
 
     @cached_property
     def _encode_once(self) -> Callable[[tuple[str, ...]], NDArray[np.float32]]:
-        """The encoder of the candidates' texts; its last result is cached, since other trials often have the same."""
+        """A function that encodes the candidates' texts, and caches its last result for later trials."""
 
         def encode(texts: tuple[str, ...]) -> NDArray[np.float32]:
             encoder, before = self._encoder, self._encoder.cut
@@ -53,7 +53,7 @@ class EmbeddingAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """Score all epsilons at once: audited texts are encoded once, and only candidates without a vector."""
+        """Score all epsilons at once. Candidates are encoded once, unless the context already has their vectors."""
         texts, embedded = contexts[0].texts, contexts[0].embedded
         if embedded is not None and (embedded.model, embedded.precision) == (self.model, self.precision):
             vectors = embedded.vectors
@@ -71,7 +71,7 @@ class EmbeddingAttack(ByScore):
         of_candidates: NDArray[np.float32],
         number: Mapping[str, int],
     ) -> NDArray[np.float64]:
-        """Return cosines [n, k] of rewrites and candidates; each distinct rewrite without a vector is encoded once."""
+        """Return the cosines [n, k] of rewrites and candidates. Distinct rewrites without a vector are encoded once."""
         scores = np.empty(candidates.shape)
         trials: dict[str, list[int]] = {}
         for trial, text in enumerate(rewrites):
@@ -89,14 +89,14 @@ class EmbeddingAttack(ByScore):
             places = [trials[text] for text in part]
             rows = np.concatenate(places)
             vectors = np.repeat(self._vectors(part), [len(p) for p in places], axis=0)
-            if 2 * candidates.shape[1] > len(of_candidates):  # all of them at once if that is most of the texts
+            if 2 * candidates.shape[1] > len(of_candidates):  # for most texts, one product is faster
                 scores[rows] = np.take_along_axis(vectors @ of_candidates.T, candidates[rows].astype(np.int64), axis=1)
             else:
                 scores[rows] = np.einsum("nkd,nd->nk", of_candidates[candidates[rows]], vectors)
         return scores
 
     def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of distinct texts [n, d]; only those that are not cached are encoded."""
+        """Return the vectors of distinct texts [n, d]. Only texts without a cached vector are encoded."""
         new = [text for text in texts if text not in self.encoded]
         vectors = dict(zip(new, self._encoder.encode(new), strict=True)) if new else {}
         if len(self.encoded) + len(new) <= _KEPT:

@@ -1,7 +1,8 @@
-"""TeDA's internal embedding attack: the candidate whose latent is nearest to the noisy one (eq. 3, cosine).
+"""TeDA's internal embedding attack: guesses the candidate whose latent has the largest cosine with the noisy latent.
 
-The adversary sees the mechanism's latent after the noise, not only the text decoded from it. Cosine ignores the law of
-the noise; `likelihood` uses it, and no attack on the latent beats that beyond chance.
+It is equation 3 of TeDA. The adversary sees the mechanism's latent after the noise, not only the text decoded from it.
+The cosine ignores the distribution of the noise. The attack `likelihood` uses the distribution, and is optimal: no
+attack on the latent has a higher expected success.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ class InternalAttack(ByScore):
     """The internal embedding attack, for mechanisms that encode a text as one vector."""
 
     def applies(self, mechanism: Mechanism | None) -> bool:
-        """Return whether the mechanism has latents."""
+        """Return True if the mechanism encodes a text as one latent vector."""
         return isinstance(mechanism, HasLatents)
 
     def sees(self, mechanism: Mechanism | None) -> str:
-        """Return the view: the latents after the noise."""
+        """Return the view that the attack uses: the latents after the noise."""
         return LATENTS
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """Score all epsilons at once: one pass of the encoder over the candidates' texts."""
+        """Score all epsilons at once. The candidates' texts are encoded once."""
         mechanism: object = contexts[0].mechanism
         if not isinstance(mechanism, HasLatents):
             raise UserError(

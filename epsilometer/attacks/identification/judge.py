@@ -1,20 +1,20 @@
-"""The LLM attack: a language model is shown the rewrite and its candidates, and says which is the source.
+"""The judge attack: a language model reads the rewrite and its candidates, and guesses which candidate is the source.
 
-The prompt is TeDA's (arXiv:2603.22968, Appendix B; `shared/judge_prompt.py`); candidates are in the order of the trial,
-whose target is uniform. The answer is read in one of two ways:
+The prompt is TeDA's (arXiv:2603.22968, Appendix B; `shared/judge_prompt.py`). Candidates are in the order of the trial,
+where the target's position is uniformly random. The answer is read in one of two ways:
 
-- score: one forward pass; the option whose label has the largest logit. Ties are broken by the attack's stream. Up to 9
-  candidates are numbered as published; up to 26 have letters, which are one token each.
-- generate: the published reading. The answer must be the line `answer: [[N]]`. Otherwise the question is sent once more
-  with a reminder of the form; if that fails, too, the guess is random, by the attack's stream, and counted.
+- score: one forward pass; the guess is the option whose label has the largest logit. Ties are broken at random. Up to 9
+  candidates are numbered as published; 10 to 26 candidates have letters, which are one token each.
+- generate: as published. The answer must be the line `answer: [[N]]`. If it is not, the question is sent once more with
+  a reminder. If the second answer is invalid, too, the guess is random and counted as such.
 
-An empty rewrite is handled like any other. A local model is told not to reason first; a model behind an endpoint must
-be served so, or needs enough `answer_tokens` for it.
+An empty rewrite is handled like any other. A local model is instructed not to reason first. A model behind an endpoint
+must be configured in the same way, or needs enough `answer_tokens` to reason.
 
-With `endpoint`, the model behind an OpenAI-compatible endpoint is queried (reading: generate; see `models/chat.py` for
-the environment variables). Texts of a data set that is not `public: true` are then refused, unless `private_texts`
-allows the endpoint to see them. Verdicts are stored in the user's cache, so that no verdict is paid for twice: hashes
-of questions, labels and token counts, nothing else.
+With `endpoint`, the model behind an OpenAI-compatible endpoint is asked, with reading: generate; `models/chat.py`
+describes the environment variables. Texts of a data set without `public: true` are then refused, unless `private_texts`
+allows the endpoint's provider to see them. The user's cache stores hashes of questions, the answered labels and token
+counts, and no texts, so that no answer is paid for twice.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from epsilometer.models.answers import Completion, store_path
 from epsilometer.models.chat import Chat, Message
 from epsilometer.models.endpoint import check_environment
 
-LARGEST_SET = 4  # the embedded judge beats chance and its rivals up to here, and guesses above (its training.json)
+LARGEST_SET = 4  # most candidates for which the embedded judge beats chance and other attacks (see its training.json)
 
 Price = Annotated[float, Field(ge=0)]
 
@@ -48,12 +48,12 @@ Price = Annotated[float, Field(ge=0)]
 class JudgeAttack:
     """The LLM attack.
 
-    model:              a causal language model by id or folder, None for the embedded one; with `endpoint`, its model
-                        name.
-    precision:          of a local model.
-    answer_tokens:      most tokens of an answer; a model that reasons first needs more.
-    workers:            concurrent requests to the endpoint.
-    prices:             per million tokens of questions and per million of answers, for the cost in the report.
+    model:              a causal language model by id or folder; None: the embedded one. With `endpoint`, the model's
+                        name there.
+    precision:          precision of a local model.
+    answer_tokens:      most tokens in an answer; a model that reasons first needs more.
+    workers:            number of concurrent requests to the endpoint.
+    prices:             prices per million input tokens and per million output tokens, for the cost in the report.
     """
 
     large: ClassVar[bool] = True
@@ -77,7 +77,7 @@ class JudgeAttack:
 
     @property
     def largest_set(self) -> int | None:
-        """The largest k for which the embedded judge was validated; None for another model, not validated here."""
+        """The largest number of candidates for which the embedded judge is validated; None for other models."""
         return LARGEST_SET if self.model is None else None
 
     @cached_property
@@ -100,15 +100,16 @@ class JudgeAttack:
     def tally(self, epsilon: float) -> dict[str, float]:
         """Return the counts of the guesses at this epsilon.
 
-        asked, asked_again: distinct questions; at_random: trials guessed at random; cut: questions whose texts were
-        truncated to fit the model's window; prompt_tokens, completion_tokens; cost, in the unit of `prices`.
+        asked: distinct questions; asked_again: questions sent a second time; at_random: trials guessed at random; cut:
+        questions with truncated texts; prompt_tokens, completion_tokens: tokens read and written; cost: in the currency
+        of `prices`.
         """
         counts = self._counts[epsilon]
         paid = counts["prompt_tokens"] * self.prices[0] + counts["completion_tokens"] * self.prices[1]
         return {**counts, "cost": paid / 1e6}
 
     def check(self, public: bool) -> None:
-        """Raise UserError if an endpoint would see texts that are not public, or if it is not configured."""
+        """Raise UserError if an endpoint would see private texts without permission, or is not configured."""
         if not self.endpoint:
             return
         if not (public or self.private_texts):
@@ -120,7 +121,7 @@ class JudgeAttack:
         check_environment()
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """Return the candidates that the model names. Equal questions are sent once."""
+        """Return the slot of the candidate that the model chooses in each trial, [n]. Equal questions are sent once."""
         if self.reading == "score":
             return choose(self._scores(rewrites, candidates, context), context.noise)
         self.check(context.public)
@@ -133,7 +134,7 @@ class JudgeAttack:
 
     @property
     def score_grid(self) -> Callable[..., list[NDArray[np.float32]]] | None:
-        """The logits of the candidates' labels (`core.attack.Scores`); None if answers are generated."""
+        """The function that returns the logits of the candidates' labels; None if answers are generated."""
         return self._score_grid if self.reading == "score" else None
 
     def _score_grid(
@@ -152,7 +153,7 @@ class JudgeAttack:
     def _questions(
         self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context
     ) -> tuple[list[Question], NDArray[np.int64], Counter[str]]:
-        """Return the distinct questions, the number of each trial's question [n], and the counts."""
+        """Return the distinct questions, the index of each trial's question [n], and the counts of this epsilon."""
         questions = [
             (text, tuple(context.texts[c] for c in row)) for text, row in zip(rewrites.texts, candidates, strict=True)
         ]
@@ -162,7 +163,7 @@ class JudgeAttack:
         return list(number), np.array([number[question] for question in questions]), counts
 
     def _verdicts(self, questions: Sequence[Question], counts: Counter[str]) -> NDArray[np.int16]:
-        """Return the slot that each answer names, -1 if neither of two answers names one: [n]."""
+        """Return the slot chosen in each answer, [n]; -1 if both answers to a question are invalid."""
         labels = numbers(len(questions[0][1]))
         slots = np.full(len(questions), -1, np.int16)
         for again in (False, True):
@@ -179,7 +180,7 @@ class JudgeAttack:
         return slots
 
     def _answers(self, questions: Sequence[Question], again: bool, counts: Counter[str]) -> list[Completion]:
-        """Return the label in each answer, empty if it does not have the form."""
+        """Return the answers with their text replaced by the label; the label is empty for an invalid answer."""
         if self.endpoint:
             conversations: list[list[Message]] = [
                 [{"role": "user", "content": message(*question, again)}] for question in questions

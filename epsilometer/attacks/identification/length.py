@@ -1,15 +1,15 @@
-"""The length attack: the candidate that is as long as the rewrite. It shows how much of a loss length alone causes.
+"""The length attack: guesses the candidate that is as long as the rewrite, to measure the loss due to length alone.
 
-A text has five lengths: its words (runs of letters and digits), the tokens between white space, its characters, white
-space and punctuation. The adversary does not know which of them a mechanism keeps: word-by-word mechanisms keep the
-words, a mechanism that masks every word by a sign keeps the tokens, the identity keeps all. With d_j the difference
-between candidate and rewrite in length j,
+A text has five lengths: the numbers of words (runs of letters and digits), of tokens between white space, of
+characters, of white-space characters and of punctuation marks. The adversary does not know which of them the mechanism
+preserves. Word-by-word mechanisms preserve the number of words; a mechanism that masks every word by a sign preserves
+the number of tokens; the identity preserves all. With d_j the absolute difference of candidate and rewrite in length j,
 
-    score = - sum over j of ln(d_j + 0.1):
+    score = - sum over j of ln(d_j + 0.1).
 
-an exact agreement is strong evidence, and a difference is weak evidence, however large. So the lengths that a mechanism
-keeps decide, and the others break ties. Nothing is learnt from the trials and no length is chosen by them, so no trial
-is held out and no correction is needed. A rewrite of bare words with single spaces is compared with bare words.
+An equal length is strong evidence, and a difference is weak evidence, however large it is. So the preserved lengths
+decide, and the others break ties. Nothing is fitted to the trials, so no trial is held out and no correction is needed.
+If a rewrite consists of lower-case words with single spaces, it is compared with the candidates in the same form.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from epsilometer.core.mechanism import Rewrites
 from epsilometer.text.words import words, write
 
 _SIGNS = re.compile(r"[\W_]+")  # all characters that `str.isalnum` rejects
-_CLOSE = 0.1  # added to a difference: an exact agreement counts ln(11) more than a difference of one
+_CLOSE = 0.1  # added to a difference, so that an equal length scores ln(11) more than a difference of one
 
 
 @component
 class LengthAttack(ByScore):
-    """The length attack, which needs no model and reads no word."""
+    """The length attack. It needs no model and ignores the meaning of words."""
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """Score all epsilons at once: the candidates' texts are measured once."""
+        """Score all epsilons at once. The candidates' lengths are computed once."""
         used, place = np.unique(candidates, return_inverse=True)
         texts = [contexts[0].texts[i] for i in used]
         lengths = np.stack(
@@ -54,7 +54,10 @@ class LengthAttack(ByScore):
 
 
 def _lengths(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return counts [n, 5]: words, tokens, characters, white space, punctuation; and [n], 1 for bare words, else 0."""
+    """Return the lengths [n, 5] (words, tokens, characters, white space, punctuation), and a flag [n].
+
+    The flag is 1 for a text that consists of lower-case words with single spaces, else 0.
+    """
     counts, bare = np.empty((len(texts), 5), np.int64), np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
         of, tokens = words(text), text.split()

@@ -1,7 +1,7 @@
-"""The lexical attack: cosine of character n-gram TF-IDF vectors. The surface adversary that needs no model.
+"""The lexical attack: guesses the candidate with the largest cosine of TF-IDF vectors of character n-grams.
 
-In scripts without spaces between words, n-grams come from runs of characters, and each character also counts by itself
-(`text.words.with_spaces`).
+It needs no model. In scripts without spaces between words, n-grams are taken from runs of characters, and single
+characters count as well (`text.words.with_spaces`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROWS = 1 << 15
 
 @component
 class LexicalAttack(ByScore):
-    """The lexical attack, on n-grams of `shortest` to `longest` characters, weighted on the candidates' texts alone."""
+    """The lexical attack, on n-grams of `shortest` to `longest` characters. IDF weights come from the audited texts."""
 
     shortest: PositiveInt = 2
     longest: PositiveInt = 4
@@ -38,7 +38,7 @@ class LexicalAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """Score all epsilons at once: the candidates' texts are counted once, also for later calls."""
+        """Score all epsilons at once. The n-grams of the audited texts are counted once, and cached for later calls."""
         counter, weights, features = _fitted(tuple(contexts[0].texts), self.shortest, self.longest)
         by_epsilon = []
         for output in rewrites:
@@ -46,7 +46,7 @@ class LexicalAttack(ByScore):
             for start in range(0, len(candidates), _ROWS):
                 part = slice(start, start + _ROWS)
                 seen = weights.transform(_counted(counter, output.texts[part]), copy=False)
-                if 2 * candidates.shape[1] > features.shape[0]:  # most texts are candidates: compare with all texts
+                if 2 * candidates.shape[1] > features.shape[0]:  # for most texts, one product is faster
                     cosines = (seen @ features.T).toarray()
                     scores[part] = np.take_along_axis(cosines, candidates[part].astype(np.int64), axis=1)
                     continue
@@ -58,7 +58,7 @@ class LexicalAttack(ByScore):
 
 @lru_cache(maxsize=1)  # calls for other trials have the same texts
 def _fitted(texts: tuple[str, ...], shortest: int, longest: int) -> Fitted:
-    """Return the n-gram counter, the weighting, and the weighted counts of these texts."""
+    """Return the n-gram counter, the TF-IDF weighting, and the TF-IDF vectors of these texts."""
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
     counter = CountVectorizer(analyzer="char_wb", ngram_range=(shortest, longest), dtype=np.float32)
@@ -67,7 +67,7 @@ def _fitted(texts: tuple[str, ...], shortest: int, longest: int) -> Fitted:
 
 
 def _counted(counter: CountVectorizer, texts: Sequence[str]) -> csr_matrix:
-    """Return the n-grams of each text [texts, n-grams], within words; each distinct word is counted once."""
+    """Return the counts of n-grams in each text, [texts, n-grams]. Distinct words are counted once."""
     from scipy.sparse import csr_matrix
 
     rows = [with_spaces(text).split() for text in texts]

@@ -1,12 +1,14 @@
-"""The likelihood attack: the optimal adversary, argmax over the candidates of the likelihood of the output.
+"""The likelihood attack: guesses the candidate x with the largest likelihood P(y | x) of the output y.
 
-With a uniformly drawn source, guessing the candidate x of the largest P(y | x) succeeds most often of all adversaries
-that see the mechanism's output (Neyman and Pearson for k = 2, Bayes for any k). It sees what the mechanism's law
-describes: the privatised units, the latents after the noise, or also the view of a provider. If these are not released,
-it bounds the success of an adversary with the text alone. A text may show more of its source than the units do, such as
-its layout or a word that passes unchanged (`mechanism.Writes`): a candidate whose text would differ for the same units
-has likelihood 0. Word-by-word mechanisms keep the number of units, so candidates of another length have likelihood 0,
-too: a leak at any epsilon that no claim of such a mechanism covers.
+If sources are uniformly random, no adversary that sees the same output has a higher expected success (Neyman and
+Pearson for k = 2, Bayes for any k). The adversary sees the output that the mechanism's law describes: the privatised
+units, the latents after the noise, or a provider's view. If these are not released, the attack's success is an upper
+bound for adversaries that see only the text.
+
+A text may reveal more about its source than the units do, such as its layout or a word that passes unchanged
+(`mechanism.Writes`). So a candidate whose text would differ for the same units has likelihood 0. Word-by-word
+mechanisms preserve the number of units, so candidates with another number have likelihood 0, too. This leak exists at
+every epsilon, and the claims of such mechanisms do not cover it.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class LikelihoodAttack(ByScore):
     takes_cases: ClassVar[bool] = True
 
     def applies(self, mechanism: Mechanism | None) -> bool:
-        """Return whether the mechanism offers its law, or the likelihood of its outputs."""
+        """Return True if the mechanism states its law, or the likelihood of its outputs."""
         return has_law(mechanism)
 
     def sees(self, mechanism: Mechanism | None) -> str:
@@ -43,7 +45,7 @@ class LikelihoodAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> Sequence[Table]:
-        """Score all epsilons at once: work that does not depend on epsilon (a forward pass) is done once or cached."""
+        """Score all epsilons at once. Work that does not depend on epsilon, such as a forward pass, is done once."""
         tables = [context.log_likelihoods for context in contexts]
         epsilons = [context.epsilon for context in contexts]
         if all(table is not None for table in tables):
@@ -56,12 +58,12 @@ class LikelihoodAttack(ByScore):
 
 
 def _checked(tables: Sequence[Table], epsilons: Sequence[float]) -> Sequence[Table]:
-    """Raise LawError if every rewrite is impossible under each of its candidates: guesses would be random."""
+    """Raise LawError if every rewrite is impossible for all its candidates, since guesses would be random."""
     for table, epsilon in zip(tables, epsilons, strict=True):
         if len(table) and np.isneginf(table.rows if isinstance(table, ByCase) else table).all():
             raise LawError(
                 f"all {len(table)} rewrites{at_budget(epsilon)} have probability 0 under the stated output "
-                "distribution, for each of their candidates; make the law that of `rewrite`",
+                "distribution, for each of their candidates; correct the law so that it describes `rewrite`",
                 "EPS-A004",
             )
     return tables

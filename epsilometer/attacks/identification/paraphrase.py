@@ -1,13 +1,13 @@
-"""The judge by likelihood: the candidate whose paraphrase the rewrite most likely is, under a causal language model.
+"""The paraphrase attack: guesses the candidate of which a causal language model most likely writes the rewrite.
 
-A candidate x scores ln p(rewrite, end of sequence | prompt to paraphrase x): DP-Prompt's prompt, by the model's chat
-template where it has one, or for the embedded paraphraser the text and its marker. The model is asked for no label,
-which small models answer at chance: SmolLM2-135M-Instruct names the right one of two unrelated texts by their labels in
-half of the trials, and by likelihood in nearly all.
+The score of a candidate x is ln p(rewrite, end of sequence | prompt to paraphrase x). The prompt is DP-Prompt's, in the
+model's chat template if it has one; for the embedded paraphraser it is the text with a marker. Unlike in `judge`, the
+model need not answer with a label, which small models cannot: of two unrelated texts, SmolLM2-135M-Instruct chooses the
+right one by its label in half of the trials, and by likelihood in nearly all.
 
-A rewrite that is longer than the model's window after a prompt is truncated, under all candidates alike. A prior of the
-rewrite itself cancels, as candidates are compared on one rewrite. The likelihood is that of a paraphraser, not of the
-mechanism, so the scores are not posteriors.
+If a rewrite does not fit into the model's window after the longest prompt, it is truncated, equally for all candidates.
+The score needs no prior of the rewrite, since candidates are compared for the same rewrite. The likelihood is that of a
+paraphraser and not of the mechanism, so scores are not posteriors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 @component
 class ParaphraseAttack(ByScore):
-    """model: a causal language model by id, folder or pin, None for the embedded paraphraser; precision: of weights."""
+    """The paraphrase attack.
+
+    model: a causal language model by id, folder or pin; None: the embedded paraphraser. precision: of the weights.
+    """
 
     large: ClassVar[bool] = True
 
@@ -48,7 +51,7 @@ class ParaphraseAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """Score all epsilons at once: equal pairs of a candidate and a rewrite are scored once."""
+        """Score all epsilons at once. Equal pairs of a candidate and a rewrite are scored once."""
         pairs: dict[tuple[int, str], int] = {}
         places = [
             [[pairs.setdefault((int(number), text), len(pairs)) for number in row] for text, row in rows]
@@ -58,7 +61,7 @@ class ParaphraseAttack(ByScore):
         return [scores[np.array(each, np.int64).reshape(candidates.shape)] for each in places]
 
     def _scores(self, pairs: Sequence[tuple[int, str]], texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return ln p(rewrite | prompt) of each pair of a text's number and a rewrite."""
+        """Return ln p(rewrite | prompt) of each pair (index of a text, rewrite)."""
         from epsilometer.models.generation import Softmax, log_likelihoods
 
         model, numbers = self._network, {number: i for i, number in enumerate(sorted({number for number, _ in pairs}))}

@@ -1,23 +1,24 @@
-"""The shadow attack: an adversary with query access, who rewrites the candidates and learns from their rewrites.
+"""The shadow attack: an adversary with query access rewrites the candidates, and compares the rewrites.
 
-Attacks that never call the mechanism miss a code: a release that means nothing to a reader but identifies its source
-when compared with other releases of that text (a substitution cipher, bits in letter case or in zero-width characters).
-This adversary draws m rewrites of each candidate, its shadows, on streams that no trial uses, and names the candidate
-whose shadows share most with the rewrite.
+Attacks that never call the mechanism miss hidden codes. A code is output that means nothing to a reader, but identifies
+its source when compared with other rewrites of that text, such as a substitution cipher, or bits in letter case or in
+zero-width characters. This adversary has the mechanism rewrite each candidate m times. These rewrites, the candidate's
+shadows, use random streams that no trial uses. The guess is the candidate whose shadows have most in common with the
+rewrite.
 
-A view of a text (`shared.views`) is a set of features. With n(c, f) of the m shadows of candidate c having feature f,
+A view of a text (`shared.views`) is a set of features. If n(c, f) of the m shadows of candidate c have feature f,
 
     score_v(y, c) = sum over features f of y in view v of ln((n(c, f) + a) / a),    a = 1/2:
 
-the log-likelihood of independent features, each present with probability (n + a) / (m + 2a), without the absent ones
-and up to a term that is the same for all candidates. The score of a candidate is a weighted sum over views. The weights
-are fitted by logistic regression, non-negative and drawn towards a small constant, on shadows of the first 32 of the
-candidates' texts, spread evenly. Each of these shadows is scored against the other shadows of its text, and against
-equally many shadows of every other text. So the learner never uses a trial, and no guess depends on other trials.
+This is the log-likelihood of independent features, each present with probability (n + a) / (m + 2a). It leaves out
+absent features, and a term that is the same for all candidates. A candidate's score is a weighted sum over views. The
+non-negative weights are fitted by logistic regression, with regularisation towards a small constant, on shadows of 32
+texts that are spread evenly over the audited texts. Each of these shadows is scored against the other shadows of its
+text, and against equally many shadows of every other text. So no trial is used for fitting, and no guess depends on
+other trials.
 
-For any learner, guesses beat chance only if the release depends on its source: the lower bound holds for any mechanism
-that draws each rewrite independently. The learner is not an optimal adversary: if it fails, this learner finds no code,
-but one may exist.
+Guesses beat chance only if the output depends on its source, so the lower bound on the loss is valid for every
+mechanism that samples each rewrite independently. The attack is not optimal: if it fails, a code may still exist.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 Array = NDArray[np.float64]
-_A = 0.5  # added to each count: a feature that is in none of the shadows is rare, not impossible
-_TEXTS = 32  # texts whose shadows the weights are fitted on
-_PRIOR, _STRENGTH = 0.1, 0.02  # the constant towards which weights are drawn, and the strength
+_A = 0.5  # a: added to each count, so that a feature in no shadow is rare, but not impossible
+_TEXTS = 32  # number of texts on whose shadows the weights are fitted
+_PRIOR, _STRENGTH = 0.1, 0.02  # regularisation of the weights: the constant that they tend to, and the strength
 _ROWS = 1 << 12
 
 
@@ -54,11 +55,11 @@ class ShadowAttack(ByScore):
     rewrites: Annotated[int, Field(ge=2)] = 4
 
     def applies(self, mechanism: Mechanism | None) -> bool:
-        """Return whether the mechanism can be queried; recorded rewrites cannot."""
+        """Return True if there is a mechanism to query, rather than only recorded rewrites."""
         return mechanism is not None
 
     def queries(self, texts: Sequence[str], candidates: NDArray[np.integer]) -> list[str]:
-        """Return the text of each shadow of an epsilon."""
+        """Return the texts to rewrite at each epsilon, each repeated once per shadow."""
         shown = (texts[i] for i in np.unique(candidates).tolist())
         return [text for text in dict.fromkeys([*_fitted_on(texts), *shown]) for _ in range(self.rewrites)]
 
@@ -69,13 +70,13 @@ class ShadowAttack(ByScore):
         candidates: NDArray[np.integer],
         epsilons: Sequence[float],
     ) -> None:
-        """Draw the shadows of these candidates."""
+        """Have the mechanism write the shadows of these candidates, and cache them."""
         self._draw(mechanism, self.queries(texts, candidates), epsilons)
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[Array]:
-        """Score all epsilons at once: a mechanism that shares work between them draws all shadows in one call."""
+        """Score all epsilons at once. The shadows of all epsilons are written in one call if the mechanism can."""
         texts, mechanism = contexts[0].texts, cast(Mechanism, contexts[0].mechanism)
         used, place = np.unique(candidates, return_inverse=True)
         fitted_on = _fitted_on(texts)
@@ -92,13 +93,16 @@ class ShadowAttack(ByScore):
 
     @cached_property
     def _held(self) -> dict[tuple[int, float], tuple[Mechanism, dict[str, list[str]]]]:
-        """The shadows of each text, by mechanism and epsilon. Holding the mechanism keeps its id from being reused."""
+        """Cached shadows of each text, by the mechanism's id and epsilon.
+
+        The mechanism is cached, too, so that its id is not reused.
+        """
         return {}
 
     def _draw(
         self, mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]
     ) -> list[dict[str, list[str]]]:
-        """Return the shadows of these texts at each epsilon; missing ones are drawn."""
+        """Return the shadows of these texts at each epsilon. Missing shadows are written and cached."""
         held = [self._held.setdefault((id(mechanism), epsilon), (mechanism, {}))[1] for epsilon in epsilons]
         new = [text for text in dict.fromkeys(texts) if any(text not in each for each in held)]
         if not new:
@@ -123,14 +127,17 @@ def _fitted_on(texts: Sequence[str]) -> list[str]:
 
 
 def _number(text: str) -> int:
-    """Return the number of a text's first stream, from its content, so that batches of trials share shadows."""
+    """Return the number of a text's first random stream. It depends on the text, so that batches share shadows."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=5).digest(), "big") << 16
 
 
 def _scores(
     weights: Array, shadows: Sequence[Sequence[str]], rewrites: Sequence[str], place: NDArray[np.intp]
 ) -> Array:
-    """Return the weighted scores [n, k]. shadows: m lists, each of all candidates; place: [n, k], candidate numbers."""
+    """Return the weighted scores [n, k].
+
+    weights: one per view; shadows: m lists with one shadow of every candidate; place: [n, k], indices of candidates.
+    """
     scores = np.zeros(place.shape)
     for view, weight in zip(VIEWS, weights, strict=True):
         if weight == 0:
@@ -145,14 +152,14 @@ def _scores(
 
 
 def _log_counts(counts: csr_matrix) -> csr_matrix:
-    """Return ln((n + a) / a) of each count n, which is 0 for 0."""
+    """Return ln((n + a) / a) for each count n; counts of 0 give 0."""
     counts = counts.copy()
     counts.data = np.log1p(counts.data / _A)
     return counts
 
 
 def _weights(shadows: Sequence[Sequence[str]]) -> Array:
-    """Return the weight of each view. shadows: m lists of rewrites, each of the same texts in the same order."""
+    """Return the fitted weight of each view. shadows: m lists of rewrites of the same texts in the same order."""
     from scipy.optimize import minimize
 
     margins = np.stack([_margins(view, shadows) for view in VIEWS], axis=-1)  # [samples, views]
@@ -174,7 +181,10 @@ def _weights(shadows: Sequence[Sequence[str]]) -> Array:
 
 
 def _margins(view: str, shadows: Sequence[Sequence[str]]) -> Array:
-    """Return by how much each shadow fits its own text better than each other text, by the remaining shadows."""
+    """Return the score of each shadow for its own text minus its score for each other text.
+
+    Scores are computed from the remaining m - 1 shadows of every text.
+    """
     present = [presence(view, of) for of in shadows]
     every, own = sum(present), np.arange(len(shadows[0]))
     rows = []

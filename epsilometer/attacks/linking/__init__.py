@@ -1,1 +1,1 @@
-"""One file per attack: facts about people and rewrites in, scores of their match out."""
+"""Linking attacks, one per file. An attack gets facts about people and rewrites, and scores each pair."""

@@ -1,12 +1,12 @@
-"""Sparse retrieval: the rewrite with the largest BM25 for the facts about a person, as a search engine ranks it.
+"""Sparse retrieval: links the facts about a person to the rewrite with the largest BM25, as a search engine does.
 
-The first linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2). With f(t, d) the count of
-word t in rewrite d, |d| its words and df(t) the rewrites of N that have t, the score of d for the words q of all facts
-is (Robertson and Zaragoza 2009, with an idf that is never negative)
+It is the first linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2). Let f be the count of
+word t in rewrite d, |d| the number of words in d, N the number of rewrites, and df the number of rewrites with t. The
+score of d for the words q of all facts is (Robertson and Zaragoza 2009, with a non-negative idf)
 
     sum over t in q of  ln(1 + (N - df + 1/2) / (df + 1/2))  f (k1 + 1) / (f + k1 (1 - b + b |d| / mean |d|)).
 
-It cannot see that two words mean the same.
+Words match only if they are equal; synonyms do not.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from epsilometer.text.words import words
 
 @component
 class BM25:
-    """The BM25 linker. k1: how soon repeats of a word stop counting; b: penalty of longer rewrites, 0 to 1."""
+    """The BM25 linker. k1: weight of repeated words, 0 for none; b: penalty of long rewrites, 0 to 1."""
 
     k1: NonNegativeFloat = 1.5
     b: Annotated[float, Field(ge=0, le=1)] = 0.75
 
     def link(self, facts: Sequence[Facts], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """Return BM25 scores [m, N]; case is ignored."""
+        """Return the BM25 scores [m, N] of N rewrites for the facts about m people, ignoring case."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         counter = CountVectorizer(analyzer=words, dtype=np.float64)
         try:
             counts = counter.fit_transform(rewrites).tocoo()
-        except ValueError:  # if no rewrite holds a word
+        except ValueError:  # no rewrite contains a word
             return np.zeros((len(facts), len(rewrites)))
         lengths = np.bincount(counts.row, counts.data, minlength=len(rewrites))
         having = np.bincount(counts.col, minlength=counts.shape[1])

@@ -1,8 +1,8 @@
-"""Dense retrieval: the rewrite whose embedding is nearest to the facts about a person, on average over the facts.
+"""Dense retrieval: links the facts about a person to the rewrite whose embedding has the largest mean cosine with them.
 
-The second linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2), with the embedded sentence
-encoder. Every fact is embedded by itself, since the encoder reads only some 200 words of a text; a rewrite's score is
-the mean of its cosines with a person's facts. It cannot see what its encoder does not read.
+It is the second linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2), with the embedded
+sentence encoder. Each fact is embedded separately, since the encoder truncates texts to about 200 words. For the same
+reason the ends of long rewrites are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epsilometer.core.linking import Facts
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 
-_KEPT = 1 << 15  # facts whose vectors are cached, since they recur in other sets
+_KEPT = 1 << 15  # most facts whose vectors are cached; facts recur in other sets
 
 
 @component
@@ -36,11 +36,14 @@ class Dense:
 
     @cached_property
     def _vectors(self) -> dict[str, NDArray[np.float32]]:
-        """The cached vectors of facts."""
+        """Cached vectors of facts."""
         return {}
 
     def link(self, facts: Sequence[Facts], rewrites: Sequence[str]) -> NDArray[np.float32]:
-        """Return mean cosines [m, N], as products with the mean vector of the facts, which is not normalised."""
+        """Return the mean cosines [m, N] of N rewrites with the facts about m people.
+
+        A mean cosine is the product of the rewrite's vector with the unnormalised mean vector of the facts.
+        """
         vectors = self._vectors
         if len(vectors) > _KEPT:
             vectors.clear()

@@ -1,12 +1,12 @@
-"""Adversarial back-translation (Xu 2019, as IDT's appendix C does it): an encoder-decoder trained to write round trips
-of texts from states in which an adversary cannot read an attribute.
+"""Adversarial back-translation (Xu 2019, in the variant of IDT's appendix C): rewrites sentences by an encoder-decoder
+that was trained to write their round trips from states that hide a private attribute from an adversary.
 
 In plain words it rewrites each text by a network trained so that another network no longer recognises a private
 attribute.
 
-The stage `rewriters` trains the model (`shared/adversarial_rewriter.py`); this mechanism rewrites every sentence with
-it, as `round_trip` does. An adversary that failed in training says nothing about an adversary trained on rewrites.
-Nothing is claimed.
+The stage `rewriters` trains the model (`shared/adversarial_rewriter.py`). This mechanism rewrites every sentence with
+it, as `round_trip` does. Even if the adversary in training fails, an attacker trained on rewrites may succeed. Nothing
+is claimed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @component
 class AdversarialBackTranslation(SentenceMechanism):
-    """resource: the folder of a trained rewriter (data/rewriters/NAME)."""
+    """Adversarial back-translation. resource: the folder of a trained rewriter (data/rewriters/NAME)."""
 
     resource: str | Path
 
     @cached_property
     def models(self) -> Sequence[Seq2Seq]:
-        """Return the trained rewriter."""
+        """The trained rewriter."""
         from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import trained
 
         return [trained(self.resource)]

@@ -1,4 +1,4 @@
-"""Back-translation: every sentence is translated into another language and back (a baseline of IDT, section 5).
+"""Back-translation: translates every sentence into another language and back (a baseline in IDT, section 5).
 
 In plain words it translates each sentence into another language and back.
 
@@ -23,14 +23,18 @@ if TYPE_CHECKING:
 
 @component
 class BackTranslation(SentenceMechanism):
-    """Back-translation. resource: a Marian model, by id or folder, from the texts' language; back: the model back."""
+    """Back-translation.
+
+    resource: a Marian model, by id or folder, that translates from the texts' language; back: the model that translates
+    back.
+    """
 
     resource: str | Path
     back: str | Path
 
     @cached_property
     def models(self) -> Sequence[Seq2Seq]:
-        """Return the model into the other language, and the model back."""
+        """The model that translates into the other language, and the model that translates back."""
         from epsilometer.models.translation import Translator
 
         return [Translator(model) for model in (self.resource, self.back)]

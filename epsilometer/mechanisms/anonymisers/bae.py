@@ -1,15 +1,17 @@
-"""BAE-R: important words are replaced by what a masked language model expects (Garg and Ramakrishnan, EMNLP 2020).
+"""BAE-R: replaces important words by predictions of a masked language model (Garg and Ramakrishnan, EMNLP 2020).
 
 In plain words it replaces the words that reveal most by words that a language model expects in their place.
 
 Candidates are the 50 likeliest whole words at the word's place with the same tag; nouns and verbs may replace each
-other. In a window of 15 words, the text's similarity to the original must stay at or above .936338 = 1 - .2 / pi, the
-angular similarity equal to the authors' threshold of .8.
+other. In a window of 15 words, the angular similarity to the original must be at least .936338 = 1 - .2 / pi, which
+equals the authors' threshold of .8.
 
-`as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results: there .936338 is a
-threshold on the cosine, which is looser; pieces inside words count as words and become candidates (the authors leave
-them out); only the window of the swapped word counts; texts of fewer than 15 words always pass; and the tag is read in
-the original text, in a window of 4 words before and 3 after, at the word's first occurrence in that window.
+`as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results:
+
+- the threshold of .936338 applies to the cosine, which is less strict;
+- word pieces that continue a word are candidates, too (the authors exclude them);
+- only the window around the replaced word must be similar, and texts of fewer than 15 words always pass;
+- the tag is that of the word's first occurrence in a window of 4 words before and 3 after it, in the original text.
 """
 
 from __future__ import annotations
@@ -29,18 +31,18 @@ from epsilometer.models.fill_mask import FillMask, Place
 
 CANDIDATES = 50
 LEAST, WINDOW = 0.936338023, 15
-_SPARE = 30  # extra outputs to consider, since some of them are not words
+_SPARE = 30  # extra predictions, since some of them are not words
 
 
 @component
 class BAE(WordSearch):
-    """masked_lm: the masked language model, by id or folder; None: the embedded one. Other settings: `WordSearch`."""
+    """BAE-R. masked_lm: a masked language model by id or folder; None: the embedded one. Others as in `WordSearch`."""
 
     masked_lm: str | Path | None = None
 
     @cached_property
     def limits(self) -> EditLimits:
-        """Return the limits: the word's tag, and the similarity of windows."""
+        """The limits on edits: the word's tag stays the same, and windows stay similar."""
         rule = SimilarityRule(LEAST, "cosine" if self.as_published else "angular", WINDOW, published=self.as_published)
         return EditLimits("context" if self.as_published else "sentence", rule if self.similarity == "kept" else None)
 

@@ -1,11 +1,10 @@
-"""A deployed service: a chat with one prompt behind an OpenAI-compatible endpoint, or any HTTP service, by a template.
+"""A deployed service: an OpenAI-compatible chat endpoint with a prompt, or any HTTP service described by a template.
 
 In plain words it sends each text to a service and releases the service's answer.
 
-Every trial of a text is a separate request, since a service may answer the same text differently. The answer is stored
-under the request and the number of the trial's draw, which comes from its random stream, so that repeating an audit
-sends no request twice (`models.endpoint`). The service's randomness is its own; a seed of the audit does not affect it.
-Nothing is claimed.
+Every trial of a text is a separate request, since a service may answer the same text differently. The answer is cached
+under the request and a number from the trial's random stream, so a repeated audit sends no request again
+(`models.endpoint`). The audit's seed does not affect the service's own randomness. Nothing is claimed.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ if TYPE_CHECKING:
 
 @component
 class Endpoint(Spends, OneOfGrid):
-    """A service that rewrites. It sees the texts, so it is queried only if they are public or the user allows it.
+    """A service that rewrites texts. Its provider sees them, so they must be public unless `private_texts` is set.
 
     url:            an OpenAI-compatible endpoint, such as http://localhost:8000/v1, whose key is OPENAI_API_KEY; with a
                     template, the URL of the service itself.
     resource:       the template's file (`models.service`); None for a chat.
     model:          model name, for chat endpoints.
-    prompt:         the prompt of a chat, with {text}, and with {epsilon} if it takes a privacy budget.
-    stream:         whether a chat's answers are requested as server-sent events.
+    prompt:         prompt of a chat, with {text}, and with {epsilon} if it depends on the privacy budget.
+    stream:         True to request a chat's answers as server-sent events.
     temperature:    sampling temperature of a chat; None for the endpoint's default.
-    separate_reasoning: remove the text between <think> and </think>; otherwise it counts as part of the rewrite.
-    longest:        most tokens of an answer: sent to a chat, and reserved before each request.
-    revision:       the user's name for the present state of the service; under another name, every request is sent
+    separate_reasoning: True to remove the text between <think> and </think>; otherwise it is part of the rewrite.
+    longest:        most tokens per answer: sent to a chat, and reserved in the account before each request.
+    revision:       the user's label for the current state of the service; under a new label every request is sent
                     again.
-    private_texts:  whether the service may see texts that are not public.
+    private_texts:  True if the service may see texts that are not public.
     max_requests, max_tokens, max_cost, prices, dry, workers: as in `Spends`.
     """
 
@@ -74,7 +73,7 @@ class Endpoint(Spends, OneOfGrid):
 
     @property
     def shown_as(self) -> str:
-        """Return the host, as results show it."""
+        """The service's host, which results show."""
         return Address.of(self.url).host
 
     @model_validator(mode="after")
@@ -90,8 +89,8 @@ class Endpoint(Spends, OneOfGrid):
             _ = self._template
         elif self.model is None:
             raise UserError(
-                "the endpoint has neither model nor resource; name the model of a chat (model), or the template of "
-                "another service (resource)",
+                "the endpoint has neither model nor resource; set model for a chat, or resource to the template of "
+                "another service",
                 "EPS-M002",
             )
         if TEXT not in self.prompt:
@@ -108,7 +107,7 @@ class Endpoint(Spends, OneOfGrid):
         return None
 
     def check(self, public: bool) -> None:
-        """Raise UserError if the service must not see these texts, or if its requests lack something."""
+        """Raise UserError if the service must not see these texts, or if an environment variable is missing."""
         self._checked.clear()
         if not (public or self.private_texts):
             raise UserError(
@@ -123,7 +122,7 @@ class Endpoint(Spends, OneOfGrid):
         self._checked.append(public)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Send one request per text and epsilon. Raises UserError, before any request, if they exceed a bound."""
+        """Send one request per text and epsilon. Raises UserError before the first if they exceed a limit."""
         if not self._checked:
             self.check(public=False)
         budgets = np.repeat(np.asarray(epsilons, np.float64), len(texts)).tolist()
@@ -178,7 +177,7 @@ class Endpoint(Spends, OneOfGrid):
 
     @property
     def request(self) -> tuple[str, Template]:
-        """Return the URL of a request and its template; a chat has a template, too."""
+        """The URL and the template of a request; chat requests are described by a template, too."""
         if self._template is not None:
             return self.url, self._template
         body: dict[str, Any] = {"model": self.model, "messages": [{"role": "user", "content": self.prompt}]}
@@ -189,7 +188,7 @@ class Endpoint(Spends, OneOfGrid):
         )
 
     def usage(self, response: httpx2.Response) -> tuple[int, int] | None:
-        """Return the token counts that an answer states."""
+        """Return the numbers of tokens read and written that an answer states; None if it states none."""
         from epsilometer.models.replies import usage
 
         places = self.request[1].tokens
@@ -197,7 +196,7 @@ class Endpoint(Spends, OneOfGrid):
 
     @cached_property
     def spending(self) -> Spending:
-        """Return the spending so far and its bounds."""
+        """The account of spending so far, with limits."""
         return self.account(self.longest)
 
     @cached_property

@@ -1,11 +1,11 @@
-"""Regular expressions: addresses and numbers that have a pattern are replaced by their kind.
+"""Regular expressions: replaces addresses and numbers that follow a pattern by their kind.
 
 In plain words it finds addresses and numbers by their form, and replaces them.
 
 The expressions are Presidio's (`text.identifiers`): e-mail addresses with an existing top-level domain, phone numbers
 of eight countries (libphonenumber), card numbers with Luhn's checksum, social security numbers of the United States, IP
-addresses, and dates in digits. Names have no pattern and stay. An order number is replaced only if `kinds` names it.
-Nothing is claimed.
+addresses, and dates in digits. Names follow no pattern, so they are not replaced. Order numbers are replaced only if
+`kinds` contains them. Nothing is claimed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ KINDS = (*USUAL, "order number")
 
 @component
 class Expressions(SpanMasker):
-    """kinds: the kinds to replace (e-mail address, phone number, card number, social security number, IP address, date,
-    order number); None for all but the last.
+    """Regular expressions.
+
+    kinds: the kinds to replace (e-mail address, phone number, card number, social security number, IP address, date,
+    order number); None: all except order numbers.
     """
 
     kinds: Sequence[str] | None = None
@@ -35,5 +37,5 @@ class Expressions(SpanMasker):
         return None if value is None else chosen(value, KINDS, USUAL)
 
     def spans(self, text: str) -> list[Span]:
-        """Return the matches of the expressions."""
+        """Return the matches of the regular expressions in a text."""
         return by_expression(text, self.kinds or USUAL)

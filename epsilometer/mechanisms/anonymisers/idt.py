@@ -1,50 +1,51 @@
-"""IDT: a few replaced words, after which classifiers of a private attribute err and those of a task do not.
+"""IDT: replaces a few words so that classifiers of a private attribute err, and classifiers of a useful task do not.
 
 In plain words it replaces a few words so that classifiers no longer recognise a private attribute and still recognise a
 useful one.
 
-Faustini, Tonni, McIver, Xu and Dras, "IDT", Computational Linguistics 2025, algorithm 1. It makes no claim: nothing is
-proved about the released text, and an attacker trained on rewrites recovers much of the attribute. Labels are the true
-ones if they are given (`shared/truths.py`), as in the paper's algorithm, else the auxiliaries' predictions: a text of a
-binary attribute that its auxiliary misclassifies is then edited towards the truth. A text with a given label that
-already deceives the auxiliaries is released unchanged.
+It is algorithm 1 of Faustini, Tonni, McIver, Xu and Dras, "IDT", Computational Linguistics 2025. It makes no claim:
+nothing is proved about the released text, and an attacker trained on rewrites recovers much of the attribute.
+
+Labels are the true classes if they are given (`shared/truths.py`), as in the paper. Otherwise they are the auxiliaries'
+predictions; if an auxiliary misclassifies a binary attribute, the text is then edited towards the true class. A text
+with a given label that already deceives the auxiliaries is released unchanged.
 
 1. Compute attributions of the predicted class of every label (`shared/attribution.py`).
 2. Let W be the words with a positive score for an attribute and none for a task; with `ignore_utility` (the paper's
    IDT_u), all words with a positive score for an attribute.
-3. For each word in W, take the k nearest words, in its letter case; or other replacements, set by `candidates`.
-4. Try edits of 1, 2, ..., |W| words (`shared/search.py`). An edit replaces whole tokens, at all occurrences, and leaves
-   everything else byte for byte. The text's tags must not change, except that under `swap` (IDT_s) NOUN and VERB may
+3. For each word in W, take its k nearest words, or other replacements as set by `candidates`, in its letter case.
+4. Try edits of 1, 2, ..., |W| words (`shared/search.py`). An edit replaces all occurrences of a word as a whole token,
+   and changes no other byte. The text's tags must not change, except that under `swap` (IDT_s) NOUN and VERB may
    replace each other.
-5. Release one of the edits under which the prediction changes for every attribute and stays the same for every task.
+5. Release an edit under which the prediction changes for every attribute and stays the same for every task.
 
-`as_published: true` is the paper's search: it draws random chains of replacements, and of all candidates releases the
-one with the largest probability of a wrong class; ties go to fewer changed words, then to the text's stream. Our search
-goes by size and stops at the fewest words. It checks the tasks' predictions for every edit, so it also changes words
-that tasks use, unless `ignore_utility` is false.
+`as_published: true` uses the paper's search. It samples random chains of replacements, and releases the candidate with
+the largest probability of a wrong class; ties go to fewer changed words, then to chance. The default search instead
+tries edits in the order of their size, and stops at the fewest words. It checks the tasks' predictions for every edit,
+so it may also change words that tasks use, unless `ignore_utility` is false.
 
-`aim: random` shows a class t, drawn given the predicted class y, one of c classes, by k-ary randomised response,
+`aim: random` makes the classifiers predict a class t that is sampled by k-ary randomised response. Given the predicted
+class y, one of c classes,
 
     P(t | y) = e^(epsilon [t = y]) / (e^epsilon + c - 1)   (Kairouz, Bonawitz and Ramage 2016),
 
-so P(t | x) <= e^epsilon P(t | x') for any two texts: the class to show is epsilon-locally private. But the released
-text is not a function of that class alone, and its outcome reveals whether no edit shows the class; so nothing is
-claimed for the text. If a text's own class is drawn, the mechanism changes the words that it would change for another
-class, so that an edit does not mark a text as showing a false class. `aim: hide` brings every auxiliary within `margin`
-of the class shares.
+so P(t | x) <= e^epsilon P(t | x') for any two texts: the class t is epsilon-locally private. But the released text
+depends on more than t, and its outcome reveals if no edit reaches t. So nothing is claimed for the text. If t is the
+text's own class, the mechanism still changes the words that it would change for another class; otherwise an edit would
+reveal that the predicted class is false. `aim: hide` brings the probabilities of every auxiliary within `margin` of the
+class shares.
 
-The paper states neither k nor q. On 100 generated validation reviews (linear victims classify 73 of them correctly;
-linear auxiliaries trained on other texts; GloVe 50d) RS_all was .40 at k = 50 and q = 10, with 2.1 changed words per
-success, and .21, .23, .22 and .30 at q = 1 and k = 5, 10, 20 and 50. More options and a wider beam find more edits,
-while the number of sentences that the tagger reads, which dominates the running time, hardly grows (28 to 38 per text);
-hence the defaults. As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at q = 10, highest
-for few options (k of 5 or 10), with 1.7 to 2.5 changed words; at q = 10 the tagger reads 29, 42, 54 and 66 sentences
-per text. The standard error of a share is about .04.
+The paper does not state k and q. The defaults come from 100 generated validation reviews, with linear victims that
+classify 73 of them correctly, linear auxiliaries trained on other texts, and GloVe 50d. RS_all was .40 at k = 50 and
+q = 10, with 2.1 changed words per success; it was .21, .23, .22 and .30 at q = 1 and k = 5, 10, 20 and 50. More options
+and a wider beam find more edits. The number of sentences that the tagger reads, which dominates the running time,
+hardly grows (28 to 38 per text). As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at
+q = 10, with 1.7 to 2.5 changed words; it was highest for few options (k of 5 or 10). At q = 10 the tagger reads 29, 42,
+54 and 66 sentences per text. The standard error of a share is about .04.
 
-Departures, where the paper leaves a choice: a word is replaced at its places in the original text, never at a place
-where another replacement inserted it; only the 64 words of W with the largest scores are used; the tagger is the
-embedded one. The paper queries the victim once per text and task. That query is part of its evaluation, and we make it
-there.
+Where the paper leaves a choice: a word is replaced at its places in the original text, not where another replacement
+inserted it; only the 64 words of W with the largest scores are used; the tagger is the embedded one. The paper's
+algorithm queries the victim once per text and task. Here that query is part of the evaluation.
 """
 
 from __future__ import annotations
@@ -86,30 +87,30 @@ from epsilometer.models.ledger import Ledger
 from epsilometer.models.tagging import Tagger
 
 _GROUP = 64  # distinct texts that are prepared together
-_READ = 1 << 15  # sentences whose tags are cached; cannot change a result
-_NEAR = 0.25  # default `margin` under `hide`, in nats from the shares: .39 to .61 for two equal classes
+_READ = 1 << 15  # sentences whose tags are cached; does not change results
+_NEAR = 0.25  # default `margin` under `hide`, in nats; for two equal classes, probabilities of .39 to .61
 
 
 @component
 class IDT(WithTruths):
-    """The IDT mechanism: it replaces words so that classifiers of attributes err. Defaults for None are in brackets.
+    """The IDT mechanism. Brackets contain the defaults of settings that are None.
 
     resource:                 the folder of auxiliaries.
-    attributes, tasks, kinds: which of its labels and kinds of classifiers are used [all]. Attributions are by the first
-                              kind.
-    enough:                   how many kinds must err on the attributes, and keep their answers on the tasks [all].
-    k:                        the number of options for a word.
-    q:                        the number of edits of a size that are drawn, or kept by a beam.
-    candidates:               the source of a word's options.
-    steps:                    of integrated gradients, before any doubling [16; 50 as published].
-    margin:                   the log-odds, in nats, by which every auxiliary must err [0]; under `hide`, how far the
-                              logarithms of its probabilities may stay from those of the shares [0.25].
-    most:                     the number of edits that `exhaustive` may judge.
-    names:                    `kept` leaves proper nouns and identifiers as they are.
-    antonyms:                 `refused` excludes opposites, by the folder's word relations.
-    similarity:               the least cosine of the text, and of every changed sentence, with the original [no limit].
-    fluency:                  the largest fall of a changed word's log-probability, in nats [no limit].
-    unsaved:                  what is released if the aim is not reached.
+    attributes, tasks, kinds: labels and kinds of classifiers of the auxiliaries to use [all]. Attributions come from
+                              the first kind.
+    enough:                   number of kinds that must err on the attributes, and predict the tasks as before [all].
+    k:                        number of options for a word.
+    q:                        number of edits per size that are sampled, or that a beam holds.
+    candidates:               source of a word's options.
+    steps:                    steps of integrated gradients, before any doubling [16; 50 as published].
+    margin:                   log-odds, in nats, by which every auxiliary must err [0]. Under `hide`: largest distance,
+                              in nats, of its log-probabilities from the logarithms of the class shares [0.25].
+    most:                     most edits that `exhaustive` may judge.
+    names:                    `kept` excludes proper nouns and identifiers from changes.
+    antonyms:                 `refused` excludes antonyms, by the folder's word relations.
+    similarity:               smallest cosine of the text, and of every changed sentence, with the original [no limit].
+    fluency:                  largest decrease of a changed word's log-probability, in nats [no limit].
+    unsaved:                  text to release if the aim is not reached.
     """
 
     resource: Path
@@ -138,7 +139,7 @@ class IDT(WithTruths):
 
     @property
     def has_budget(self) -> bool:
-        """True if epsilon has an effect, which it has only on the class to show."""
+        """True if epsilon has an effect: only under `aim: random`, on the class to show."""
         return self.aim == "random"
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -146,14 +147,14 @@ class IDT(WithTruths):
         return None
 
     def classes_of(self) -> Mapping[str, Sequence[str]]:
-        """Returns the classes that the auxiliaries know, by label."""
+        """Return the classes that the auxiliaries know, by label."""
         classes: Mapping[str, Sequence[str]] = self._auxiliaries.about["classes"]
         return classes
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Return the counts of texts longer than a classifier reads, and of words without a vector.
+        """Return the numbers of texts that a classifier truncates, and of out-of-vocabulary words.
 
-        Words without a vector stay unchanged; if a masked language model is used, they are not counted.
+        Out-of-vocabulary words stay unchanged. Under `candidates: masked_lm` they are not counted.
         """
         labels = (*self._hidden, *self._tasks)
         cut = cut_by([self._auxiliaries.classifiers[label][kind] for label in labels for kind in self._kinds], texts)
@@ -164,7 +165,7 @@ class IDT(WithTruths):
         return limited + Unread(unknown=int((~self._neighbours.has(words)).sum()), words=len(words))
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Returns the rewrites, from searches in all texts side by side. Raises UserError for bad settings."""
+        """Return the rewrites. Searches in all texts run concurrently. Raises UserError for bad settings."""
         self.check_auxiliaries(self._auxiliaries)
         rows: dict[str, list[int]] = {}
         for i, text in enumerate(texts):
@@ -180,24 +181,24 @@ class IDT(WithTruths):
         return Auxiliaries(self.resource)
 
     def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
-        """Raises UserError for settings that do not fit each other, or do not fit the auxiliaries."""
+        """Raise UserError for settings that do not fit each other, or do not fit the auxiliaries."""
         hidden = auxiliaries.attributes if self.attributes is None else self.attributes
         kinds = auxiliaries.kinds if self.kinds is None else self.kinds
         if self.aim == "random" and len(hidden) != 1:
             raise UserError(
-                f"aim: random draws the class of one attribute, got {len(hidden)}; name one under attributes",
+                f"aim: random needs exactly one attribute, got {len(hidden)}; set attributes to one label",
                 "EPS-M005",
             )
         if self.aim == "hide" and self.margin == 0:
             raise UserError(
-                "aim: hide needs a margin above 0, in nats; the margin is how far log-probabilities of the "
-                "auxiliaries may stay from those of the class shares",
+                "aim: hide needs a margin above 0; set margin to the largest distance, in nats, of the auxiliaries' "
+                "log-probabilities from the logarithms of the class shares",
                 "EPS-M006",
             )
         if self.enough is not None and self.enough > len(kinds):
             raise UserError(
-                f"enough is {self.enough}, but there are only {len(kinds)} kinds of classifier; name more kinds, or "
-                "lower enough",
+                f"enough is {self.enough}, but there are only {len(kinds)} kinds of classifier; add kinds, or lower "
+                "enough",
                 "EPS-M007",
             )
         auxiliaries.check(hidden, self.tasks or (), kinds)
@@ -205,8 +206,8 @@ class IDT(WithTruths):
         for setting, value, needs in by_relations:
             if value == needs and not auxiliaries.related:
                 raise UserError(
-                    f"{setting}: {value} needs word relations, but {self.resource} has none; name a file of relations "
-                    "as `relations` in the entry under `auxiliaries`",
+                    f"{setting}: {value} needs word relations, but {self.resource} has none; set `relations` to a file "
+                    "of relations in the entry under `auxiliaries`",
                     "EPS-M008",
                 )
 
@@ -244,7 +245,7 @@ class IDT(WithTruths):
 
     @cached_property
     def _tags(self) -> Tags:
-        """The function that tags sentences; under `swap` nouns and verbs have the same tag."""
+        """A function that tags sentences; under `swap` nouns and verbs get the same tag."""
         same = {"VERB": "NOUN"} if self.swap else {}
         read: dict[tuple[str, ...], tuple[str, ...]] = {}  # cache: other texts request the same sentences
 
@@ -262,7 +263,7 @@ class IDT(WithTruths):
     # Texts
 
     def _searches(self, rows: Mapping[str, Sequence[int]], epsilon: float, noise: Noise) -> Iterator[Search[Release]]:
-        """Yields a search for each trial. Texts are prepared in groups, when their searches are requested."""
+        """Yield a search for each trial. Texts are prepared in groups, just before their searches are needed."""
         distinct = list(rows)
         for start in range(0, len(distinct), _GROUP):
             group = {text: rows[text] for text in distinct[start : start + _GROUP]}
@@ -297,9 +298,9 @@ class IDT(WithTruths):
                     yield self._release(case, judges, trial, shown[owner])
 
     def _shown(self, own: NDArray[np.int64], epsilon: float, noise: Noise) -> list[int | None]:
-        """Returns the class of the first attribute that each text is to show; None if any class but its own will do.
+        """Return the class that each text must show, of the first attribute; None if any class but its own suffices.
 
-        own: [n], the texts' classes.
+        own: [n], the texts' own classes.
         """
         if self.aim != "random":
             return [None] * len(own)
@@ -316,7 +317,7 @@ class IDT(WithTruths):
         return list(responses.values.tolist())
 
     def _aims(self, case: PreparedText, shown: int | None) -> list[Aim]:
-        """Returns the aim for each attribute."""
+        """Return the aim for each attribute."""
         if self.aim == "hide":
             shares = [self._auxiliaries.shares[label] for label in self._hidden]
             return [Aim(near=np.log(share), margin=self._margin) for share in shares]
@@ -325,7 +326,7 @@ class IDT(WithTruths):
         return [Aim(away=own, margin=self._margin) for own in case.classes]
 
     def _release(self, case: PreparedText, judges: Judges, trial: Trial, shown: int | None) -> Search[Release]:
-        """Return the search in one text, which returns its release."""
+        """Return a search in one text, whose result is the release."""
         source, ledger = case.source, judges.attributes[0].ledger
 
         def release(text: str, status: str, changed: int = 0) -> Release:
@@ -361,7 +362,7 @@ class IDT(WithTruths):
     # Replacements
 
     def _options(self, cut: Sequence[Spans], words: Sequence[Sequence[str]]) -> list[list[list[str]]]:
-        """Returns the replacements for each of these words of each text."""
+        """Return the options of each word of each text. cut: the texts' tokens; words: some words of each text."""
         if self.candidates == "masked_lm":
             options = masked_words(self._fill_mask, cut, words, self.k)
         else:

@@ -1,22 +1,22 @@
-"""A language model infers the private labels from a text, rewrites it so that they cannot be inferred, and repeats.
+"""Adversarial rewriting: a language model infers the private labels of a text, rewrites the text, and repeats both.
 
 In plain words it has a language model guess the private attribute and rewrite the text until it guesses wrong.
 
-Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846): in each round the model infers the labels,
-quoting the words that gave them away, and is then asked to rewrite the text given these inferences; at most 3 rounds,
-temperature .1. The prompts are ours. A text is done (status `found`) when, for each label, the model names no class, or
-another class than the one that it named at first; if the last round has not achieved this, the status is `part`. A text
-that comes back unchanged is `missed`, regardless of what the model then infers from it.
+The method is that of Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846). In each round the model
+infers the labels and quotes the words that revealed them, and then rewrites the text given these inferences. There are
+at most 3 rounds, at temperature .1. The prompts are not the paper's. A text is done (status `found`) when the model
+infers, for each label, either no class or another class than at first. If this is not reached in the last round, the
+status is `part`. A text that is returned unchanged has the status `missed`.
 
-`aim: random` names a class to show for each label (IncogniText 2024, arXiv:2407.02956). It is drawn uniformly from all
-classes by the text's stream, so the class shown says nothing about the class hidden; the text is done when the model
-infers it. As published, it is drawn from the classes that the model did not infer at first: with two classes this is a
-flip, which anyone who knows the method can undo.
+`aim: random` chooses a class to show for each label (IncogniText 2024, arXiv:2407.02956). The class is sampled
+uniformly from all classes, so it reveals nothing about the true class. The text is done when the model infers it.
+As published, the class is sampled from those that the model did not infer at first. With two classes this always shows
+the other class, which anyone who knows the method can undo.
 
-Departures: an answer must have the requested form, otherwise it is not used as a rewrite (`shared/language_model.py`),
-whereas the reference code silently falls back to the original if it cannot align comments. If a later answer is
-unusable, the rewrite of the round before is released. Nothing is claimed: the same model rewrites and judges, and a
-stronger or a trained attacker may infer more.
+Departures: an answer in another form than requested is not used as a rewrite (`shared/language_model.py`), whereas the
+reference code silently falls back to the original if it cannot align comments. If a later answer is unusable, the
+rewrite of the previous round is released. Nothing is claimed: the same model rewrites and judges, and a stronger or a
+trained attacker may infer more.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
 from epsilometer.models.assistant import Question, read_class, read_object
 
 UNKNOWN = "unknown"
-_SHOWN = 1 << 32  # number, in a text's stream, of the first uniform that draws a class to show
+_SHOWN = 1 << 32  # position, in a text's stream, of the first uniform that samples a class to show
 
 INFER = (
     "You infer what a text gives away of its author: {labels}. Of each name the class that you think likelier than the "
@@ -64,7 +64,7 @@ Inference = Mapping[str, tuple[str, str]]  # for each label its class, or UNKNOW
 
 @dataclass
 class _Progress:
-    """The state of a text: its latest version, the first and the latest inference, the classes to show, the status."""
+    """The state of a text: latest version, first and latest inference, classes to show by label, and status."""
 
     original: str
     text: str
@@ -78,7 +78,11 @@ class _Progress:
 
 @component
 class LLMAdversarial(LanguageModelMechanism):
-    """aim: `hide`, or `random` to show a drawn class; rounds: the most rounds; as_published: how `random` draws."""
+    """Adversarial rewriting by a language model.
+
+    aim: `hide`, or `random` to show a sampled class; rounds: most rounds; as_published: True to sample the class to
+    show only from the classes that were not inferred at first.
+    """
 
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.1
     aim: Literal["hide", "random"] = "hide"
@@ -86,7 +90,10 @@ class LLMAdversarial(LanguageModelMechanism):
     as_published: bool = False
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Returns the rewrites, from rounds of an inference and a rewrite, all texts at once; epsilon has no effect."""
+        """Return the rewrites after all rounds. A round is one inference and one rewrite of all texts.
+
+        epsilon has no effect.
+        """
         every = [_Progress(text, text) for text in texts]
         draws = noise.uniforms(len(self.auxiliaries.attributes), _SHOWN) if texts else np.empty((0, 0))
         for turn in range(self.rounds):
@@ -103,7 +110,7 @@ class LLMAdversarial(LanguageModelMechanism):
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, questions))
 
     def _infer(self, every: Sequence[_Progress], draws: NDArray[np.float64], noise: Noise, turn: int) -> None:
-        """Have the model infer the labels of each text that is not done, and set the status of those that now are."""
+        """Have the model infer the labels of each unfinished text, and set the status of texts that are now done."""
         rows = [i for i, state in enumerate(every) if not state.status]
         questions = [Question(self._inferring, every[i].text) for i in rows]
         answers = self.assistant.ask(questions, self._read_inference, noise[np.array(rows, np.int64)], turn)
@@ -120,7 +127,7 @@ class LLMAdversarial(LanguageModelMechanism):
                 state.status = FOUND if state.rewritten else NOTHING
 
     def _rewrite(self, every: Sequence[_Progress], noise: Noise, turn: int) -> None:
-        """Have the model rewrite each text that is not done."""
+        """Have the model rewrite each unfinished text."""
         rows = [i for i, state in enumerate(every) if not state.status]
         questions = [Question(self._rewriting(every[i]), every[i].text) for i in rows]
         answers = self.assistant.ask(questions, read_rewrite, noise[np.array(rows, np.int64)], turn)
@@ -131,7 +138,7 @@ class LLMAdversarial(LanguageModelMechanism):
                 every[i].text, every[i].rewritten = answer, True
 
     def _classes_to_show(self, first: Inference, draws: NDArray[np.float64]) -> dict[str, str]:
-        """Returns the class to show for each label, by uniforms [labels]; none if the aim is only to hide."""
+        """Return the class to show for each label, sampled by uniforms [labels]; empty if the aim is only to hide."""
         shown = {}
         for (label, (inferred, _)), draw in zip(first.items(), draws, strict=True):
             classes = [name for name in self._classes[label] if not (self.as_published and name == inferred)]
@@ -139,7 +146,7 @@ class LLMAdversarial(LanguageModelMechanism):
         return shown if self.aim == "random" else {}
 
     def _done(self, inferred: Inference, state: _Progress) -> bool:
-        """Returns whether the model's inference meets the aim for every label."""
+        """Return True if the model's inference meets the aim for every label."""
         if self.aim == "random":
             return all(inferred[label][0] == shown for label, shown in state.shown.items())
         assert state.first is not None
@@ -171,7 +178,7 @@ class LLMAdversarial(LanguageModelMechanism):
         return REWRITE.format(labels=labels, inferences=listed(inferences or ["nothing"])) + wanted + FORM
 
     def _read_inference(self, answer: str) -> Inference | None:
-        """Returns the class and the words for each label; None for another form, or for a class that does not exist."""
+        """Return the class and the quoted words for each label; None for an invalid form or an unknown class."""
         labels = read_object(answer, *self._classes)
         if labels is None:
             return None

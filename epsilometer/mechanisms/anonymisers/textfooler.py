@@ -1,19 +1,21 @@
-"""TextFooler: important words are replaced by similar words until a classifier errs (Jin et al., AAAI 2020).
+"""TextFooler: replaces important words by similar words until a classifier errs (Jin et al., AAAI 2020).
 
 In plain words it replaces the words that reveal most by similar words, until a classifier errs.
 
-Candidates are the 50 nearest words with a cosine of at least .5 (the paper says .7, its code .5) with the same tag;
-nouns and verbs may replace each other. In a window of 15 words, the text's similarity must stay at or above
-.840845 = 1 - .5 / pi, the angular similarity equal to the authors' threshold. Stop-words are the authors' own. Vectors
-are those of the auxiliaries, counter-fitted to their word relations if they have any (published: counter-fitted
-Paragram, a download).
+Candidates are the 50 nearest words with a cosine of at least .5 (.7 in the paper, .5 in its code) and the same tag;
+nouns and verbs may replace each other. In a window of 15 words, the angular similarity to the original must be at least
+.840845 = 1 - .5 / pi, which equals the authors' threshold. Stop-words are the authors'. Vectors are those of the
+auxiliaries, counter-fitted to word relations if there are any (published: counter-fitted Paragram, a download).
 
-`as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results: windows are compared with
-the text before the swap, so small steps may add up; only the window of the swapped word counts; texts of fewer
-than 15 words always pass; and the tag is read in the original text, in a window of 4 words before and 3 after, at the
-word's first occurrence in that window. By default, windows are compared with the original, including those of changed
-words near the swap, in short texts too, and the tag is read in the word's own sentence. Tags are those of Universal
-Dependencies, by the embedded tagger (in the recipe: NLTK's).
+`as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results:
+
+- windows are compared with the text before the replacement, so small changes may add up;
+- only the window around the replaced word must be similar, and texts of fewer than 15 words always pass;
+- the tag is that of the word's first occurrence in a window of 4 words before and 3 after it, in the original text.
+
+By default, windows are compared with the original, in short texts too. They include the windows of other changed words
+near the replaced word. The tag is that of the word in its sentence. Tags are those of Universal Dependencies, by the
+embedded tagger (in the recipe: NLTK's).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from epsilometer.text.words import STOP_WORDS
 CANDIDATES, LEAST_COSINE = 50, 0.5
 LEAST, WINDOW = 0.840845057, 15
 
-# The authors' stop-words, as differences from NLTK's: words that only they have, and words that only NLTK has.
+# The authors' stop-words, as differences from NLTK's: _MORE are only in the authors' list, _NONE only in NLTK's.
 _MORE = """
     across afterwards almost alone along already also although among amongst another anyhow anyone anything anyway
     anywhere around back beforehand behind beside besides beyond cannot could due either else elsewhere empty enough
@@ -52,13 +54,13 @@ _NONE = """
 
 @component
 class TextFooler(WordSearch):
-    """Settings: see `WordSearch`."""
+    """TextFooler. Settings: see `WordSearch`."""
 
     stop_words: ClassVar[frozenset[str]] = (STOP_WORDS | {*_MORE.split()}) - {*_NONE.split()}
 
     @cached_property
     def limits(self) -> EditLimits:
-        """The word's tag, and the similarity of windows."""
+        """The limits: the word's tag, and the similarity of windows."""
         if self.as_published:
             rule = SimilarityRule(LEAST, "angular", WINDOW, previous=True, published=True)
         else:
@@ -66,7 +68,7 @@ class TextFooler(WordSearch):
         return EditLimits("context" if self.as_published else "sentence", rule if self.similarity == "kept" else None)
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """Returns the near words, nearest first, in the word's case."""
+        """Return the candidates: near words, nearest first, in the word's letter case."""
         token = draft.spans.tokens[position]
         (near,) = yield from draft.answers(self._near, [token])
         return [in_case_of(word, token) for word in near]

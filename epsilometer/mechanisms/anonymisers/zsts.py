@@ -1,24 +1,24 @@
-"""ZSTS: words that a masked language model does not expect are replaced by likelier ones (Albanese et al. 2023).
+"""ZSTS: replaces words that are unlikely under a masked language model by likelier ones (Albanese et al. 2023).
 
 In plain words it replaces unusual words by words that a language model finds more usual.
 
-P(w | x) of a word w in a text x is the product, over w's pieces, of the model's probability of each when that piece is
-masked. A word is unsafe if P(w | x) < p. With the whole word masked, the `candidates` likeliest words at its place are
-compared, and it is replaced by the one whose vector is nearest, or by `***` if none is within the cosine distance s. An
-unsafe number gets new digits. All words are judged in the original text (arXiv:2311.10785). Nothing is claimed, there
-or here.
+The probability P(w | x) of a word w in a text x is the product of the model's probabilities of w's pieces, each
+predicted with that piece masked. A word is unsafe if P(w | x) < p. Its candidates are the `candidates` likeliest words
+when the whole word is masked. It is replaced by the candidate with the nearest vector, or by `***` if none is within
+the cosine distance s. Unsafe numbers get new digits. All words are judged in the original text (arXiv:2311.10785).
+Neither the paper nor this mechanism claims anything.
 
-Vectors are those of single words without context, by all-MiniLM-L6-v2 (the reference code uses BERT's state at the
-first piece), and pieces inside words are not candidates. In that code (fedealbanese/lm-text-sanitization 20d2411)
-`token_similarity` is a distance, so its default s = 0 leaves `***` for every unsafe word. The p and s of published
-comparisons are not stated.
+Vectors are those of single words without context, by all-MiniLM-L6-v2; the reference code
+(fedealbanese/lm-text-sanitization 20d2411) uses BERT's state at the first piece. Here pieces that continue a word are
+not candidates. In the reference code `token_similarity` is a distance, so its default s = 0 replaces every unsafe word
+by `***`. Published comparisons do not state p and s.
 
-`as_published: true` keeps the parts of that code that decide its results. One dictionary from word to word is filled
-text by text, and is used for all later texts: a substitution cipher, which anyone who holds it can undo. Digits are
-drawn from seed 0 every time, so a number becomes the same number in every text. Candidates are written in lower case.
-**A rewrite then depends on the texts before it in the call, and on no stream**: another order or another split of the
-texts gives different rewrites. By default each text has a dictionary of its own, digits come from its stream, and words
-keep their capitals.
+`as_published: true` reproduces what determines the results of the reference code. One dictionary from words to
+replacements is filled text by text, and used for all later texts. It is a substitution cipher, which anyone who has the
+dictionary can undo. Digits always come from seed 0, so a number becomes the same number in every text. Candidates are
+written in lower case. **A rewrite then depends on the earlier texts of the call, and on no random stream**: another
+order or another split of the texts gives different rewrites. By default each text has its own dictionary, digits come
+from the text's stream, and words keep their capitals.
 """
 
 from __future__ import annotations
@@ -46,20 +46,21 @@ from epsilometer.models.fill_mask import FillMask, Place
 from epsilometer.models.locate import ENCODER
 
 MASKED = "***"
-_SHORTEST = 3  # least number of letters of a candidate
-_LEAST = math.log(1e-50)  # least log-probability of a candidate
-_TOGETHER = 256  # texts in memory at a time; cannot change a result
+_SHORTEST = 3  # fewest letters of a candidate
+_LEAST = math.log(1e-50)  # smallest log-probability of a candidate
+_TOGETHER = 256  # texts in memory at a time; does not change results
 
 Unsafe = Mapping[int, str | None]
-"""The positions of a text's unsafe words, with the replacement of each; None for a number."""
+"""The replacement of each unsafe word of a text, by position; None for a number."""
 
 
 @component
 class ZSTS:
-    """resource, precision: the masked language model and the precision of its numbers.
+    """ZSTS. resource, precision: the masked language model and its precision.
 
-    p: words that are less likely are unsafe; s: the largest cosine distance of a replacement; candidates: how many of
-    the likeliest words are compared; as_published: one dictionary for all texts, digits by seed 0, no capitals.
+    p: words with a smaller probability are unsafe; s: largest cosine distance of a replacement; candidates: number of
+    likeliest words that are compared; as_published: True for one dictionary for all texts, digits from seed 0, and no
+    capitals.
     """
 
     has_budget: ClassVar[bool] = False
@@ -82,7 +83,7 @@ class ZSTS:
 
     @cached_property
     def _vectors(self) -> dict[str, NDArray[np.float32]]:
-        """The vectors of all candidates so far, at most one for each output of the model."""
+        """Cached vectors of all candidates so far, at most one per output of the model."""
         return {}
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -90,7 +91,7 @@ class ZSTS:
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Returns the rewrites. Each distinct text is read once; only digits are drawn from the streams."""
+        """Return the rewrites. Each distinct text is read once; only digits are random."""
         distinct = list(dict.fromkeys(texts))
         unsafe: dict[str, tuple[Spans, Unsafe]] = {}
         for start in range(0, len(distinct), _TOGETHER):
@@ -107,7 +108,7 @@ class ZSTS:
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.zeros(len(texts), np.int64)))
 
     def _unsafe(self, texts: Sequence[str]) -> Iterator[tuple[Spans, Unsafe]]:
-        """Yields each text with its unsafe words."""
+        """Yield the tokens and the unsafe words of each text."""
         cut = [spans(text) for text in texts]
         places = [
             (Place(i, of_text.starts[k], of_text.ends[k]), k)
@@ -130,7 +131,7 @@ class ZSTS:
         return zip(cut, replacements, strict=True)
 
     def _nearest(self, texts: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
-        """Yields, for the word at each place, the nearest of the likeliest other words there, in lower case."""
+        """Yield the replacement of the word at each place in lower case: the nearest likely word, or MASKED."""
         own = [texts[place.text][place.start : place.end].lower() for place in places]
         vectors = dict(zip(dict.fromkeys(own), self._encoder.encode(list(dict.fromkeys(own))), strict=True))
         outputs, log_p = self._model.likeliest(texts, places, self.candidates)
@@ -153,9 +154,9 @@ class ZSTS:
 
 
 def _written(text: Spans, unsafe: Unsafe, dictionary: dict[str, str], rng: np.random.Generator | None) -> str:
-    """Return the text with its unsafe words replaced by the dictionary; new words are added to it.
+    """Return the text with its unsafe words replaced by the dictionary, after adding new words to the dictionary.
 
-    rng: the generator of digits; None: seed 0 for each number, and words in lower case.
+    rng: generator of digits; None: as published, with seed 0 for each number, and words in lower case.
     """
     edits = {}
     for position, replacement in sorted(unsafe.items()):
@@ -168,7 +169,7 @@ def _written(text: Spans, unsafe: Unsafe, dictionary: dict[str, str], rng: np.ra
 
 
 def _digits(number: str, rng: np.random.Generator | None) -> str:
-    """Returns as many digits as the number has, by the generator, or by the reference code's seed if it is None."""
+    """Return as many random digits as the number has. rng: the generator; None: the reference code's seed 0."""
     if rng is not None:
         return "".join(map(str, rng.integers(10, size=len(number))))
     return "".join(map(str, np.random.RandomState(0).randint(10, size=len(number))))

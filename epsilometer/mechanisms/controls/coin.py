@@ -1,4 +1,4 @@
-"""The coin: the text itself with probability tanh(l / 2), else one fixed public sentence. No ranking may prefer it.
+"""The coin: releases the text itself with probability tanh(l / 2), else one fixed public sentence.
 
 In plain words it publishes the text as it is with a stated chance, and one fixed public sentence otherwise.
 
@@ -6,14 +6,14 @@ With tau = tanh(l / 2) and s the sentence,
 
     P(x | x) = tau,    P(s | x) = 1 - tau.
 
-An adversary who sees a text knows the source for certain; one who sees the sentence must guess. Of two equally likely
-candidates the best adversary therefore names the source with probability (1 + tau) / 2 = e^l / (1 + e^l): its average
-loss is exactly l for any two texts, k = 2. At one nat it publishes 46 % of the texts verbatim, so it is more useful
-than any mechanism in use, but nobody would use it: an average loss alone cannot rank mechanisms.
+An adversary who sees a text knows the source; an adversary who sees the sentence must guess. So with two equally likely
+candidates the optimal adversary guesses the source with probability (1 + tau) / 2 = e^l / (1 + e^l), and the average
+loss is exactly l for any two texts. At one nat the coin publishes 46 % of the texts verbatim. It therefore has a higher
+utility than other mechanisms at the same average loss, but nobody would use it. It shows that an average loss alone
+cannot rank mechanisms.
 
-Claim: (0, tau)-differential privacy for whole documents, any two: the total variation between the outputs of two texts
-is tau, and no smaller delta holds at any finite epsilon, since P(x | x') = 0. So `delta_at_4` is tau as well.
-
+Claim: (0, tau)-differential privacy between any two whole documents, since the total variation between their output
+distributions is tau. No smaller delta holds at any finite epsilon, since P(x | x') = 0; so `delta_at_4` is tau, too.
 Assumptions: the sentence is public; every input is on the public list (any other text always becomes the sentence).
 """
 
@@ -39,10 +39,10 @@ from epsilometer.mechanisms.controls.shared.public_list import PublicList
 
 @component
 class Coin:
-    """A coin decides whether the text is released. The privacy budget is the average loss l.
+    """The coin mechanism. The privacy budget is the average loss l.
 
-    resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited ones.
-    sentence: the text released otherwise.
+    resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited texts.
+    sentence: the text that is released if the text itself is not.
     """
 
     among_texts: ClassVar[bool] = True
@@ -59,16 +59,16 @@ class Coin:
 
     @cached_property
     def inputs(self) -> list[str]:
-        """Return the public list."""
+        """The public list."""
         return self._list.texts
 
     @cached_property
     def output_texts(self) -> list[str]:
-        """Return the public list, then the sentence."""
+        """The possible outputs: the public list, then the sentence."""
         return [*self.inputs, self.sentence]
 
     def _numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return the output that shows each text; the sentence's for a text that is not on the list."""
+        """Return the index of the output equal to each text, [n]; the sentence's index for texts not on the list."""
         return self._list.numbers(texts, elsewhere=len(self.inputs))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -77,7 +77,7 @@ class Coin:
         return Guarantee.of_delta(delta, Granularity.DOCUMENT, Neighbours.ANY) if delta < 1 else None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Draw one uniform a text; a publication draws exactly."""
+        """Sample by one uniform per text; a publication uses exact samplers."""
         if noise.exact is not None:
             (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
             return Rewrites([self.output_texts[i] for i in units.values], units)
@@ -87,7 +87,7 @@ class Coin:
         return Rewrites(Repeated(self.output_texts, units.values), units)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws of one unit a text: the released text, which is a text of the list or the sentence."""
+        """Return the laws. A text has one unit, the released text, which is on the list or is the sentence."""
         sentence = len(self.inputs)
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
@@ -107,7 +107,7 @@ class Coin:
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return log-likelihoods as in `HasLikelihood`, [n, k] an epsilon."""
+        """Return log-likelihoods as in `HasLikelihood`, [n, k] per epsilon."""
         numbers, sentence = self._numbers(texts)[candidates], len(self.inputs)
         values = []
         for rewrite, epsilon in zip(rewrites, epsilons, strict=True):

@@ -1,9 +1,9 @@
-"""A constant text, the same for every input. It is the lower end of every table, opposite `identity`.
+"""The constant: replaces every text by the same sentence. It is the control without any utility or loss.
 
 In plain words it replaces every text by the same fixed sentence.
 
-The output reveals nothing, so an attack that learns from it is broken. Its loss is 0 for any two texts; it makes no
-claim, as it has no privacy budget.
+The output reveals nothing, so an attack that beats chance on it is broken. The loss is 0 for any two texts. There is no
+claim, since there is no privacy budget.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Constant:
 
     @property
     def public_releases(self) -> Sequence[str]:
-        """Return the releases as `HasPublicReleases` of `auditing.worth.releases` defines them."""
+        """The only release (`HasPublicReleases` in `auditing.worth.releases`)."""
         return [self.text]
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:

@@ -1,9 +1,9 @@
-"""The identity: every text is released unchanged. The ceiling control of an audit; it claims nothing.
+"""The identity: releases every text unchanged. It is the control with the largest loss, and claims nothing.
 
 In plain words it publishes every text unchanged.
 
-An adversary that compares texts names the source every time, so the measured loss must reach the ceiling of the number
-of trials. It has no privacy budget.
+An adversary that compares texts always guesses the source, so the measured loss must reach the ceiling of the number of
+trials. There is no privacy budget.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epsilometer.core.randomness import Noise
 
 @component
 class Identity:
-    """No privatization at all."""
+    """The identity mechanism."""
 
     control: ClassVar[bool] = True
     has_budget: ClassVar[bool] = False

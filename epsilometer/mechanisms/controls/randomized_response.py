@@ -2,14 +2,14 @@
 
 In plain words it publishes the text as it is with a stated chance, and another text of a public list otherwise.
 
-With N texts, the text itself is released with probability e^epsilon / (e^epsilon + N - 1), and otherwise one of the
-N - 1 other texts, uniformly:
+With N texts on the list, the text itself is released with probability e^epsilon / (e^epsilon + N - 1), and otherwise
+one of the N - 1 other texts, uniformly at random:
 
     P(y | x) = e^(epsilon [y = x]) / (e^epsilon + N - 1).
 
-Assumptions: the list is public; every input is on it (any other text becomes the list's first text before the
-noise). The claim is epsilon-local differential privacy for whole texts: any two inputs, any output. It is tight: on a
-list of two texts the loss of the optimal adversary is exactly epsilon, so it serves as the known-loss check.
+Assumptions: the list is public; every input is on it (any other text is replaced by the list's first text before the
+noise). The claim is epsilon-local differential privacy between any two whole texts. It is tight: on a list of two texts
+the loss of the optimal adversary is exactly epsilon. So this mechanism checks audits against a known loss.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from epsilometer.mechanisms.controls.shared.public_list import PublicList
 class RandomizedResponse:
     """Randomised response over a public list of texts.
 
-    resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited ones.
+    resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited texts.
     """
 
     among_texts: ClassVar[bool] = True
@@ -54,12 +54,12 @@ class RandomizedResponse:
 
     @property
     def inputs(self) -> list[str]:
-        """Return the public list."""
+        """The public list."""
         return self._list.texts
 
     @property
     def output_texts(self) -> list[str]:
-        """Return the public list."""
+        """The possible outputs: the public list."""
         return self._list.texts
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -67,13 +67,13 @@ class RandomizedResponse:
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Draw by inverse CDF in closed form, whose first piece keeps the text; a publication draws exactly."""
+        """Sample by inverse CDF in closed form, with one uniform per text; a publication uses exact samplers."""
         if noise.exact is not None:
             (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
             return Rewrites([self.output_texts[i] for i in units.values], units)
         private, others = self._numbers(texts), len(self.output_texts) - 1
         uniform = noise.uniforms()[:, 0]
-        # exp(-epsilon) rather than exp(epsilon): finite at any epsilon.
+        # exp(-epsilon) does not overflow, unlike exp(epsilon).
         keep = 1 / (1 + others * np.exp(-epsilon))
         moved = np.flatnonzero(uniform >= keep)
         other = np.minimum((uniform[moved] - keep) / max(1 - keep, 1e-300) * others, others - 1).astype(np.int32)
@@ -89,13 +89,13 @@ class RandomizedResponse:
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return log-likelihoods as in `HasLikelihood`: up to a constant, epsilon for the released text, else 0."""
+        """Return log-likelihoods as in `HasLikelihood`, up to a constant: epsilon for the released text, else 0."""
         numbers = self._numbers(texts).astype(np.int32)[candidates.T]  # one row per slot: faster for few slots
         released = [output.units.values for output in rewrites if output.units is not None]
         return [((numbers == out) * epsilon).T for out, epsilon in zip(released, epsilons, strict=True)]
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws of one unit a text: the text itself."""
+        """Return the laws. A text has one unit, the released text."""
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             for epsilon in epsilons:

@@ -1,11 +1,13 @@
-"""Shares of labels among people: each person casts votes for the labels of their texts, and noisy totals are released.
+"""Shares of labels among people: releases noisy totals of the votes that people cast for the labels of their texts.
 
-At most c texts of a person count, the first by a keyed hash, and noise is added to each label's total. It is
-`vote_histogram` with one cell for each label, and has its claim: b = 2 c / epsilon for a replaced person, c / epsilon
-for one that is added or removed. A person who writes 1,000 texts counts as much as one who writes c, so shares are of
-people, not of texts. Shares of texts would need noise for the person who writes most.
+Each text is a vote for its label. At most c texts of a person count, selected by a keyed hash, and noise is added to
+each label's total. It is `vote_histogram` with one cell per label, and has the same claim: the noise has scale
+b = 2 c / epsilon for a replaced person, and c / epsilon for a person added or removed. A person with 1,000 texts counts
+as much as a person with c texts, so the shares are of people and not of texts. Shares of texts would need enough noise
+to hide the person with the most texts.
 
-A table of its own has less noise than the totals of a table of exemplars and labels, by the square root of m.
+The noise of these totals is smaller, by a factor sqrt(m), than that of the column sums of `vote_histogram`, whose table
+has m exemplars.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 
 @component
 class LabelShares(NoisyVotes):
-    """A row for each label, whose text is the label and whose weight is its share.
+    """Shares of labels. The release has one row per label, with the label as text and its share as weight.
 
     labels, unit, most, neighbours, delta: as in `shared/base.py`.
     """
@@ -33,11 +35,11 @@ class LabelShares(NoisyVotes):
         return self
 
     def votes(self, corpus: PrivateCorpus, epsilon: float, key: bytes) -> NDArray[np.int64]:
-        """Return the private totals [L]."""
+        """Return the private totals of the labels, [L]."""
         return np.bincount(self.voters(corpus, key)[1], minlength=len(self.labels))
 
     def published(self, table: NDArray[np.int64], epsilon: float) -> Release:
-        """Return the shares of noisy totals [L], negative ones as 0; equal shares if none is positive."""
+        """Return the shares of noisy totals [L]. Negative totals count as 0; if none is positive, shares are equal."""
         weights = np.maximum(table, 0).astype(np.float64)
         weights = weights / weights.sum() if weights.any() else np.full(len(table), 1 / len(table))
         return Release(list(self.labels), weights, list(self.labels))

@@ -1,16 +1,17 @@
-"""The local twin of `vote_histogram`: the same cells, smoothing and learner, with noise in every person's own vote.
+"""The local version of `vote_histogram`: the same cells and post-processing, but every person adds noise to their vote.
 
-No curator is trusted: each of n people sends their cell of K = m L through a protocol with a pure epsilon, and the
-counts are debiased. A yardstick for what the curator is worth, not for publication, as its noise is drawn in floating
-point. Of three protocols that with the smallest variance of a count is used:
+No curator is trusted: each of n people sends their cell, one of K = m L, through a protocol with a pure epsilon, and
+the counts are debiased. It measures how much utility a trusted curator adds. It is not for publication, since its noise
+is sampled in floating point. Of three protocols the one with the smallest variance of a count is used:
 
-    unary encoding, optimised:  a bit for each cell, 1 with probability 1/2 in the own one and 1 / (e^epsilon + 1)
-                                elsewhere; variance n 4 e^epsilon / (e^epsilon - 1)^2 (Wang et al. 2017).
-    subset selection:           a set of d = K / (e^epsilon + 1) cells that holds the own one with probability p =
-                                d e^epsilon / (d e^epsilon + K - d); variance n q (1 - q) / (p - q)^2, q the
-                                probability that it holds another one (Ye and Barg 2018).
-    Hadamard response:          one of K' = 2^ceil(log2(K + 1)) outputs, in the half that a row of the Hadamard matrix
-                                gives the cell with probability e^epsilon / (e^epsilon + 1);
+    unary encoding, optimised:  one bit per cell, which is 1 with probability 1/2 for the person's cell and
+                                1 / (e^epsilon + 1) for others; variance n 4 e^epsilon / (e^epsilon - 1)^2 (Wang et al.
+                                2017).
+    subset selection:           a set of d = K / (e^epsilon + 1) cells, which contains the person's cell with
+                                probability p = d e^epsilon / (d e^epsilon + K - d), and another cell with probability
+                                q; variance n q (1 - q) / (p - q)^2 (Ye and Barg 2018).
+    Hadamard response:          one of K' = 2^ceil(log2(K + 1)) outputs; with probability e^epsilon / (e^epsilon + 1)
+                                it is in the half that the cell's row of the Hadamard matrix selects;
                                 variance n ((e^epsilon + 1) / (e^epsilon - 1))^2 (Acharya, Sun and Zhang 2019).
 """
 
@@ -30,17 +31,17 @@ from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 
 Array = NDArray[np.float64]
 
-_PEOPLE = 1024  # people whose sets are drawn at a time
+_PEOPLE = 1024  # people whose sets are sampled at a time
 
 
 @component
 class LocalVotes(VoteHistogram):
-    """Settings as of `vote_histogram`; one text of each person counts."""
+    """Local votes. Settings as in `vote_histogram`; one text of each person counts."""
 
     control: ClassVar[bool] = True
 
     def guarantee(self, epsilon: float) -> Guarantee:
-        """Epsilon for the text of each person that counts, whoever sees what they send."""
+        """Epsilon for each person's vote, against anyone who sees the sent values."""
         return Guarantee(epsilon, Granularity.USER, Neighbours.ANY, public=", ".join(self.public_sources))
 
     def release(self, corpus: PrivateCorpus, epsilon: float, noise: Noise) -> Release:
@@ -52,14 +53,14 @@ class LocalVotes(VoteHistogram):
 
 
 def debiased(counts: NDArray[np.int64], epsilon: float, generator: np.random.Generator) -> tuple[Array, float]:
-    """Return unbiased estimates of the counts [K] by the best protocol, and the variance of each."""
+    """Return unbiased estimates [K] of the counts by the best protocol, and the variance of an estimate."""
     n, variances = int(counts.sum()), variance_of_one(len(counts), epsilon)
     best = min(variances, key=variances.__getitem__)
     return _PROTOCOLS[best](counts, epsilon, generator), n * variances[best]
 
 
 def variance_of_one(cells: int, epsilon: float) -> dict[str, float]:
-    """Return what each person adds to the variance of a count to which they do not belong, by protocol."""
+    """Return the variance that each person adds to the count of a cell that is not theirs, by protocol."""
     odds = math.exp(epsilon)
     _, own, other = _subset(cells, epsilon)
     return {
@@ -70,7 +71,7 @@ def variance_of_one(cells: int, epsilon: float) -> dict[str, float]:
 
 
 def _subset(cells: int, epsilon: float) -> tuple[int, float, float]:
-    """Return the size of a set, and the probabilities that it holds the own cell, and another."""
+    """Return the size of a set, and its probabilities to contain the person's cell and another cell."""
     odds = math.exp(epsilon)
     size = min(max(1, round(cells / (odds + 1))), cells - 1)
     own = size * odds / (size * odds + cells - size)
@@ -78,14 +79,14 @@ def _subset(cells: int, epsilon: float) -> tuple[int, float, float]:
 
 
 def unary_encoding(counts: NDArray[np.int64], epsilon: float, generator: np.random.Generator) -> Array:
-    """Return estimates by optimised unary encoding: bits are independent, so their sums are binomial."""
+    """Return estimates [K] by optimised unary encoding. Bits are independent, so their sums are binomial."""
     n, other = int(counts.sum()), 1 / (math.exp(epsilon) + 1)
     ones = generator.binomial(counts, 0.5) + generator.binomial(n - counts, other)
     return np.asarray((ones - n * other) / (0.5 - other), np.float64)
 
 
 def subset_selection(counts: NDArray[np.int64], epsilon: float, generator: np.random.Generator) -> Array:
-    """Return estimates by subset selection, person by person."""
+    """Return estimates [K] by subset selection, with one sampled set per person."""
     cells, people = len(counts), np.repeat(np.arange(len(counts)), counts)
     size, own, other = _subset(cells, epsilon)
     held = np.zeros(cells)
@@ -99,7 +100,7 @@ def subset_selection(counts: NDArray[np.int64], epsilon: float, generator: np.ra
 
 
 def hadamard_response(counts: NDArray[np.int64], epsilon: float, generator: np.random.Generator) -> Array:
-    """Return estimates by Hadamard response: cell x has row x + 1 of the matrix, its half the places of +1."""
+    """Return estimates [K] by Hadamard response. Cell x selects the outputs with +1 in row x + 1 of the matrix."""
     cells, people = len(counts), np.repeat(np.arange(len(counts)), counts)
     width = 1 << cells.bit_length()
     signs = np.array(

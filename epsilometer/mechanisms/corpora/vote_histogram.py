@@ -1,22 +1,23 @@
-"""Noisy votes for public exemplars: a corpus becomes public texts, labelled and weighted by what private texts say.
+"""Noisy votes for public exemplars: replaces a corpus by public texts, labelled and weighted by votes of private texts.
 
-Public exemplars e_1..e_m are chosen from public texts alone. Each private text that counts votes for the cell (nearest
-exemplar, its label); at most c texts of a person count, the first by a keyed hash. H is the table of counts, and H + Z
-is released, with independent integer noise Z in every cell (`shared/noisy_table.py`). All that follows is computed
-from H + Z and public texts (`shared/post_processing.py`), so it costs no budget.
+Public exemplars e_1..e_m are chosen from public texts only. A private text votes for the cell (nearest exemplar, its
+label). At most c texts of a person count, selected by a keyed hash. H is the table of votes. H + Z is released, with
+independent integer noise Z in every cell (`shared/noisy_table.py`). Everything else is computed from H + Z and public
+texts (`shared/post_processing.py`), so it costs no budget.
 
 Claim, pure epsilon (Laplace noise) or (epsilon, delta) (Gaussian noise), for granularity user or document:
 
-    replaced:          corpora in which one unit's texts are others. Their tables differ by at most 2 c in L1 norm and
-                       sqrt(2) c in L2 norm, so the noise has scale b = 2 c / epsilon. The number of people is public.
-    added or removed:  corpora that differ by one added unit; c and c, so b = c / epsilon. The number is private, and
-                       nothing that is released depends on it.
+    replaced:          neighbours differ in the texts of one unit. Their tables differ by at most 2 c in L1 norm and
+                       sqrt(2) c in L2 norm, so Laplace noise has scale b = 2 c / epsilon. The number of people is
+                       public.
+    added or removed:  neighbours differ by one added unit. Their tables differ by at most c in both norms, so
+                       b = c / epsilon. The number of people is private, and the release does not depend on it.
 
-After Dwork, McSherry, Nissim and Smith 2006 (histograms); votes of private texts for public ones as in private
-evolution (Xie et al. 2024, arXiv:2403.01749), in one round and without a generator.
+Histograms are those of Dwork, McSherry, Nissim and Smith 2006. Private texts vote for public ones as in private
+evolution (Xie et al. 2024, arXiv:2403.01749), but in one round and without a generator.
 
 Assumptions: public texts, encoder, m, c, and the list of labels are fixed without looking at private texts. Labels that
-are not in the list cast no vote. m may depend on the number of people only where that is public.
+are not in the list cast no vote. m may depend on the number of people only if that number is public.
 """
 
 from __future__ import annotations
@@ -40,21 +41,22 @@ from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing
 from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, by_encoder
 from epsilometer.models.locate import ENCODER
 
-_NUMBERS = ((400.0, 16), (1500.0, 64))  # largest number of people times epsilon, and m; then _LARGE
-_LARGE, _USUAL = 252, 64  # _USUAL: where the number of people is private
-_EACH = 4  # public texts for each exemplar at least, where m is chosen by the rule
-_OF_LABEL = 2  # exemplars for each label at least, by the rule
+# Rule for m: (largest number of people times epsilon, m); _LARGE beyond; _USUAL if the number of people is private.
+_NUMBERS = ((400.0, 16), (1500.0, 64))
+_LARGE, _USUAL = 252, 64
+_EACH = 4  # fewest public texts per exemplar, by the rule
+_OF_LABEL = 2  # fewest exemplars per label, by the rule
 
 
 @component
 class VoteHistogram(NoisyVotes):
-    """Public texts, labelled and weighted by noisy votes.
+    """Noisy votes for public exemplars.
 
     resource: public texts: a file with a column `text`, or a list.
-    m:        the number of exemplars; by default 64, and under replacement 16 where the number of people times epsilon
-              is at most 400, 252 where it is above 1,500; at least two for each label.
-    after:    spread, ridge or plain (`shared/post_processing.py`); plain where there are no labels.
-    encoder, seed: a public sentence encoder; the seed of the clustering.
+    m:        number of exemplars. None: 64; with neighbours: replaced, 16 if the number of people times epsilon is at
+              most 400, and 252 if it is above 1,500; but at least two per label.
+    after:    post-processing: spread, ridge or plain (`shared/post_processing.py`); without labels always plain.
+    encoder, seed: a public sentence encoder; seed of the clustering.
     labels, unit, most, neighbours, delta: as in `shared/base.py`.
     """
 
@@ -66,7 +68,7 @@ class VoteHistogram(NoisyVotes):
 
     @property
     def public_sources(self) -> Sequence[str]:
-        """The public data that a release reads, in a few words each."""
+        """Descriptions of the public data that a release uses."""
         texts = self.resource
         source = f"{len(set(texts)):,} texts" if isinstance(texts, tuple) else f"the texts of {Path(str(texts)).name}"
         return [source, *super().public_sources]
@@ -84,18 +86,18 @@ class VoteHistogram(NoisyVotes):
         return PublicTexts.of(table["text"].drop_nulls().to_list(), by_encoder(self.encoder), self.seed)
 
     def on(self, public: PublicTexts) -> VoteHistogram:
-        """Return the mechanism with its public texts as they were embedded and clustered before."""
+        """Return a copy of the mechanism that uses these already embedded and clustered public texts."""
         same = replace(self)
         vars(same)["public"] = public
         return same
 
     @property
     def public_texts(self) -> Sequence[str]:
-        """Return all public texts."""
+        """All public texts."""
         return self.public.texts
 
     def number(self, units: int, epsilon: float) -> int:
-        """Return m for a corpus of this many people, or texts for unit: document, on which it depends if public."""
+        """Return m. units: number of people, or of texts for unit: document; used only if that number is public."""
         if self.m is not None:
             return self.m
         by_rule = _USUAL
@@ -104,13 +106,13 @@ class VoteHistogram(NoisyVotes):
         return max(1, min(max(by_rule, _OF_LABEL * len(self.labels)), len(self.public) // _EACH))
 
     def cells(self, epsilon: float) -> int:
-        """Return the smallest m. Raises UserError for one that is larger than the public list."""
+        """Return the smallest possible m. Raises UserError if it exceeds the number of public texts."""
         m = self.number(0, epsilon)
         self.public.check(m)
         return m
 
     def votes(self, corpus: PrivateCorpus, epsilon: float, key: bytes) -> NDArray[np.int64]:
-        """Return the private counts H [m, L] of votes."""
+        """Return the private table of votes H [m, L]."""
         texts, labels = self.voters(corpus, key)
         m = self.number(self.units(corpus), epsilon)
         table = np.zeros((m, max(1, len(self.labels))), np.int64)
@@ -118,11 +120,11 @@ class VoteHistogram(NoisyVotes):
         return table
 
     def published(self, table: NDArray[np.int64], epsilon: float) -> Release:
-        """Return what is made of a noisy table [m, L] and public texts."""
+        """Return the release for a noisy table [m, L]."""
         return self.labelled(table.astype(np.float64), self.cell_noise(epsilon).variance)
 
     def labelled(self, counts: NDArray[np.float64], variance: float) -> Release:
-        """Return what is made of counts [m, L] whose noise has this variance in each cell."""
+        """Return the release for noisy counts [m, L]. variance: variance of a cell's noise."""
         votes = VotesForTexts(counts, self.public.exemplars(len(counts)), self.public.vectors, variance)
         rows, labels, weights = getattr(post_processing, self.after if self.labels else "plain")(votes)
         texts = [self.public.texts[row] for row in rows.tolist()]

@@ -1,27 +1,26 @@
-"""ADePT: a text goes through one noisy vector (Krishna, Gupta and Dupuy 2021).
+"""ADePT: encodes a text as a vector, adds noise, and decodes a text (Krishna, Gupta and Dupuy 2021).
 
 In plain words it turns each text into a list of numbers, adds random noise to them, and writes a text from the result.
 
-An LSTM autoencoder reads a text into z = [h; c] of n numbers, which is clipped to an L2 norm C; noise is added, and the
-decoder writes a text, greedily, from the result:
+An LSTM autoencoder encodes a text as z = [h; c] of n numbers, which is clipped to an L2 norm C. Noise is added, and the
+decoder greedily writes a text from the result:
 
     z' = z min(1, C / ||z||) + noise.
 
 Any two clipped vectors are at most 2C apart in L2, and at most 2C sqrt(n) in L1 (Habernal 2021, "When differential
-privacy meets NLP: the devil is in the detail"). So with Gaussian noise calibrated to the L2 sensitivity 2C by its
-exact profile (`shared/noise.py`) the claim is (epsilon, delta), with Laplace noise of scale 2C sqrt(n) /
-epsilon it is epsilon, for whole texts: any two of them, of any lengths, since z' decides the output's length too.
+privacy meets NLP: the devil is in the detail"). With Gaussian noise, calibrated to the L2 sensitivity 2C by its exact
+privacy profile (`shared/noise.py`), the claim is (epsilon, delta). With Laplace noise of scale 2C sqrt(n) / epsilon it
+is epsilon. Both claims are for any two whole texts, of any lengths, since z' also determines the output's length.
 
-Assumptions: vocabulary, weights and greatest length are public, that is, the autoencoder was not trained on the
-protected texts. Its training.json names the training texts, and the stage reports an audited data set that comes from
-them. Words outside the vocabulary become one symbol before the noise, and are never released. An output may be empty,
-and stays so.
+Assumptions: vocabulary, weights and largest length are public, that is, the autoencoder was not trained on the
+protected texts. Its training.json states the training texts, and the stage reports if an audited data set is among
+them. Out-of-vocabulary words become one symbol before the noise, and are never released. An output may be empty.
 
-`as_published: true` is the published form: Laplace noise of scale 2C / epsilon after an L2 clip, claimed to be
-epsilon-private (an empty output becomes "UNK"). It is not: between z and -z = (C, ..., C) / sqrt(n) the loss at z is
-epsilon sqrt(n). The claim is stated so that it can be refuted: by that exact ratio, since the audit of common texts
-does not detect it. Over many coordinates of small difference Laplace noise acts as Gaussian noise, and the optimal
-adversary's success is near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
+`as_published: true` is the published form: Laplace noise of scale 2C / epsilon after an L2 clip, with an epsilon claim;
+an empty output becomes "UNK". The claim is false: between z = (C, ..., C) / sqrt(n) and -z, the loss at the output z is
+epsilon sqrt(n). It is stated so that it can be refuted. The exact ratio refutes it, but an audit of common texts does
+not: if differences are small in many coordinates, Laplace noise acts like Gaussian noise, and the optimal adversary's
+success is near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def autoencoder() -> Path:
-    """Return the folder of the default autoencoder, of the embedded generators' texts."""
+    """Return the folder of the default autoencoder, which is trained on texts of the embedded generators."""
     from epsilometer.corpora.synthetic import generate
     from epsilometer.mechanisms.latents.shared.autoencoder import AutoencoderTraining, Shape, train
 
@@ -66,9 +65,9 @@ def autoencoder() -> Path:
 
 @component
 class ADePT(LatentMechanism):
-    """The mechanism that adds noise to an LSTM autoencoder's latent.
+    """ADePT.
 
-    resource: an autoencoder's folder; clip: C, by default the norm that it was trained with.
+    resource: an autoencoder's folder; clip: C; None: the norm that the autoencoder was trained with.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(autoencoder)
@@ -102,7 +101,7 @@ class ADePT(LatentMechanism):
         return self.clip or self._model.shape.clip
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Return the counts of texts longer than the autoencoder reads, and of out-of-vocabulary words."""
+        """Return the numbers of truncated texts and of out-of-vocabulary words."""
         split = [words(text) for text in texts]
         number = self._model.number
         return Unread(
@@ -113,7 +112,7 @@ class ADePT(LatentMechanism):
         )
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for a whole text, with delta where the noise is Gaussian."""
+        """Epsilon for a whole text; (epsilon, delta) with Gaussian noise."""
         delta = self.delta if self.noise == "gaussian" else 0.0
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=delta)
 
@@ -132,10 +131,10 @@ class ADePT(LatentMechanism):
                 f"the autoencoder {str(self.resource)!r} returns vectors that are not finite; train it again",
                 "EPS-M033",
             )
-        # Slightly less than C, so that rounding to float32 never leaves the ball.
+        # Clips slightly below C, so that norms stay at most C after rounding to float32.
         return (encoded * np.minimum(1, self.norm * (1 - 2.0**-20) / np.maximum(lengths, 1e-300))).astype(np.float32)
 
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
-        """Return the texts of latents [n, 2 hidden], by the likeliest word at each step."""
+        """Return the texts decoded from latents [n, 2 hidden], with the likeliest word at each step."""
         texts = self._model.decode(latents)
         return [text or "UNK" for text in texts] if self.as_published else texts

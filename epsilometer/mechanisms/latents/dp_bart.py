@@ -1,25 +1,25 @@
-"""DP-BART: a text goes through the noisy states of an encoder-decoder (Igamberdiev and Habernal, Findings of ACL 2023).
+"""DP-BART: adds noise to an encoder-decoder's states and decodes a text (Igamberdiev, Habernal, Findings of ACL 2023).
 
 In plain words it turns each text into lists of numbers, adds random noise to them, and writes a text from the result.
 
-A text is truncated or padded to L tokens; the encoder's last hidden state, L x d numbers, is clipped coordinate by
-coordinate to [-c, c], noise is added to every coordinate, and the decoder, attending to all L positions, writes a text
-of at most L tokens by beam search of width 3. Any two clipped states of k coordinates are at most 2 c sqrt(k) apart in
-L2; the Gaussian is calibrated to that by its exact profile (`shared/noise.py`). The claim is (epsilon, delta) for whole
-texts: any two, of any lengths.
+A text is truncated or padded to L tokens. Each of the L x d numbers of the encoder's last hidden state is clipped to
+[-c, c], and noise is added. The decoder attends to all L positions, and writes a text of at most L tokens by beam
+search of width 3. Two clipped states of k coordinates are at most 2 c sqrt(k) apart in L2. The Gaussian noise is
+calibrated to that distance by its exact privacy profile (`shared/noise.py`). The claim is (epsilon, delta) for any two
+whole texts, of any lengths.
 
-variant: `clv`, all d dimensions; `pr`, only those that pruning left (`shared/pruning.py`), while the others are 0 and
-need no noise; `pr_plus`, the same on a model that was trained with noise. The last two need a model trained for them
-(stage `build`), with the record pruning.json.
+variant: `clv` uses all d dimensions; `pr` uses only those that remain after pruning (`shared/pruning.py`), and the
+others are 0 and need no noise; `pr_plus` is `pr` with a model that was trained with noise. `pr` and `pr_plus` need a
+model trained for them (stage `build`), with the record pruning.json.
 
 Assumptions: weights, L, c and the pruned dimensions are public, and the model was not trained on the protected texts.
-The paper's range of epsilon starts at 10. The claim also holds below 10, but the output then keeps nothing of the text,
-which causes a warning, not an error.
+The paper's values of epsilon start at 10. The claim also holds below 10, but the output is then independent of the text
+in practice, so a warning is given.
 
-`as_published: true` is the calibration of the reference scripts (trusthlt/dp-bart-private-rewriting e31c972), the
-classical Gaussian sqrt(2 ln(1.25 / delta)) / epsilon at any epsilon. Its proof ends at epsilon = 1: at delta = 1e-5 a
-nominal 250 is 1,550 by the exact profile. The claim is stated so that it can be refuted. A later version (sjmeis/DPMLM
-3ce9390) adds one noise vector to all positions: `tests/support/broken/shared_noise.py`.
+`as_published: true` is the calibration of the reference scripts (trusthlt/dp-bart-private-rewriting e31c972): the
+classical Gaussian sqrt(2 ln(1.25 / delta)) / epsilon at any epsilon. Its proof needs epsilon < 1: at delta = 1e-5 a
+nominal epsilon of 250 is 1,550 by the exact profile. The claim is stated so that it can be refuted. A later version
+(sjmeis/DPMLM 3ce9390) adds the same noise vector to all positions: `tests/support/broken/shared_noise.py`.
 """
 
 from __future__ import annotations
@@ -50,16 +50,15 @@ if TYPE_CHECKING:
     from epsilometer.models.seq2seq import Seq2Seq
 
 BEAMS = 3
-LOWEST = 10.0  # epsilon, in the paper
+LOWEST = 10.0  # smallest epsilon in the paper
 
 
 @component
 class DPBART(LatentMechanism):
-    """The mechanism that adds noise to the states of an encoder-decoder.
+    """DP-BART.
 
-    resource: an encoder-decoder by id or folder; length: L, in tokens; clip: c, as published for facebook/bart-base.
-
-    Another model's states have other magnitudes, and need another c.
+    resource: an encoder-decoder by id or folder; length: L, in tokens; clip: c. The default is the published c for
+    facebook/bart-base; states of other models have other magnitudes, and need another c.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
@@ -92,7 +91,7 @@ class DPBART(LatentMechanism):
 
     @cached_property
     def dimensions(self) -> NDArray[np.int64]:
-        """The dimensions of the encoder that are used."""
+        """The indices of the encoder's dimensions that are used."""
         from epsilometer.models.locate import locate
 
         record = Pruning.read(locate(self.resource))
@@ -121,7 +120,7 @@ class DPBART(LatentMechanism):
 
     @property
     def bound(self) -> float:
-        """The bound c as a float32, so that clipping to it and the sensitivity agree to the last bit."""
+        """The bound c rounded to float32, so that clipping and sensitivity use exactly the same number."""
         return float(np.float32(self.clip))
 
     @property
@@ -130,7 +129,7 @@ class DPBART(LatentMechanism):
         return 2 * self.bound * math.sqrt(self.length * len(self.dimensions))
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Return the count of texts of more than L tokens."""
+        """Return the number of truncated texts, those with more than L tokens."""
         return Unread(cut=sum(len(ids) > self.length for ids in self._model.tokens(texts)), texts=len(texts))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -142,14 +141,14 @@ class DPBART(LatentMechanism):
         if epsilon < LOWEST:
             warnings.warn(
                 f"dp_bart at epsilon {epsilon:g} is below the paper's range, which starts at {LOWEST:g}: the claim "
-                "holds, but the noise leaves nothing of a text; choose a larger epsilon for usable texts",
+                "holds, but outputs have nothing in common with their texts; choose a larger epsilon for usable texts",
                 stacklevel=2,
             )
         scale = classical_gaussian_scale(epsilon, self.delta, True) if self.as_published else None
         return Gaussian(self.sensitivity * (scale or gaussian_scale(epsilon, self.delta)))
 
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return latents [n, length * used dimensions], each number in [-c, c]."""
+        """Return latents [n, length * number of used dimensions], with all values in [-c, c]."""
         used = self.dimensions
         states = self._model.states(*self._model.padded(texts, self.length)).numpy()
         if not np.isfinite(states).all():
@@ -159,7 +158,7 @@ class DPBART(LatentMechanism):
         return states[:, :, used].clip(-self.bound, self.bound).reshape(len(texts), self.length * len(used))
 
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
-        """Return the texts of latents by beam search; the pruned dimensions are 0."""
+        """Return the texts decoded from latents by beam search, with pruned dimensions set to 0."""
         import torch
 
         from epsilometer.models.beam_search import beam_search

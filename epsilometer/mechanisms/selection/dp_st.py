@@ -1,29 +1,34 @@
-"""DP-ST: a text is replaced by public triples like its own (Meisenbacher et al., "DP-ST").
+"""DP-ST: replaces a text by public triples similar to its own (Meisenbacher et al., "DP-ST").
 
 In plain words it replaces each text by sentences built from public phrases like its own, chosen at random.
 
-A tagger reads triples (subject, verb, object) off the text, at most one a sentence. The first m of them fill m slots, m
-public; slots left over stay empty. A slot holds the unit vector v of its triple's embedding, an empty slot the vector
-0. A public corpus of triples y with unit vectors w_y is partitioned into clusters c with centroids mu_c. With u(a,
-b) = max(0, cos(a, b)), 0 if a is empty, each slot releases one triple of the corpus, at epsilon' = epsilon / m:
+A tagger extracts triples (subject, verb, object) from the text, at most one per sentence. The first m of them fill m
+slots, where m is public; remaining slots are empty. A slot has the unit vector v of its triple's embedding, an empty
+slot the vector 0. A public corpus of triples y with unit vectors w_y is partitioned into clusters c with centroids
+mu_c. With the utility u(a, b) = max(0, cos(a, b)), which is 0 if a is 0, each slot releases one triple of the corpus,
+at epsilon' = epsilon / m:
 
     P(c | v)    = |c| exp(epsilon'/2 u(v, mu_c) / 2) / sum over c' of |c'| exp(epsilon'/2 u(v, mu_c') / 2)
     P(y | c, v) = exp(epsilon'/2 u(v, w_y) / 2) / sum over y' in c of exp(epsilon'/2 u(v, w_y') / 2)
     P(y | v)    = P(c(y) | v) P(y | c(y), v).
 
-Claim: epsilon for texts as wholes, any two. For any v, v', numerators differ by at most a factor e^(epsilon'/4), since
-u lies in [0, 1], and so do normalisers: both choices are exponential mechanisms (McSherry and Talwar 2007, theorem 6;
+Claim: epsilon for any two whole texts. For any v, v', numerators differ by a factor of at most e^(epsilon'/4), since u
+is in [0, 1], and so do normalisers. Both choices are exponential mechanisms (McSherry and Talwar 2007, theorem 6;
 utility of sensitivity 1, base measures |c| and 1) that spend epsilon'/2 each, so ln P(y | v) - ln P(y | v') <= epsilon'
-(sequential composition). Given the text the m slots are drawn independently, so their losses add up to at most
-m epsilon' = epsilon. An empty slot follows the same law with all utilities 0, which is a uniform draw from the corpus:
-the claim also covers whether a slot is empty, and a text without any triple becomes m uniform draws. The text is
-written from the released triples alone, always m of them, so its length says nothing more about the source.
+by sequential composition. Given the text, the m slots are sampled independently, so their losses add up to at most
+m epsilon' = epsilon. An empty slot has utilities of 0, so it releases a uniformly random triple. So the claim also
+hides which slots are empty; a text without triples becomes m uniformly random triples. The released text is written
+from exactly m released triples, so its length reveals nothing else about the source.
 
-Departures from the reference code (sjmeis/DPST 4367fda). `as_published: true` undoes all of them but the language
-model's prompt: there the cluster is the nearest, a function of the private text, and all of epsilon / n goes to the
-member; n is the number of triples in the text, which is released; a text without triples is returned unchanged; and a
-language model writes at most as many tokens as the private text has, or `longest`. Different clusters share no triple,
-so no epsilon holds: the published form states the paper's claim, and must fail.
+The mechanism departs from the reference code (sjmeis/DPST 4367fda). `as_published: true` undoes all departures except
+the language model's prompt:
+
+- the cluster is the nearest one, a function of the private text, and all of epsilon / n is spent on the member;
+- n is the number of triples in the text, which the release reveals;
+- a text without triples is returned unchanged;
+- a language model writes at most as many tokens as the private text has.
+
+Different clusters share no triple, so no epsilon holds. The published form states the paper's claim, and must fail.
 """
 
 from __future__ import annotations
@@ -53,22 +58,22 @@ from epsilometer.mechanisms.selection.shared.writer import NoteWriter
 from epsilometer.models.tagging import Triple, sentences
 
 TEMPLATE = "template"
-_INPUTS = 300  # triples of the corpus that serve as private ones in checks of claims
-_UNCHANGED = 1 << 12  # as_published: numbers for texts that are returned unchanged
+_INPUTS = 300  # triples of the corpus that are used as private texts in checks of claims
+_UNCHANGED = 1 << 12  # number of outputs that stand for texts returned unchanged, under `as_published`
 _CELLS = 1 << 21  # similarities in memory at a time
 _REMEMBERED = 1 << 14  # texts whose triples are cached
 
 
 @component
 class DPST(OneOfGrid):
-    """A mechanism that turns a text into `triples` triples of a public corpus.
+    """DP-ST.
 
     resource:   a folder of triples (stage `build`).
-    triples:    m, the public number of triples that are read and released; the budget is shared among them.
-    clusters:   which of the corpus's clusterings, by its number of clusters; the coarsest unless given.
-    writer:     "template" ("s r o." joined), or a language model by id or folder (`language.writer`), asked by `prompt`
-                for at most `longest` tokens.
-    as_published: the published form, whose claim must fail.
+    triples:    m, the public number of triples that are read and released; they share the budget equally.
+    clusters:   number of clusters of the clustering to use; None: the coarsest clustering of the corpus.
+    writer:     "template" (joins "s r o." of all triples), or a language model by id or folder (`shared/writer.py`).
+    prompt, longest: the language model's prompt, and its most tokens.
+    as_published: True for the published form, whose claim must fail.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(triples)
@@ -83,7 +88,7 @@ class DPST(OneOfGrid):
 
     @property
     def releases(self) -> frozenset[str]:
-        """The published views: the template spells the triples out; a language model's text does not."""
+        """The published views. The template's text reveals the triples; a language model's text does not."""
         return frozenset({TEXT, UNITS} if self.writer == TEMPLATE else {TEXT})
 
     @cached_property
@@ -103,28 +108,28 @@ class DPST(OneOfGrid):
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """Return the corpus's triples; in the published form, then the texts that are returned unchanged."""
+        """The possible outputs: the corpus's triples; in the published form also texts returned unchanged."""
         named = [triple.text for triple in self._corpus.triples]
         return named + ["(the text itself)"] * _UNCHANGED if self.as_published else named
 
     @cached_property
     def inputs(self) -> list[str]:
-        """Return texts that fill all slots with one of the corpus's first triples, and one text without triples."""
+        """Test texts: each fills all slots with one of the corpus's first triples; the last has no triple."""
         slots = 1 if self.as_published else self.triples
         written = [_sentence(triple) for triple in self._corpus.triples[:_INPUTS]]
-        # A triple with a sentence-ending mark would split the text.
+        # Leaves out triples with a mark that would end a sentence.
         return [" ".join([text] * slots) for text in written if len(sentences(text)) == 1] + ["Nothing."]
 
     def tokens(self, text: str) -> list[str]:
-        """Return the triples, in the form of sentences."""
+        """Return the triples of a text, each as a sentence."""
         return [_sentence(triple) for triple in self._corpus.reader.triples([text])[0]]
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for the text as a whole, any two texts; false in the published form."""
+        """Epsilon for any two whole texts; false in the published form."""
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each distinct triple; the outputs are the triples of the corpus."""
+        """Return the laws, with one row per distinct slot. The outputs are the triples of the corpus."""
         slots = self._slots(texts)
         count = len(self._corpus.triples)
 
@@ -160,7 +165,10 @@ class DPST(OneOfGrid):
         return Laws(slots.rows, count + (_UNCHANGED if self.as_published else 0), log_probabilities, entries)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Draw two uniforms a slot, for cluster and member; a publication exactly. Distinct texts are read once."""
+        """Return the rewrites at each epsilon. Distinct texts are read once.
+
+        Each slot uses two uniforms, for cluster and member; a publication uses exact samplers.
+        """
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts], np.int64)
         slots = self._slots(list(distinct))
@@ -171,7 +179,7 @@ class DPST(OneOfGrid):
                 yield self._log_cluster(far, slots.share[rows], epsilon)
 
         wanted = slots.rows.take(source)
-        # A trial's first uniforms choose the clusters, the same number after them the members.
+        # The first half of a trial's uniforms chooses clusters, the second half members.
         second = np.repeat(np.tile([False, True], len(wanted)), np.repeat(wanted.lengths, 2))
         results = []
         chosen = sample(Laws(slots.rows, self._clusters.count, log_clusters), source, epsilons, noises)
@@ -216,7 +224,7 @@ class DPST(OneOfGrid):
         )
 
     def _triples(self, texts: Sequence[str]) -> list[list[Triple]]:
-        """Return the triples of each text. They are cached, since an audit requests the same texts many times."""
+        """Return the triples of each text. They are cached, since an audit uses the same texts many times."""
         if len(self._read) > _REMEMBERED:
             self._read.clear()
         new = [text for text in dict.fromkeys(texts) if text not in self._read]
@@ -224,7 +232,7 @@ class DPST(OneOfGrid):
         return [self._read[text] for text in texts]
 
     def _vectors(self, triples: Sequence[Triple]) -> NDArray[np.float32]:
-        """Return the vectors of triples [n, d], each computed once."""
+        """Return the vectors of triples [n, d]. They are cached."""
         if len(self._encoded) > _REMEMBERED:
             self._encoded.clear()
         new = [triple for triple in dict.fromkeys(triples) if triple not in self._encoded]
@@ -251,7 +259,7 @@ class DPST(OneOfGrid):
         return log_softmax(scaled, axis=1)
 
     def _member_scale(self, share: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Return the factor [n] of a member's utility: half of its budget."""
+        """Return the factor [n] of a member's utility: half of the budget of this choice."""
         return epsilon * share / (2 if self.as_published else 4)
 
     def _written(self, texts: Sequence[str], units: Ragged) -> list[str]:
@@ -264,7 +272,7 @@ class DPST(OneOfGrid):
         return [text if stays else draft for text, draft, stays in zip(texts, drafts, unchanged, strict=True)]
 
     def _fluent(self, drafts: Sequence[str], texts: Sequence[str]) -> list[str]:
-        """Return the language model's text for each draft, in the published form at most as long as the source text."""
+        """Return the language model's text for each draft; in the published form, no longer than the source text."""
         limits = [self.longest] * len(drafts)
         if self.as_published:
             length = {text: max(1, self._writer.length(text)) for text in dict.fromkeys(texts)}
@@ -284,10 +292,10 @@ class DPST(OneOfGrid):
 class _Slots:
     """The slots of some texts.
 
-    rows:       each text's law rows, one a slot.
-    vectors:    [rows, d], of length 1, or 0 if the slot is empty.
-    share:      [rows] the part of epsilon that the slot has.
-    unchanged:  [rows] the number of the text that is returned as it is, else -1.
+    rows:       for each text, the row of each of its slots; equal slots share a row.
+    vectors:    [rows, d], of length 1, or 0 for an empty slot.
+    share:      [rows], the slot's share of epsilon.
+    unchanged:  [rows], the number of a text that is returned unchanged, else -1.
     """
 
     rows: Ragged
@@ -296,7 +304,7 @@ class _Slots:
     unchanged: NDArray[np.int64]
 
     def with_unchanged(self, law: NDArray[np.float64], rows: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the law [n, triples] extended by the outputs that are texts themselves."""
+        """Return the law [n, triples] extended by the outputs for texts returned unchanged."""
         law = np.pad(law, ((0, 0), (0, _UNCHANGED)), constant_values=-np.inf)
         stays = np.flatnonzero(self.unchanged[rows] >= 0)
         law[stays] = -np.inf
@@ -308,9 +316,9 @@ class _Slots:
 class _Clusters:
     """A clustering of n triples.
 
-    number:      [n] the cluster of each triple.
-    order:       [n] the triples, cluster after cluster; starts: [clusters + 1] the place of each cluster's start in it.
-    vectors:     [n, d] of the triples, directions: [clusters, d] of the centroids, all of length 1.
+    number:      [n], the cluster of each triple.
+    order:       [n], the triples ordered by cluster; starts: [clusters + 1], each cluster's start in `order`.
+    vectors:     [n, d], unit vectors of the triples; directions: [clusters, d], unit vectors of the centroids.
     """
 
     number: NDArray[np.int64]
@@ -348,7 +356,7 @@ class _Clusters:
         return (vectors @ self.vectors.T.astype(np.float64)).clip(0, 1)
 
     def log_within(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return ln of each triple's share of its cluster: [n, triples], from logarithms of unnormalised weights."""
+        """Return ln P(y | cluster of y) for each triple y, [n, triples]. weights: unnormalised log-weights."""
         ordered = weights[:, self.order]
         filled = np.flatnonzero(self.sizes)
         starts = self.starts[filled]
@@ -362,7 +370,11 @@ class _Clusters:
     def pairs(
         self, vectors: NDArray[np.float64], rows: NDArray[np.integer], numbers: NDArray[np.integer]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
-        """Rows [n] and a cluster each, [n], by cluster: places [q], the cluster's triples [k], utilities [q, k]."""
+        """Yield, cluster by cluster, the pairs of a row and a cluster.
+
+        rows, numbers: [n], row and cluster of each pair. Yields the indices [q] of pairs with one cluster, the
+        cluster's triples [k], and their utilities [q, k].
+        """
         order = np.argsort(numbers, kind="stable")
         borders = np.searchsorted(numbers[order], np.arange(self.count + 1))
         for number in np.flatnonzero(np.diff(borders)):

@@ -1,10 +1,10 @@
-"""Public exemplars: a text is replaced by one of m public texts, or by several, most probably by one like it.
+"""Public exemplars: replaces a text by one or several of m public texts, most probably by a similar one.
 
 In plain words it replaces each text by one of a few public sentences, chosen at random near it.
 
-The exemplars c_1..c_m are chosen from public texts alone: the text nearest to each centre of k-means on sentence
-embeddings. With e(x) the unit embedding of a text and n(x) = argmax_i <e(x), e(c_i)>, x is released as exemplar j, or
-as the set S of w exemplars in a fixed public order, with probability
+The exemplars c_1..c_m are chosen from public texts only: they are the texts nearest to the centres of k-means on
+sentence embeddings. Let e(x) be the unit embedding of a text x, and n(x) = argmax_i <e(x), e(c_i)> the index of its
+nearest exemplar. x is replaced by exemplar j, or by a set S of w exemplars in a fixed public order, with probability
 
     randomized_response:  P(j | x) = e^(epsilon [j = n(x)]) / (e^epsilon + m - 1)
     subset_selection:     P(S | x) ~ e^(epsilon [n(x) in S])
@@ -12,25 +12,28 @@ as the set S of w exemplars in a fixed public order, with probability
     levels: 2:            randomised response on about sqrt(m) groups of exemplars, then on the exemplars of the
                           released group, with half of epsilon each.
 
-The first is generalised randomised response (Kairouz, Bonawitz and Ramage 2016) on the index of the nearest exemplar,
-the second subset selection on it (Ye and Barg 2018; `shared/exemplar_laws.py` says on which sets), the third an
-exponential mechanism (McSherry and Talwar 2007) over public texts.
+The first law is generalised randomised response (Kairouz, Bonawitz and Ramage 2016) on the index n(x). The second is
+subset selection on n(x) (Ye and Barg 2018; `shared/exemplar_laws.py` defines the sets). The third is an exponential
+mechanism (McSherry and Talwar 2007) over public texts.
 
-Claims, for whole documents, any two, of any length, without delta. randomized_response, subset_selection: epsilon,
-since only the index n(x) depends on x, each weight is 1 or e^epsilon, and all indices have the same normaliser, as each
-exemplar is in equally many sets; tight between two texts with different nearest exemplars. levels: 2: epsilon, by
-composition: epsilon/2 for the group, and epsilon/2 for the exemplar given the group. exponential: epsilon ||e(x) -
-e(x')||, a metric claim: by the triangle inequality each weight and the normaliser change by at most a factor
-e^(epsilon ||e(x) - e(x')|| / 2); as unit vectors are at most 2 apart, 2 epsilon for any two texts.
+The claims are for any two whole documents, of any length, without delta:
 
-Every released word is public. Relatives: Meehan, Mrini and Chaudhuri (ACL 2022) choose among public candidates by an
-exponential mechanism on Tukey depth; DP-ST (`dp_st`) releases public triples by clusters; PrivRewrite makes its
+- randomized_response, subset_selection: epsilon. Only n(x) depends on x, and each weight is 1 or e^epsilon. All indices
+  have the same normaliser, since each exemplar is in the same number of sets. The claim is tight between two texts with
+  different nearest exemplars.
+- levels: 2: epsilon by composition, epsilon/2 for the group and epsilon/2 for the exemplar given the group.
+- exponential: the metric claim epsilon ||e(x) - e(x')||. By the triangle inequality each weight and the normaliser
+  change by a factor of at most e^(epsilon ||e(x) - e(x')|| / 2). Unit vectors are at most 2 apart, so 2 epsilon holds
+  for any two texts.
+
+Every released word is public. Related mechanisms: Meehan, Mrini and Chaudhuri (ACL 2022) choose among public candidates
+by an exponential mechanism on Tukey depth; DP-ST (`dp_st`) releases public triples by clusters; PrivRewrite makes its
 candidates from the private text.
 
 Assumptions: the public texts, the encoder, m and w are fixed without looking at private texts. Exemplars clustered from
-the audited texts would not be public, so an audit refuses audited texts among the public texts. Only the exponential
-law distinguishes two texts with the same nearest exemplar: the average loss is below epsilon, but the worst pair's is
-not.
+the audited texts would not be public, so an audit refuses audited texts among the public texts. Except under the
+exponential law, two texts with the same nearest exemplar have the same output distribution. So the average loss is
+below epsilon, but the loss of the worst pair is not.
 """
 
 from __future__ import annotations
@@ -61,26 +64,26 @@ from epsilometer.mechanisms.selection.shared.public_exemplars import ExemplarSet
 from epsilometer.mechanisms.selection.shared.public_exemplars import choose
 from epsilometer.models.locate import ENCODER
 
-_DEFAULT = 64  # exemplars
-_FAR = 0.25  # the cosine with the nearest exemplar below which a text shares hardly anything with it
+_DEFAULT = 64  # default number of exemplars
+_FAR = 0.25  # below this cosine, a text has little in common with its nearest exemplar
 _BETWEEN = " | "  # separates the exemplars of a set
 
 
 @component
 class Exemplars(OneOfGrid):
-    """A text becomes one of m public texts, or w of them.
+    """Public exemplars.
 
     resource: public texts, as a file that `epsilometer audit` reads or as a list; or a folder of chosen exemplars.
-    split:    of a file with a column `split`, the one whose texts are public: a part that is not audited. None: all.
-    m:        how many exemplars are chosen; `auto`: as many as keep most of held-out public texts at the loss `target`.
-              A folder has its own number. At least 2.
+    split:    in a file with a column `split`, the split of public texts, which is not audited; None: all texts.
+    m:        number of exemplars, at least 2. `auto`: the number with the highest utility on held-out public texts at
+              the loss `target`. None: 64, or the number in a folder.
     law:      randomized_response; subset_selection, which releases `size` exemplars; or exponential, whose claim grows
               with the distance of two texts.
-    size:     w, how many exemplars a text becomes under subset selection; about m / (1 + e^epsilon) keeps most.
-    levels:   2: randomised response on groups of exemplars first.
-    target:   of m: auto, the average guess loss in nats.
-    encoder:  a public sentence encoder; a folder has its own.
-    seed:     of the clustering.
+    size:     w, number of exemplars per text under subset selection; about m / (1 + e^epsilon) has the highest utility.
+    levels:   2: randomised response on groups of exemplars, then on the exemplars of the group.
+    target:   average guess loss in nats, for m: auto.
+    encoder:  a public sentence encoder; a folder of exemplars has its own.
+    seed:     seed of the clustering.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(exemplars)
@@ -104,14 +107,14 @@ class Exemplars(OneOfGrid):
         if (self.law == "subset_selection") != (self.size is not None):
             raise ValueError(
                 "size (exemplars per text) and law: subset_selection must be set together; a size of about m / (1 + "
-                "e^epsilon) keeps most"
+                "e^epsilon) has the highest utility"
             )
         if isinstance(self.m, int) and self.size is not None and self.size >= self.m:
             raise ValueError(
                 f"size must be below m, got {self.size} of {self.m}: all exemplars together are the same for every text"
             )
         if self.levels == 2 and self.law != "randomized_response":
-            raise ValueError(f"levels: 2 is randomised response on two levels, got law: {self.law}; leave out law")
+            raise ValueError(f"levels: 2 is randomised response on two levels, got law: {self.law}; omit law")
         return self
 
     @cached_property
@@ -119,8 +122,8 @@ class Exemplars(OneOfGrid):
         """The exemplars. Raises UserError if they cannot be read or chosen."""
         if self.split is not None and (isinstance(self.resource, tuple) or self.resource.is_dir()):
             raise UserError(
-                f"split {self.split!r} needs a resource with a column `split`; leave split out, or give a file of "
-                "texts with that column",
+                f"split {self.split!r} needs a resource with a column `split`; omit split, or give a file of texts "
+                "with that column",
                 "EPS-M053",
             )
         if not isinstance(self.resource, tuple) and self.resource.is_dir():
@@ -154,7 +157,7 @@ class Exemplars(OneOfGrid):
     def _of_split(self, table: pl.DataFrame) -> pl.DataFrame:
         if "split" not in table.columns or self.split not in table["split"]:
             raise UserError(
-                f"{self.resource} has no text in the split {self.split!r}; leave split out, or name another split",
+                f"{self.resource} has no text in the split {self.split!r}; omit split, or give another split",
                 "EPS-M056",
             )
         return table.filter(split=self.split)
@@ -168,8 +171,7 @@ class Exemplars(OneOfGrid):
             )
         if self.m not in (None, count):
             raise UserError(
-                f"m is {self.m}, but {folder} contains {count} exemplars; leave m out, or give the public texts as "
-                "resource",
+                f"m is {self.m}, but {folder} contains {count} exemplars; omit m, or give the public texts as resource",
                 "EPS-M058",
             )
         if self.size is not None and self.size >= count:
@@ -180,7 +182,7 @@ class Exemplars(OneOfGrid):
 
     @property
     def source(self) -> str:
-        """The public texts that the claim assumes, in a few words."""
+        """Short description of the public texts that the claim assumes."""
         if isinstance(self.resource, tuple):
             return f"{len(set(self.resource)):,} texts"
         if self.resource.is_dir():
@@ -201,32 +203,32 @@ class Exemplars(OneOfGrid):
 
     @property
     def public_texts(self) -> Sequence[str]:
-        """Return all texts that the exemplars were chosen from."""
+        """All texts from which the exemplars were chosen."""
         return self.chosen.public
 
     @property
     def inputs(self) -> Sequence[str]:
-        """Return the exemplars themselves: texts of one unit each."""
+        """Test texts with one unit each: the exemplars."""
         return self.chosen.texts
 
     @cached_property
     def output_texts(self) -> Sequence[str]:
-        """Return the outputs: the exemplars, or sets of them in the order of their numbers."""
+        """The possible outputs: the exemplars, or sets of exemplars in the order of their indices."""
         texts = self.chosen.texts
         return [_BETWEEN.join(texts[i] for i in np.flatnonzero(shown)) for shown in self._law.shown]
 
     @property
     def public_releases(self) -> Sequence[str]:
-        """Return the releases as `HasPublicReleases` of `auditing.worth.releases` defines them."""
+        """The possible releases (`HasPublicReleases` in `auditing.worth.releases`)."""
         return self.output_texts
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for whole texts, any two; under the exponential law times their distance."""
+        """Epsilon for any two whole texts; under the exponential law, epsilon times their distance."""
         metric = "distance of sentence embeddings" if self.law == "exponential" else None
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, metric=metric, public=self.source)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return [n]: 1 for different texts, or under the exponential law the distance of their embeddings."""
+        """Return [n]: 1 for two different texts; under the exponential law, the distance of their embeddings."""
         if self.law != "exponential":
             return np.array([float(texts[i] != texts[j]) for i, j in pairs.tolist()])
         vectors = self.chosen.encode(texts)
@@ -234,12 +236,12 @@ class Exemplars(OneOfGrid):
         return apart
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Count the texts without an exemplar at a cosine of .25 or more, such as texts of another language."""
+        """Count the texts whose cosines with all exemplars are below .25, such as texts in another language."""
         nearest = (self.chosen.encode(texts) @ self.chosen.vectors.T).max(1) if len(texts) else np.empty(0)
         return Unread(far=int((nearest < _FAR).sum()), compared=len(texts))
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws of one unit a text; a row is an exemplar if only the nearest one counts, else a text."""
+        """Return the laws. A text has one unit. A row is an exemplar if only the nearest one matters, else a text."""
         nearness = self.chosen.encode(texts) @ self.chosen.vectors.T
         rows, law = np.arange(len(texts)), self._law
         if law.by_nearest:
@@ -253,7 +255,7 @@ class Exemplars(OneOfGrid):
         return Laws(units, len(law.shown), log_probabilities, table=self._weights if law.by_nearest else None)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Rewrite as in `RewritesGrid`: texts are embedded once."""
+        """Return the rewrites at each epsilon. Each distinct text is embedded once."""
         repeated = texts if isinstance(texts, Repeated) else Repeated(texts, np.arange(len(texts)))
         used, source = np.unique(repeated.numbers, return_inverse=True)
         releases = sample(self.laws([repeated.texts[i] for i in used]), source, epsilons, noises)

@@ -1,49 +1,50 @@
-"""PrivRewrite: one of k rewrites that a black-box model made of a sanitised text (Applied Sciences 15(22) 11930).
+"""PrivRewrite: releases one of k rewrites of a sanitised text by a black-box model (Applied Sciences 15(22) 11930).
 
 In plain words it replaces words at random, has a language model rewrite the result several times, and chooses one of
 these at random.
 
-Phase 1 (section 4.1). Each of the T words x_i of the text is replaced by a draw of the exponential mechanism on the
+Phase 1 (section 4.1). Each of the T words x_i of the text is replaced by a sample of the exponential mechanism on the
 clipped cosine of unit word vectors E, at epsilon_1 (`epsilometer.mechanisms.words.exponential`):
 
     P(z_i | x_i) ~ exp(epsilon_1 max(0, cos(x_i, z_i)) / 2).
 
-The provider, a language model behind an endpoint or on this machine, sees the sanitised text z and nothing else, and
-writes k candidates at a temperature. Candidates without a word, and those with more words outside the vocabulary than
-in it, are incoherent and left out. The others are considered in order, and a candidate is kept if s = (1 + cosine of
-sentence embeddings) / 2 to each candidate kept before is at most tau. All of this is computed from z: post-processing.
+The provider, a local language model or one behind an endpoint, sees only the sanitised text z, and writes k candidates
+at a temperature. Candidates without a word, and those with more out-of-vocabulary words than other words, are
+incoherent and are dropped. The others are considered in order. A candidate is added to the pool if its similarity
+s = (1 + cosine of sentence embeddings) / 2 to each candidate in the pool is at most tau. The pool C(z) is
+post-processing of z.
 
-Phase 2 (section 4.2). Of the pool C(z), one candidate y is drawn by the exponential mechanism at epsilon_2:
+Phase 2 (section 4.2). One candidate y of the pool is sampled by the exponential mechanism at epsilon_2:
 
     P(y | x, C(z)) ~ exp(epsilon_2 u(x, y) / (2 Delta)),    u(x, y) = clip01((<Phi(x), Phi(y)> + beta) / (1 + beta)),
 
-Phi the plain average of a text's word vectors. Exchanging one word of x moves Phi(x) by at most 2 / T, so
+where Phi is the plain average of a text's word vectors. Exchanging one word of x moves Phi(x) by at most 2 / T, so
 
     Delta = min(1, 2 / ((1 + beta) T))    (lemma 1),    or 1 in the variant `naive`.
 
-An empty pool, because every candidate is incoherent, releases z instead (section 4.3.2), or, with `fallback: abstain`,
-nothing, an empty text: post-processing as well.
+If every candidate is incoherent, the pool is empty. Then z is released (section 4.3.2), or an empty text with
+`fallback: abstain`. This is post-processing, too.
 
-Claim (theorem 1, sequential composition): epsilon = epsilon_1 + epsilon_2 for texts of T words that differ in one of
-them, with epsilon_1 = split * epsilon. It holds for z and y together, so also for a provider and a reader who collude;
-the provider alone learns at most epsilon_1. For texts that differ in d words u differs by at most min(1, d Delta), so
-they lose at most d epsilon_1 + min(d, 1 / Delta) epsilon_2 (`distance`).
+Claim (theorem 1, sequential composition): epsilon = epsilon_1 + epsilon_2 for texts of T words that differ in one word,
+with epsilon_1 = split * epsilon. It holds for z and y together, so also if provider and reader collude. The provider's
+view alone has a loss of at most epsilon_1. For texts that differ in d words, u differs by at most min(1, d Delta), so
+the loss is at most d epsilon_1 + min(d, 1 / Delta) epsilon_2 (`distance`).
 
-Assumptions: epsilon belongs to a word, and holds between any two words, near or far; neighbours have equally many words
-(T is in the law, and not protected); vocabulary, vectors, encoder, provider, k, tau, beta and split are public and
-chosen without looking at the texts; a word outside the vocabulary is one fixed word of it before the noise. A data set
-that is not public may be rewritten through an endpoint: what leaves this machine has epsilon_1 a word.
+Assumptions: the claim is per word and holds between any two words; neighbours have the same number of words, since the
+law depends on T, which is not protected; vocabulary, vectors, encoder, provider, k, tau, beta and split are public and
+chosen without looking at the texts; an out-of-vocabulary word is replaced by one fixed word before the noise. Texts of
+a data set that is not public may be rewritten through an endpoint, since the sent text has epsilon_1 per word.
 
-The paper compares two more variants (section 5.1), which are other mechanisms, on the encoder's word vectors: `em`, z
-at the whole epsilon without a provider, is `exponential`; `wp` is `mvc`, whose claim, epsilon times a distance, is not
-comparable with any other variant's.
+The paper compares two more variants (section 5.1), which are other mechanisms here, on the encoder's word vectors. `em`
+releases z at the whole epsilon without a provider, as `exponential` does. `wp` is `mvc`; its claim, epsilon times a
+distance, is not comparable with that of other variants.
 
-Departures. The printed formulas of u and Delta were reconstructed from the lemma's proof; its every line fits.
-The text around them calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If averages
-are scaled to length 1 the lemma is false, since one word can turn a short average round: `as_published: true` does so,
-keeps Delta, and its claim must fail. With plain averages beta cancels if nothing is clipped and Delta < 1, since
-u / Delta = T (<Phi(x), Phi(y)> + beta) / 2: the effect of beta that the paper reports cannot come from this formula
-(docs/concepts/pitfalls-models.md).
+Departures. The formulas of u and Delta were reconstructed from the lemma's proof, every line of which agrees with them.
+The paper's text calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If averages were
+scaled to length 1, the lemma would be false, since one word can reverse the direction of a short average.
+`as_published: true` scales the averages without changing Delta, and its claim must fail. With plain averages, beta
+cancels if nothing is clipped and Delta < 1, since u / Delta = T (<Phi(x), Phi(y)> + beta) / 2. So the effect of beta
+that the paper reports cannot come from this formula (docs/concepts/pitfalls-models.md).
 """
 
 from __future__ import annotations
@@ -75,30 +76,31 @@ from epsilometer.models.provider import Provider, RemoteProvider, local
 from epsilometer.models.spending import Spends
 from epsilometer.text.words import words
 
-SANITISED = -1  # replaces the number of the chosen candidate if there was none
-_OTHERS = {"em": "exponential", "wp": "mvc"}  # the paper's variants that are separate mechanisms
-_CHOICE = 1 << 32  # number of a trial's uniform for phase 2, beyond those of its words
+SANITISED = -1  # stands for the number of the chosen candidate if the pool is empty
+_OTHERS = {"em": "exponential", "wp": "mvc"}  # variants in the paper that are separate mechanisms here
+_CHOICE = 1 << 32  # position, in a trial's stream, of the uniform for phase 2, beyond those for words
 
 
 @component
 class PrivRewrite(Spends, OneOfGrid):
     """The PrivRewrite mechanism.
 
-    resource:     the local provider, a language model by id or folder; with `endpoint`, the name of its model, not
-                  read.
-    variant:      full, or naive (Delta = 1); as_published: averages are scaled to length 1.
-    k:            number of requested candidates.
-    temperature, max_new_tokens, prompt: settings of the request; {} in the prompt is the text.
-    tau:          the largest similarity of two candidates in the pool; 1 for no pruning.
+    resource:     the local provider, a language model by id or folder; ignored with `endpoint`.
+    endpoint:     name of a model at an OpenAI-compatible endpoint; None: a local provider.
+    variant:      full, or naive (Delta = 1); as_published: True to scale averages to length 1.
+    k:            number of candidates that the provider writes.
+    temperature, max_new_tokens, prompt: settings of the request; {} in the prompt is replaced by the text.
+    tau:          largest similarity of two candidates in the pool; 1 for no pruning.
     beta:         smoothing of the utility.
-    split:        share of epsilon that phase 1 gets.
-    fallback:     the release if no candidate is coherent: the `sanitised` text, or an empty one (`abstain`).
-    encoder:      a public sentence encoder: its token embeddings are the word vectors, its sentence embeddings prune.
+    split:        share of epsilon spent in phase 1.
+    fallback:     release if no candidate is coherent: the `sanitised` text, or an empty text (`abstain`).
+    encoder:      a public sentence encoder. Its token embeddings are the word vectors; its sentence embeddings measure
+                  the similarity of candidates.
     max_requests, max_tokens, max_cost, prices, dry, workers: settings of an endpoint, as in `Spends`.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
-    law_of: ClassVar[str] = PROVIDER  # the likelihood describes the joint view of provider and reader
+    law_of: ClassVar[str] = PROVIDER  # the likelihood is that of the joint view of provider and reader
 
     resource: str | Path | None = None
     endpoint: str | None = None
@@ -129,16 +131,16 @@ class PrivRewrite(Spends, OneOfGrid):
         if self.resource is None and self.endpoint is None:
             raise ValueError(
                 "neither resource nor endpoint is set; set resource to a language model (id or folder), or endpoint "
-                "to the name of a model there"
+                "to the name of a model at the endpoint"
             )
         bounds = self.max_requests, self.max_tokens, self.max_cost
         if self.endpoint is None and (self.dry or any(bound is not None for bound in bounds)):
-            raise ValueError("dry, max_requests, max_tokens and max_cost apply to an endpoint alone; leave them out")
+            raise ValueError("dry, max_requests, max_tokens and max_cost apply only to an endpoint; omit them")
         return self
 
     @property
     def wants_all(self) -> bool:
-        """True if all texts come at once: an endpoint then knows their cost before any request."""
+        """True if the mechanism needs all texts in one call, to check an endpoint's cost before any request."""
         return self.endpoint is not None
 
     @cached_property
@@ -152,7 +154,7 @@ class PrivRewrite(Spends, OneOfGrid):
 
     @cached_property
     def provider(self) -> Provider:
-        """The writer of the candidates, which sees sanitised texts alone."""
+        """The provider that writes the candidates. It sees only sanitised texts."""
         if self.endpoint is not None:
             store = store_path("candidates.sqlite")
             return RemoteProvider(
@@ -162,12 +164,12 @@ class PrivRewrite(Spends, OneOfGrid):
         return local(self.resource, self.prompt, self.temperature, self.max_new_tokens)
 
     def check(self, public: bool) -> None:
-        """Raise UserError for an endpoint that is not configured; private texts are allowed."""
+        """Raise UserError if the endpoint is not configured. Private texts are allowed."""
         if self.endpoint is not None:
             check_environment()
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Count the words unknown to the sanitiser, and the texts with more words than a candidate has tokens."""
+        """Count out-of-vocabulary words of the sanitiser, and texts with more words than a candidate has tokens."""
         cut = sum(len(words(text)) > self.max_new_tokens for text in texts)
         return self.sanitiser.unread(texts) + Unread(cut=cut, texts=len(texts))
 
@@ -177,24 +179,27 @@ class PrivRewrite(Spends, OneOfGrid):
         return first, epsilon - first
 
     def sensitivity(self, lengths: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return Delta of the utility for texts of these numbers of words (lemma 1)."""
+        """Return Delta, the sensitivity of the utility, for texts of these numbers of words (lemma 1)."""
         if self.variant == "naive":
             return np.ones(len(lengths))
         return np.minimum(1.0, 2 / ((1 + self.beta) * np.maximum(lengths, 1)))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon_1 + epsilon_2 for each word, whichever it is; the number of words is not protected."""
+        """Epsilon_1 + epsilon_2 per word; the number of words is not protected."""
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return (d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon if d words differ; infinite if lengths do."""
+        """Return (d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon for d differing words; infinite if T differs."""
         distance = self.sanitiser.distance(texts, pairs, epsilon)
         first, second = self.budgets(1.0)
         limit = 1 / self.sensitivity(self.sanitiser.vocabulary.encode(texts).lengths)[pairs[:, 0]]
         return np.where(np.isinf(distance), np.inf, first * distance + second * np.minimum(distance, limit))
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Draw one uniform a word and one for the choice; a publication exactly. Units: the words, then the choice."""
+        """Return the rewrites at each epsilon. The units are the sanitised words, then the candidate's number.
+
+        Each word uses one uniform, and so does the choice; a publication uses exact samplers.
+        """
         check_epsilons(epsilons)
         seen = self.sanitiser.rewrite_grid(texts, [self.budgets(e)[0] for e in epsilons], noises)
         pools = self._pools([text for sanitised in seen for text in sanitised.texts])
@@ -228,17 +233,17 @@ class PrivRewrite(Spends, OneOfGrid):
     def _log_law(
         self, averages: NDArray[np.float64], lengths: NDArray[np.integer], pool: _Candidates, epsilon: float
     ) -> NDArray[np.float64]:
-        """Return ln P(y | x, pool): [n, candidates], for averages [n, d] and numbers of words [n] of texts x."""
+        """Return ln P(y | x, pool), [n, candidates]. averages: [n, d], Phi(x); lengths: [n], numbers of words of x."""
         scale = self.budgets(epsilon)[1] / (2 * self.sensitivity(lengths))
         log_law: NDArray[np.float64] = log_softmax(scale[:, None] * self.utility(averages, pool.averages), axis=1)
         return log_law
 
     def utility(self, texts: NDArray[np.float64], candidates: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return u: [n, m], of the averages of texts [n, d] and of candidates [m, d]."""
+        """Return the utilities u, [n, m]. texts, candidates: averages [n, d] and [m, d]."""
         return np.clip((texts @ candidates.T + self.beta) / (1 + self.beta), 0, 1)
 
     def _averages(self, texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return Phi of each text [n, d], and its number of words [n]; 0 for a text without words."""
+        """Return Phi [n, d] of n texts, 0 for a text without words, and their numbers of words [n]."""
         rows = self.sanitiser.vocabulary.encode(texts)
         vectors = self.sanitiser.vectors.exact
         averages = np.zeros((len(texts), vectors.shape[1]))
@@ -249,7 +254,7 @@ class PrivRewrite(Spends, OneOfGrid):
         return averages, rows.lengths
 
     def _pools(self, sanitised: Sequence[str]) -> dict[str, _Candidates]:
-        """Return the pool of each sanitised text, a function of that text alone."""
+        """Return the pool of each sanitised text. A pool does not depend on other texts."""
         distinct = list(dict.fromkeys(sanitised))
         filled = [text for text in distinct if text]
         answers = dict(zip(filled, self.provider.candidates(filled, self.k), strict=True)) if filled else {}
@@ -257,13 +262,13 @@ class PrivRewrite(Spends, OneOfGrid):
         return {text: _Candidates(pruned.get(text, []), self._averages(pruned.get(text, []))[0]) for text in distinct}
 
     def _coherent(self, candidate: str) -> bool:
-        """Return whether a candidate has words and at least half of them are in the vocabulary."""
+        """Return True if a candidate has words and at least half of them are in the vocabulary."""
         parts = words(candidate)
         in_vocabulary = sum(word in self.sanitiser.vocabulary.index for word in parts)
         return bool(parts) and 2 * in_vocabulary >= len(parts)
 
     def _pruned(self, candidates: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
-        """Yield each text's candidates without near-duplicates: greedily, in their order (section 4.1.3)."""
+        """Yield each text's candidates without near-duplicates, selected greedily in order (section 4.1.3)."""
         if self.tau == 1:
             yield from candidates.items()
             return
@@ -283,9 +288,9 @@ class PrivRewrite(Spends, OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return log-likelihoods of the sanitised words and the chosen number together, which provider and reader see.
+        """Return log-likelihoods of the joint view of provider and reader: ln P(z | x) + ln P(number | x, C(z)).
 
-        ln P(z | x) + ln P(number | x, C(z)); the provider's probability of C(z) is the same for all texts.
+        The provider's probability of C(z) is left out, since it is the same for all texts.
         """
         used, place = np.unique(candidates, return_inverse=True)
         rows = place.reshape(candidates.shape)
@@ -309,10 +314,9 @@ class PrivRewrite(Spends, OneOfGrid):
         return values
 
     def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
-        """Draw as in `DrawsBetween`: the sanitised words between their laws, then the candidate's number between its
-        own.
+        """Sample as in `DrawsBetween`: first the sanitised words, then the candidate's number.
 
-        The provider's probability of the pool is the same for both texts, and cancels.
+        The provider's probability of the pool is the same for both texts, so it cancels.
         """
         used, at = np.unique(pairs, return_inverse=True)
         rows, sources = at.reshape(pairs.shape), [texts[i] for i in used]
@@ -331,14 +335,14 @@ class PrivRewrite(Spends, OneOfGrid):
 
 
 def _apart(units: Ragged) -> tuple[Ragged, NDArray[np.integer]]:
-    """Return the sanitised words of each rewrite, and the number of its candidate."""
+    """Split units into the sanitised words of each rewrite, and the number of its candidate."""
     ends = np.zeros(len(units.values), bool)
     ends[units.offsets[1:] - 1] = True
     return Ragged.from_lengths(units.values[~ends], units.lengths - 1), units.values[ends]
 
 
 class _Candidates:
-    """Candidates, and their averages [n, d]."""
+    """n candidates, and the averages [n, d] of their word vectors."""
 
     def __init__(self, texts: list[str], averages: NDArray[np.float64]) -> None:
         self.texts, self.averages = texts, averages

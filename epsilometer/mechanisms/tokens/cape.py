@@ -1,32 +1,34 @@
-"""Cape: words drawn by a score of context and distance, in buckets of equal scores (Wu et al., ICML 2025).
+"""Cape: samples words by a score of context and distance, in buckets of similar scores (Wu et al., ICML 2025).
 
 In plain words it replaces each word by another, chosen at random among words that fit its place and its meaning.
 
+The score of output y for word x is
+
     u(x, y) = (clip(L_y, low, high) - low)^(1/2) exp(-d(x, y)),   Delta = (high - low)^(1/2),
 
-L the logits of a masked language model at the word, d the distance of the word vectors, scaled to [0, 1] for each x. As
-published, the range of u is divided into 50 buckets of equal width, from the least u of x to the largest:
+where L are the logits of a masked language model at the word, and d is the distance of the word vectors, scaled to
+[0, 1] for each x. As published, the range of u for x is divided into 50 buckets of equal width, and
 
-    P(b | x) ~ exp(epsilon mean_b(u) / (2 Delta)) over the buckets that hold words;   P(y | x, b) = 1 / |b|.
+    P(b | x) ~ exp(epsilon mean_b(u) / (2 Delta)) over the non-empty buckets;   P(y | x, b) = 1 / |b|.
 
-The paper claims epsilon + epsilon', epsilon' = ln max |b_i| / |b_j|. A claim must not depend on the text, and the
-largest epsilon' of any text is ln(V - 1) for V words: as published, epsilon + ln(V - 1) is claimed here. Neither covers
-that some x have words in all 50 buckets and others in two, so that the normalisers differ by up to a factor of 25 more:
-a test builds such scores, and at epsilon 0.01 two words of the embedded model exceed the claim. What does hold is
-epsilon + ln 50 + ln V.
+The paper claims epsilon + epsilon' with epsilon' = ln max |b_i| / |b_j|. A claim must not depend on the text. The
+largest epsilon' of any text is ln(V - 1) for V words, so the published form claims epsilon + ln(V - 1) here. Both
+claims are false: some x have words in all 50 buckets and others in only two, so normalisers may differ by another
+factor of 25. A test constructs such scores, and at epsilon 0.01 two words of the embedded model exceed the claim. The
+bound that holds is epsilon + ln 50 + ln V.
 
-The corrected form (default) is the exponential mechanism on u without buckets: u lies in [0, Delta], so
-P(y | x) ~ exp(epsilon u / (2 Delta)) loses at most epsilon between any two words in any two contexts.
+The corrected form (default) is the exponential mechanism on u without buckets. u is in [0, Delta], so the loss of
+P(y | x) ~ exp(epsilon u / (2 Delta)) is at most epsilon between any two words in any two contexts.
 
-Assumptions: epsilon belongs to a word; every word's law reads the whole private text, so for texts of n words the claim
-is n epsilon, and between texts of different lengths there is none (as in `dp_mlm`); vocabulary, vectors and clip are
-public.
+Assumptions: the claim is per word. Every word's law depends on the whole private text, so for texts of n words the
+claim is n epsilon, and there is no claim between texts of different lengths (as in `dp_mlm`). Vocabulary, vectors and
+clip are public.
 
-Departures: no code of the authors is known. The paper does not say how negative logits enter the root; here they are
-clipped to the model's public range and counted from its lower end. The logits are DP-MLM's, of the text and the text
-with the word masked (`models/masked_lm.py`); outputs are the model's whole words, the first piece spelled so. The paper
-lets stop-words and marks pass; here every word is replaced, and one outside the vocabulary has the distances of a fixed
-word.
+Departures: no code of the authors is known. The paper does not define the root of negative logits; here logits are
+clipped to the model's public range, and the lower bound is subtracted. The logits are those of DP-MLM, for the text and
+the text with the word masked (`models/masked_lm.py`). Outputs are the whole words among the model's pieces. The paper
+lets stop-words and marks pass unchanged; here every word is replaced, and an out-of-vocabulary word has the distances
+of a fixed word.
 """
 
 from __future__ import annotations
@@ -55,9 +57,9 @@ from epsilometer.text.words import words, write
 
 @component
 class Cape(MaskMechanism, OneOfGrid):
-    """resource, clip, precision: of the masked language model (`MaskMechanism`).
+    """Cape. resource, clip, precision: settings of the masked language model (`MaskMechanism`).
 
-    as_published: draw a bucket of scores first, and make the claim of the paper; buckets: how many.
+    as_published: True to sample a bucket first, and make the paper's claim; buckets: number of buckets.
     """
 
     as_published: bool = False
@@ -65,7 +67,7 @@ class Cape(MaskMechanism, OneOfGrid):
 
     @cached_property
     def _vectors(self) -> WordVectors:
-        """The vectors of the words among the model's pieces."""
+        """The vectors of the whole words among the model's pieces."""
         pieces = set(self._model.outputs)
         every = WordVectors.from_transformer(locate(self.resource))
         numbers = [number for number, word in enumerate(every.words) if word in pieces]
@@ -77,27 +79,27 @@ class Cape(MaskMechanism, OneOfGrid):
 
     @cached_property
     def _pieces(self) -> NDArray[np.int64]:
-        """The model's output of each word."""
+        """The index of each word among the model's outputs."""
         first = {piece: number for number, piece in reversed(list(enumerate(self._model.outputs)))}
         return np.array([first[word] for word in self._vectors.words], np.int64)
 
     @property
     def inputs(self) -> Sequence[str]:
-        """Return the words among the model's pieces."""
+        """Test texts of one word: the whole words among the model's pieces."""
         return self._vectors.words
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """Return the words among the model's pieces."""
+        """The possible outputs: the whole words among the model's pieces."""
         return self._vectors.words
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for each word; as published, ln(V - 1) more, which is the largest epsilon' of any text."""
+        """Epsilon for each word; as published, epsilon + ln(V - 1) for V words."""
         claim = Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
         return replace(claim, epsilon=epsilon + math.log(len(self._vectors) - 1)) if self.as_published else claim
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each (text, word)."""
+        """Return the laws, with one row per word of each text."""
         split = [words(text) for text in texts]
         rows, places = word_rows(split)
 
@@ -115,17 +117,17 @@ class Cape(MaskMechanism, OneOfGrid):
     def _utility(
         self, split: Sequence[Sequence[str]], places: NDArray[np.integer]
     ) -> tuple[NDArray[np.float64], float]:
-        """Return u of all words at these places [n, V], and Delta."""
+        """Return the scores u of all words at these places, [n, V], and Delta."""
         low, high = self._clip
         logits = self._model.mask_logits(split, places)[:, self._pieces].astype(np.float64)
         unknown = self._index.get("unknown", 0)
         private = np.array([self._index.get(split[text][word], unknown) for text, word in places], np.int64)
         distances = self._vectors.distances(private)
-        distances /= np.maximum(distances.max(axis=1, keepdims=True), np.finfo(float).tiny)  # the least is 0, its own
+        distances /= np.maximum(distances.max(axis=1, keepdims=True), np.finfo(float).tiny)  # the smallest is 0
         return np.sqrt(logits.clip(low, high) - low) * np.exp(-distances), math.sqrt(high - low)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Rewrite with one forward pass for each word of each distinct text, for any number of trials and epsilons."""
+        """Return the rewrites at each epsilon. Each word of each distinct text takes one forward pass."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts])
         outputs = sample(self.laws(list(distinct)), source, epsilons, noises)
@@ -133,16 +135,19 @@ class Cape(MaskMechanism, OneOfGrid):
 
     @property
     def text_is_units(self) -> bool:
-        """True: the drawn words alone determine the text, as in `Writes`."""
+        """True, since the sampled words determine the text (`Writes`)."""
         return True
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """Return the drawn words with single spaces."""
+        """Return the sampled words joined by single spaces."""
         return [write([self._vectors.words[unit] for unit in units.row(i)]) for i in range(len(texts))]
 
 
 def bucket_law(utility: NDArray[np.float64], scale: float, buckets: int) -> NDArray[np.float64]:
-    """Return the log-probabilities of words with these scores [V]: exp(scale mean) of a bucket, uniform within it."""
+    """Return the log-probabilities of words with scores `utility` [V], in the published form with buckets.
+
+    A bucket has a probability proportional to exp(scale * mean score); words in it are equally likely.
+    """
     low, high = utility.min(), utility.max()
     place = np.minimum((utility - low) / ((high - low) or 1) * buckets, buckets - 1).astype(np.int64)
     sizes = np.bincount(place, minlength=buckets)

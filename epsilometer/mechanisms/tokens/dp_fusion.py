@@ -1,34 +1,36 @@
-"""DP-Fusion: each token is drawn between the laws after a text and after its redaction (arXiv:2507.04531, ICLR 2026).
+"""DP-Fusion: samples tokens from a mixture of two distributions, after a text and its redaction (arXiv:2507.04531).
 
 In plain words it has a language model rewrite a text, and keeps each word about as likely as with the secrets blanked.
 
+The paper is published at ICLR 2026. The next token is sampled from
+
     p = lambda p_private + (1 - lambda) p_public,
-    lambda the largest in [0, 1] with max(D_a(p || p_public), D_a(p_public || p)) <= bound,
+    with the largest lambda in [0, 1] for which max(D_a(p || p_public), D_a(p_public || p)) <= bound.
 
-p_private the model's softmax after the text, p_public after its redaction, D_a the Renyi divergence of order a
-(`models/fusion.py`). A text has the probability of the product of p_t(y_t), by two forward passes.
+p_private is the model's softmax after the text, p_public the one after its redaction, and D_a the Renyi divergence of
+order a (`models/fusion.py`). The probability of a text is the product of its tokens' p. It takes two forward passes.
 
-Which pairs. A step bounds the divergence between a text and its **redaction**, whose own law is p_public. Renyi bounds
-of one order compose and convert, so T tokens keep (T bound + ln(1 / delta) / (a - 1), delta) between these two: the
-claim here (default), with bound = epsilon a token.
+The claim is for a text and its **redaction**. Each step bounds the divergence between p and p_public, and p_public is
+the distribution for the redaction itself. Renyi bounds of one order compose and convert to (epsilon, delta). So T
+tokens satisfy (T bound + ln(1 / delta) / (a - 1), delta) between the two. By default bound = epsilon per token.
 
-Between **two secrets** with one redaction the bound says nothing: a single order has no triangle inequality.
-Two tokens, a = 2, beta = .1: p_public gives the rarer one s; after one secret it may have .47 sqrt(s), after another
-4.5 s^2, so D_2 between them is about ln(.049 / s), without a limit.
+There is no claim between **two secrets** with the same redaction, since the divergence of a single order has no
+triangle inequality. Example with two tokens, a = 2 and beta = .1: if p_public of the rarer token is s, its probability
+may be .47 sqrt(s) after one secret and 4.5 s^2 after another, so D_2 between them is about ln(.049 / s), which is
+unbounded.
 
-`as_published: true` has bound = a beta, epsilon = 4 beta, and the claim T 4 beta + ln(1 / delta) / (a - 1) between any
-two texts of one redaction: dp-fusion-lib 0.1.0 says that its output is "statistically similar regardless of the
-specific private information present". One step at s = 1e-5 and beta = .1 refutes it: 11.91 at delta 1e-5 is claimed,
-and delta 1.4e-3 is attained (a test enumerates it). The definition of neighbours of the paper is not quoted here; for a
-secret that is present or redacted the claim holds where a <= 4.
+`as_published: true` sets bound = a beta and epsilon = 4 beta, and claims T 4 beta + ln(1 / delta) / (a - 1) between any
+two texts with the same redaction: dp-fusion-lib 0.1.0 says that its output is "statistically similar regardless of the
+specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: it claims 11.91 at delta
+1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper's definition of neighbours is not quoted
+here. Between a secret that is present and its redaction, the claim holds if a <= 4.
 
-`released_code: true` (with as_published) has that package's 20 bisections, and probabilities raised to 1e-10 in the
-divergences alone: then the bound does not hold against the redaction either.
+`released_code: true` (with as_published) uses that package's 20 bisections, and raises probabilities to 1e-10 in the
+divergences only. The bound then does not hold against the redaction either.
 
-Secrets are the words of the file `secrets`, and without a file all words with a capital letter or a digit; each becomes
-one `_`. A secret that is not marked is part of the public text, and texts that differ in it are not covered.
-
-Departures: a public maximum of tokens; one group of secrets; prompts are read without padding.
+Secrets are the words in the file `secrets`, or without a file all words with a capital letter or a digit. Each is
+replaced by one `_`. A secret that is not marked is part of the public text, and texts that differ in it are not covered
+by the claim. Departures: a public maximum of tokens; one group of secrets; prompts are read without padding.
 """
 
 from __future__ import annotations
@@ -60,16 +62,16 @@ if TYPE_CHECKING:
 PLACEHOLDER = "_"
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _MARKED = re.compile(r"[A-Z0-9]")
-_FLOOR, _STEPS = math.log(1e-10), 20  # of the released code
+_FLOOR, _STEPS = math.log(1e-10), 20  # minimum log-probability and number of bisections of the released code
 
 
 @component
 class DPFusion(OneOfGrid):
-    """A causal language model whose tokens are drawn between two prompts.
+    """DP-Fusion.
 
-    resource: a decoder-only model; template: its prompt, with {text}; secrets: a file of words, one a line.
-    order: a; delta: of the claim; max_new_tokens: the public maximum of a rewrite. as_published: the published bound
-    and claim; released_code: with it, the package's clamped divergences.
+    resource: a decoder-only model; template: its prompt, with {text}; secrets: a file of words, one per line.
+    order: a; delta: delta of the claim; max_new_tokens: public maximum of tokens in a rewrite. as_published: True for
+    the published bound and claim; released_code: True for the package's clamped divergences, with as_published.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(paraphraser)
@@ -94,7 +96,7 @@ class DPFusion(OneOfGrid):
     @model_validator(mode="after")
     def _only_released(self) -> DPFusion:
         if self.released_code and not self.as_published:
-            raise ValueError("released_code: true makes the published claim; give as_published: true, too")
+            raise ValueError("released_code: true makes the published claim; set as_published: true, too")
         return self
 
     @cached_property
@@ -106,18 +108,18 @@ class DPFusion(OneOfGrid):
 
     @cached_property
     def fusion(self) -> Fusion:
-        """The mixture's law."""
+        """The rule of the mixture."""
         from epsilometer.models.fusion import Fusion
 
         return Fusion(self.order, _STEPS, _FLOOR) if self.released_code else Fusion(self.order)
 
     def bound(self, epsilon: float) -> float:
-        """Return the bound of a token's divergence: epsilon, or a beta = a epsilon / 4 as published."""
+        """Return the bound on a token's divergence: epsilon; as published, a beta = a epsilon / 4."""
         return self.order * epsilon / 4 if self.as_published else epsilon
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """T epsilon + ln(1 / delta) / (a - 1) for a whole text, between texts as in `distance`."""
-        check_epsilons([epsilon])  # which the claim's own check would miss, since ln(1 / delta) is added
+        """T epsilon + ln(1 / delta) / (a - 1) for a whole text and its redaction."""
+        check_epsilons([epsilon])  # `Guarantee` cannot check this, since ln(1 / delta) is added
         total = self.max_new_tokens * epsilon - math.log(self.delta) / (self.order - 1)
         covers = "secrets that differ" if self.as_published else "secrets present or redacted"
         return Guarantee(
@@ -125,7 +127,7 @@ class DPFusion(OneOfGrid):
         )
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return 1 for a text and its redaction, as published for texts of one redaction; infinite for others."""
+        """Return 1 for a text and its redaction, and as published for texts with one redaction; infinite otherwise."""
         bare = [self.redacted(text) for text in texts]
         apart = np.full(len(pairs), np.inf)
         for place, (first, second) in enumerate(pairs):
@@ -136,7 +138,7 @@ class DPFusion(OneOfGrid):
         return apart
 
     def redacted(self, text: str) -> str:
-        """Return the text with a placeholder in place of each secret word."""
+        """Return the text with each secret word replaced by a placeholder."""
         return _WORD.sub(lambda match: PLACEHOLDER if self._secret(match[0]) else match[0], text)
 
     def _secret(self, word: str) -> bool:
@@ -151,17 +153,17 @@ class DPFusion(OneOfGrid):
             return set(words_of(self.secrets.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(
-                f"the secret words {str(self.secrets)!r} cannot be read ({error}); give a text file with a word a line",
+                f"the secret words {str(self.secrets)!r} cannot be read ({error}); give a text file, one word per line",
                 "EPS-M109",
             ) from error
 
     def prompts(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the prompt of each text as token ids; a text too long for the model's window loses its end."""
+        """Return the prompt of each text as token ids. Texts that do not fit into the model's window are truncated."""
         room = self.model.room(self.max_new_tokens)
         if room < max(len(ids) for ids in self._framed(["", "a"])):
             raise UserError(
                 f"max_new_tokens must leave room for the prompt in the window of {self.resource} ({self.model.window} "
-                f"tokens), got {self.max_new_tokens}; set fewer",
+                f"tokens), got {self.max_new_tokens}; set a smaller number",
                 "EPS-M110",
             )
         return fitted(texts, self._framed, room)
@@ -171,19 +173,19 @@ class DPFusion(OneOfGrid):
         return self.model.chat_tokens(written) if self.model.chats else self.model.tokens(written)
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Return the counts of texts that do not fit into the prompt."""
+        """Return the number of truncated texts."""
         room = self.model.room(self.max_new_tokens)
         return Unread(cut=sum(len(ids) > room for ids in self._framed(texts)), texts=len(texts))
 
     def _sides(self, texts: Sequence[str]) -> tuple[list[list[int]], NDArray[np.int64]]:
-        """Return distinct prompts, and the private and the public one of each text [n, 2]."""
+        """Return the distinct prompts, and the indices of each text's private and public prompt, [n, 2]."""
         sides = [(text, self.redacted(text)) for text in texts]
         numbers = {text: i for i, text in enumerate(dict.fromkeys(text for side in sides for text in side))}
         pairs = np.array([[numbers[text] for text in side] for side in sides], np.int64).reshape(-1, 2)
         return self.prompts(list(numbers)), pairs
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Draw each token from the mixture; units are the drawn tokens as ids of the model's vocabulary."""
+        """Return the rewrites at each epsilon. Units are the sampled tokens, as ids of the model's vocabulary."""
         from epsilometer.models.fusion import generate_fused
 
         check_epsilons(epsilons)
@@ -209,7 +211,7 @@ class DPFusion(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return log-likelihoods of the drawn tokens; the last one is the end of the sequence or at the maximum."""
+        """Return log-likelihoods of the sampled tokens; minus infinity if they are not a whole rewrite."""
         from epsilometer.models.fusion import fused_log_likelihoods
 
         used, place = np.unique(candidates, return_inverse=True)
@@ -237,11 +239,11 @@ class DPFusion(OneOfGrid):
         return tables
 
     def _whole(self, tokens: list[int]) -> bool:
-        """Return whether these tokens are a whole rewrite: the end is the last one, or there are as many as may be."""
+        """Return True if these tokens are a whole rewrite: they end with the end token or at the maximum."""
         ended = self.model.end in tokens[-1:]
         inside = self.model.end not in tokens[:-1]
         return inside and (ended or len(tokens) == self.max_new_tokens) and len(tokens) <= self.max_new_tokens
 
     def tokens(self, text: str) -> list[str]:
-        """Return the model's tokens of a text, as if it wrote the text; the end of the sequence is `(end)`."""
+        """Return the tokens with which the model would write a text, then `(end)`."""
         return [*(self.model.text([i]) for i in self.model.plain(text)), "(end)"]

@@ -1,36 +1,36 @@
-"""DP-MLM: each word is replaced by a draw from a masked language model (Meisenbacher et al., Findings of ACL 2024).
+"""DP-MLM: replaces each word by a sample from a masked language model (Meisenbacher et al., Findings of ACL 2024).
 
 In plain words it replaces each word by another, chosen at random among words that a language model expects in its
 place.
 
-For word i of text x the model reads x, a separator and x with word i masked, and gives logits over its vocabulary at
-the mask. They are clipped to a public range [low, high]; with Delta = high - low and temperature T = 2 Delta / epsilon,
+For word i of text x the model reads x, a separator, and x with word i masked, and computes logits over its vocabulary
+at the mask. They are clipped to a public range [low, high]. With Delta = high - low and T = 2 Delta / epsilon,
 
     P(y | x, i) = softmax(clip(logits) / T)_y.
 
-This is the exponential mechanism with utility clip(logit) of sensitivity Delta (McSherry and Talwar 2007): for one
-word, P(y | x, i) <= e^epsilon P(y | x', j) for any two texts. But every word's law sees the whole private text, so
-changing one word can move all of them: for texts of n words as wholes the claim is n * epsilon, and between texts of
-different lengths there is none, since the output has as many words as the input.
+This is the exponential mechanism with utility clip(logit) of sensitivity Delta (McSherry and Talwar 2007). For one
+word, P(y | x, i) <= e^epsilon P(y | x', j) for any two texts. But every word's law depends on the whole private text,
+so changing one word can change all laws. So for whole texts of n words the claim is n * epsilon. There is no claim
+between texts of different lengths, since the output has as many words as the input.
 
 Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through; the
-window is centred on the word in subwords (the reference code indexes subwords by word number and leaves words of long
-texts unmasked); clip bounds come with the model that they were measured on; sampling is over the model's whole
+window of subwords is centred on the word (the reference code indexes subwords by word number, and leaves words of long
+texts unmasked); clip bounds are stored with the model that they were measured on; sampling is over the model's whole
 vocabulary of printable pieces, a public set.
 
-A model with token types (BERT and its relatives) is told which half of the pair a token belongs to, as in training. In
-the reference code, only the batched path passes token types; the word-by-word path omits them, and on such a model its
-logits differ (RoBERTa, its default, has none). `token_types: none` omits them, too. The claim holds either way, since
-it rests on the clipping of the logits alone.
+A model with token types, such as BERT, gets the half of the pair that each token belongs to, as in training. In the
+reference code only the batched path passes token types; the word-by-word path omits them, so its logits differ for such
+models (RoBERTa, its default, has no token types). `token_types: none` omits them, too. The claim holds in both cases,
+since it only needs clipped logits.
 
-Two options of the reference code, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts
-of the private text through, so with either option nothing is claimed. A kept stop-word has probability 1 in its law; a
-kept layout is not part of the law, but the likelihood attack sees it in the text.
+Two options of the reference code, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), release
+parts of the private text, so nothing is claimed with either option. An unchanged stop-word has probability 1 in its
+law. The layout is not part of the law, but the likelihood attack sees it in the text.
 
-`as_published: true` has both options, as the reference code has by default and as TeDA ran it, and makes the published
-claim of epsilon a word, so that it can be refuted: a stop-word is released for itself with probability 1 and, if it is
-not a piece of the model, for any other word with probability 0. So no finite epsilon holds. The window and the whole
-vocabulary stay as above.
+`as_published: true` sets both options, as the reference code does by default and as TeDA ran it. It makes the published
+claim of epsilon per word, so that it can be refuted. A stop-word is released for itself with probability 1. If it is
+not a piece of the model, it is released for any other word with probability 0. So no finite epsilon holds. The window
+and the vocabulary are those described above.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from epsilometer.text.words import STOP_WORDS, lay_out, words, write
 
 @component
 class DPMLM(MaskMechanism, OneOfGrid):
-    """resource, clip, precision: of the masked language model (`MaskMechanism`).
+    """DP-MLM. resource, clip, precision: settings of the masked language model (`MaskMechanism`).
 
-    token_types: whether a model with token types receives them.
-    stop_words, layout: whether English stop-words stay, and the source's punctuation, capitals and spacing; either
-    drops the claim. as_published: both stay, and the claim is made.
+    token_types: `given` to pass token types to a model that has them. stop_words: `kept` to leave English stop-words
+    unchanged; layout: `kept` to leave punctuation, capitals and spacing unchanged. Either drops the claim.
+    as_published: True to keep both and still make the claim.
     """
 
     stop_words: Literal["privatised", "kept"] = "privatised"
@@ -81,18 +81,18 @@ class DPMLM(MaskMechanism, OneOfGrid):
 
     @cached_property
     def inputs(self) -> list[str]:
-        """Return texts of one word: the model's pieces that are words."""
+        """Test texts of one word: the model's pieces that are words."""
         return [piece for piece in self._model.outputs if words(piece) == [piece]]
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """Return the model's pieces; if stop-words are kept, then the stop-words that are not pieces."""
+        """The possible outputs: the model's pieces, then unchanged stop-words that are not pieces."""
         pieces = self._model.outputs
         return [*pieces, *(word for word, number in self._unchanged.items() if number >= len(pieces))]
 
     @cached_property
     def _unchanged(self) -> dict[str, int]:
-        """The words that stay, and their numbers as outputs."""
+        """The index of the output equal to each word that stays unchanged."""
         if not self._keeps_stop_words:
             return {}
         pieces = self._model.outputs
@@ -101,16 +101,16 @@ class DPMLM(MaskMechanism, OneOfGrid):
         return {word: number[word] if word in number else next(others) for word in sorted(STOP_WORDS)}
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for each word, whatever the text; n epsilon for texts of n words (`distance`).
+        """Epsilon for each word; n epsilon for texts of n words (`distance`).
 
-        None where stop-words or the layout are kept, and false in the published form.
+        None if stop-words or the layout stay unchanged. In the published form the claim is false.
         """
         if not self.as_published and (self._keeps_stop_words or self._keeps_layout):
             return None
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each (text, word)."""
+        """Return the laws, with one row per word of each text."""
         split = [words(text) for text in texts]
         rows, places = word_rows(split)
         outputs = len(self.output_texts)
@@ -126,7 +126,7 @@ class DPMLM(MaskMechanism, OneOfGrid):
         return Laws(rows, outputs, log_probabilities, entries=entries, draw=draw)
 
     def read(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return readings, as in `HasReadings`: the state at the mask of each drawn word, in the order of `laws`."""
+        """Return readings, as in `HasReadings`: the state at the mask of each sampled word, in the order of `laws`."""
         return self._model.states(*self._masks(texts))
 
     def recall(self, texts: Sequence[str], readings: NDArray[np.float32]) -> None:
@@ -134,14 +134,14 @@ class DPMLM(MaskMechanism, OneOfGrid):
         self._model.recall(*self._masks(texts), readings)
 
     def _masks(self, texts: Sequence[str]) -> tuple[list[list[str]], NDArray[np.int64]]:
-        """Return texts as words, and [rows, 2] the text and word of each word that does not stay."""
+        """Return the words of each text, and the indices (text, word) of each word that is replaced, [rows, 2]."""
         split = [words(text) for text in texts]
         places = word_rows(split)[1]
         goes = np.array([split[text][word] not in self._unchanged for text, word in places], bool)
         return split, places[goes]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Rewrite with one forward pass for each word of each distinct text, for any number of trials and epsilons."""
+        """Return the rewrites at each epsilon. Each word of each distinct text takes one forward pass."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts])
         outputs = sample(self.laws(list(distinct)), source, epsilons, noises)
@@ -149,11 +149,11 @@ class DPMLM(MaskMechanism, OneOfGrid):
 
     @property
     def text_is_units(self) -> bool:
-        """True if the drawn pieces alone determine the text, as in `Writes`."""
+        """True if the sampled pieces determine the text (`Writes`)."""
         return not self._keeps_layout
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """Return the drawn pieces with single spaces, or in the source's layout."""
+        """Return the sampled pieces joined by single spaces, or in the source's layout."""
         named = self.output_texts
         rows = [[named[u] for u in units.row(i)] for i in range(len(texts))]
         if not self._keeps_layout:
@@ -162,7 +162,10 @@ class DPMLM(MaskMechanism, OneOfGrid):
 
 
 def _with_unchanged(law: NDArray[np.float64], stays: NDArray[np.int64], outputs: int) -> NDArray[np.float64]:
-    """Return the laws of all words over all outputs: those of drawn words, and those of words that stay (`stays`)."""
+    """Return the laws [n, outputs] of all words.
+
+    law: the laws of the sampled words; stays: [n], output of each word that stays unchanged, -1 for sampled words.
+    """
     whole = np.full((len(stays), outputs), -np.inf)
     whole[stays < 0, : law.shape[1]] = law
     staying = np.flatnonzero(stays >= 0)

@@ -3,31 +3,32 @@
 In plain words it replaces each word by another that a language model expects in its place, chosen at random, and adds
 and leaves out words at random.
 
-For each word i of a text x of n words two public coins are tossed, independently of the text: the word is deleted with
-probability d, else replaced by a draw from DP-MLM's law R_i(y | x); after it, with probability q, a draw from the law
-I_i(y | x) is inserted, the same exponential mechanism at a mask between words i and i + 1 of x. So word i yields
+For each word i of a text x of n words, two public coins are tossed, independently of the text. The word is deleted with
+probability d, else replaced by a sample of DP-MLM's law R_i(y | x). After it, with probability q, a sample of the law
+I_i(y | x) is inserted: the same exponential mechanism at a mask between words i and i + 1 of x. So word i yields
 
     nothing     with probability d (1 - q),
     y           with probability (1 - d) (1 - q) R_i(y) + d q I_i(y),
     y and y'    with probability (1 - d) q R_i(y) I_i(y').
 
-Budget: R_i and I_i both see the whole private text and spend epsilon each; coins and deletions see nothing. Given the
-coins, an output of L words is L draws, and the coins have the same law for all texts of n words, so
+Budget: R_i and I_i both depend on the whole private text and spend epsilon each; coins and deletions do not depend on
+it. Given the coins, an output of L words consists of L samples. The coins have the same distribution for all texts of n
+words, so
 
     P(y | x) <= e^(L epsilon) P(y | x')     for x, x' of n words and y of L words, L <= 2n (L <= n if q = 0).
 
-The claim for texts of n words as wholes is therefore 2n epsilon, not n epsilon: an insertion costs as much as a word.
-Between texts of different lengths there is no claim. L is now random, a sum of n independent terms with mean n
-(1 - d + q), so a single length no longer determines n. But it still leaks: a text of n words never yields more than 2n
-words (n if q = 0), so a longer output rules it out. The likelihood below includes lengths.
+So the claim for whole texts of n words is 2n epsilon and not n epsilon, since an insertion costs as much as a word.
+There is no claim between texts of different lengths. L is random, a sum of n independent terms with mean n (1 - d + q),
+so L does not determine n. But L still leaks information about n: a text of n words never yields more than 2n words (n
+if q = 0), so a longer output excludes it. The likelihood below includes this leak.
 
-Likelihood: with f(i, j) the probability that the first i words yield the first j outputs, f(0, 0) = 1,
+Likelihood: let f(i, j) be the probability that the first i words yield the first j outputs, and f(0, 0) = 1. Then
 
     f(i, j) = d (1 - q) f(i - 1, j) + ((1 - d) (1 - q) R_i(y_j) + d q I_i(y_j)) f(i - 1, j - 1)
               + (1 - d) q R_i(y_(j-1)) I_i(y_j) f(i - 1, j - 2)     and     P(y | x) = f(n, L).
 
-Departures from the reference code (sjmeis/DPMLM 3ce9390, where this is broken): the draws' context is the private text
-itself, neither partly rewritten nor shortened, so that draws are independent given the coins; nothing passes through.
+Departures from the reference code (sjmeis/DPMLM 3ce9390, where this variant does not work): the context of every sample
+is the unchanged private text, so that samples are independent given the coins; no part of the text passes unchanged.
 """
 
 from __future__ import annotations
@@ -53,24 +54,28 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 @component
 class DPMLMPlus(MaskMechanism, OneOfGrid):
-    """resource, clip, precision: of the masked language model (`MaskMechanism`).
+    """DP-MLM with deletions and insertions.
 
-    delete, insert: the public probabilities of the coins.
+    resource, clip, precision: settings of the masked language model (`MaskMechanism`). delete, insert: public
+    probabilities d and q.
     """
 
     delete: Probability = 0.05
     insert: Probability = 0.15
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for each word that is drawn; 2n epsilon for texts of n words (`distance`)."""
+        """Epsilon for each sampled word; 2n epsilon for texts of n words (`distance`)."""
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the most draws that two texts of equally many words can take; infinite if their numbers differ."""
+        """Return the most samples of two texts with the same number of words; infinite for different numbers."""
         return super().distance(texts, pairs, epsilon) * (2 if self.insert else 1)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Draw four uniforms a word: for its replacement, the insertion after it, and their coins."""
+        """Return the rewrites at each epsilon.
+
+        A word uses four uniforms: for its replacement, for the insertion after it, and for two coins.
+        """
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts], np.int64)
         laws, pieces = self._both(list(distinct)), self._model.outputs
@@ -91,9 +96,9 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return for each epsilon [n, k]: ln P(units of rewrite i | text candidates[i, slot]), over all alignments.
+        """Return [n, k] per epsilon: ln P(units of rewrite i | text candidates[i, slot]), summed over all alignments.
 
-        Each distinct text costs its forward passes once.
+        Forward passes are computed once per distinct text.
         """
         outputs = [_units(output) for output in rewrites]
         scores = [np.full(candidates.shape, -np.inf) for _ in epsilons]
@@ -101,7 +106,7 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
         wanted, first = np.unique(candidates.ravel()[order], return_index=True)
         laws = self._both([texts[i] for i in wanted])
         groups = np.split(order, first[1:])
-        # Several texts together: as many as have laws that fit in memory.
+        # Groups texts so that the laws of a group fit in memory.
         part = (laws.rows.offsets[1:] - 1) // laws.chunk()
         for some in np.split(np.arange(len(wanted)), np.flatnonzero(np.diff(part)) + 1):
             rows = laws.rows.take(some)
@@ -112,7 +117,7 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
         return scores
 
     def _both(self, texts: Sequence[str]) -> Laws:
-        """Return the laws of replacement and insertion, two rows a word in turn."""
+        """Return the laws of replacement and insertion: two rows per word, in this order."""
         split = [words(text) for text in texts]
         rows, places = word_rows(split, 2)
 
@@ -130,17 +135,17 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
     def _tables(
         self, laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]
     ) -> Iterator[NDArray[np.float64]]:
-        """Yield the laws of one text's rows at each epsilon: [rows, outputs]; some rows at a time, as memory allows."""
+        """Yield the laws of these rows at each epsilon: [rows, outputs]. Rows are computed in chunks."""
         step = laws.chunk()
         parts = [laws.log_probabilities(rows[i : i + step], epsilons) for i in range(0, len(rows), step)]
         for _ in epsilons:
             yield np.concatenate([np.empty((0, laws.outputs)), *(next(part) for part in parts)])
 
     def _aligned(self, log_p: NDArray[np.float64], units: Ragged) -> NDArray[np.float64]:
-        """Return ln f(n, L) for each row of units; log_p: [2n, outputs], replacement and insertion in turn."""
+        """Return ln f(n, L) for each row of units. log_p: [2n, outputs], laws of replacement and insertion in turn."""
         lengths = units.lengths
         longest = int(lengths.max(initial=0))
-        with np.errstate(divide="ignore"):  # ln 0 for an outcome of a coin that is impossible
+        with np.errstate(divide="ignore"):  # ln 0 for an impossible outcome of a coin
             delete, insert = np.log([self.delete, 1 - self.delete]), np.log([self.insert, 1 - self.insert])
         outputs = np.zeros((len(lengths), longest), np.int64)
         outputs[units.row_numbers, units.positions] = units.values

@@ -1,4 +1,4 @@
-"""DP-Prompt: a language model paraphrases the document, each token drawn at a temperature (Utpala et al., EMNLP 2023).
+"""DP-Prompt: has a language model paraphrase a text, with tokens sampled at a temperature (Utpala et al., EMNLP 2023).
 
 In plain words it asks a language model for a paraphrase, choosing each word at random.
 
@@ -7,16 +7,17 @@ paraphrase token by token from clipped logits l at temperature T = 2 Delta / eps
 
     P(y_t | x, y_<t) = softmax(clip(l) / T),    Delta = high - low.
 
-That is the exponential mechanism for each token (McSherry and Talwar 2007, definition 2: P(y) ~ exp(epsilon q(x, y) /
-(2 Delta)); theorem 6), so every token costs epsilon; a paraphrase costs at most max_new_tokens * epsilon between any
-two texts (`shared/generative.py`).
+This is the exponential mechanism for each token (McSherry and Talwar 2007, definition 2: P(y) ~ exp(epsilon q(x, y) /
+(2 Delta)); theorem 6). So every token costs epsilon, and a paraphrase at most max_new_tokens * epsilon between any two
+texts (`shared/generative.py`).
 
-Assumptions: epsilon belongs to a generated token; any two texts are neighbours; clip range and maximum are public.
+Assumptions: the claim is per generated token; any two texts are neighbours; clip range and maximum are public.
 
-Departures from the reference code (sjmeis/DPMLM 3ce9390): a public maximum of new tokens, where the reference code
-stops at the prompt's own length; a text too long for the model is truncated, but never the cue after it; clip bounds
-come with the model that they were measured on; special and unused vocabulary entries are not drawn. `as_published:
-true` has the reference code's limit. A model with a chat template reads the same words as a user's message.
+Departures from the reference code (sjmeis/DPMLM 3ce9390): the number of new tokens has a public maximum, whereas the
+reference code stops at the prompt's length; a text that is too long is truncated, but not the instruction after it;
+clip bounds are stored with the model that they were measured on; special and unused vocabulary entries are never
+sampled. `as_published: true` restores the reference code's limit. A model with a chat template gets the same words as a
+user message.
 """
 
 from __future__ import annotations
@@ -38,10 +39,9 @@ if TYPE_CHECKING:
 
 @component
 class DPPrompt(GenerativeMechanism):
-    """A prompted language model, its tokens drawn by the exponential mechanism.
+    """DP-Prompt.
 
-    resource: an encoder-decoder, or a decoder-only model; chat: whether the prompt goes through its chat template, by
-    default if it has one.
+    resource: an encoder-decoder or decoder-only model; chat: True to use its chat template; None: if it has one.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
@@ -50,7 +50,7 @@ class DPPrompt(GenerativeMechanism):
 
     @cached_property
     def model(self) -> CausalLM | Seq2Seq:
-        """The language model, loaded once. Raises UserError for a masked one, and for `chat` without a template."""
+        """The language model, loaded once. Raises UserError for a masked model, and for `chat` without a template."""
         from epsilometer.models.causal_lm import CausalLM
         from epsilometer.models.generator import KINDS, architecture
         from epsilometer.models.seq2seq import Seq2Seq
@@ -64,9 +64,7 @@ class DPPrompt(GenerativeMechanism):
             )
         if kind == "seq2seq":
             if self.chat:
-                raise UserError(
-                    f"{self.resource} is {KINDS[kind]} and has no chat template; leave chat out", "EPS-M076"
-                )
+                raise UserError(f"{self.resource} is {KINDS[kind]} and has no chat template; omit chat", "EPS-M076")
             return Seq2Seq(self.resource, self.precision)
         model = CausalLM(self.resource, self.precision)
         if self.chat:
@@ -74,7 +72,7 @@ class DPPrompt(GenerativeMechanism):
         return model
 
     def framed(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the instruction around each text."""
+        """Return the token ids of the prompt with each text."""
         from epsilometer.models.causal_lm import CausalLM
 
         written = [prompt(text) for text in texts]

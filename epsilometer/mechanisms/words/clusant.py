@@ -1,37 +1,41 @@
-"""CluSanT: a cluster of words is drawn first, then a word of that cluster (Awon, Lu, Potka and Thomo, NAACL 2025).
+"""CluSanT: samples a cluster of words, then a word of that cluster (Awon, Lu, Potka and Thomo, NAACL 2025).
 
 In plain words it replaces each word by another, first choosing a group of similar words at random and then a word of
 that group.
 
-    P(c | x) ~ exp(-epsilon_1 / 2 ||K m_c - K m_c(x)|| / s),   m_c the mean vector of cluster c, c(x) that of x,
-    P(y | x, c) ~ exp(-epsilon_2 / 2 ||x - y|| / D_c),         D_c the largest distance within cluster c.
+For a word x in cluster c(x), a cluster c and a word y in it are sampled with probabilities
 
-`privacy: standard` has s = the largest distance of two of the K m_c, `metric` has s = 1. As published
+    P(c | x) ~ exp(-epsilon_1 / 2 ||K m_c - K m_c(x)|| / s),   where m_c is the mean vector of cluster c,
+    P(y | x, c) ~ exp(-epsilon_2 / 2 ||x - y|| / D_c),         where D_c is the largest distance within cluster c.
+
+With `privacy: standard`, s is the largest distance between two of the K m_c; with `metric`, s = 1. As published,
 epsilon_1 = epsilon_2 = epsilon.
 
-Standard. Both scores have a range of at most 1: within c the distances from any x differ by at most D_c. So the first
-step loses at most epsilon_1 and the second epsilon_2, together 2 epsilon as published, and epsilon inside a cluster,
-where the first step's law is the same. The published claim is epsilon for any two words. It fails where one pair meets
-the worst case of both steps (a test builds one) and holds on many vectors. The corrected form (default) spends
-epsilon_1 = epsilon_2 = epsilon / 2.
+Standard: both scores have a range of at most 1, since within c the distances from any x differ by at most D_c. So the
+loss is at most epsilon_1 in the first step and epsilon_2 in the second, 2 epsilon together as published. Between words
+of one cluster it is at most epsilon, since their first steps have the same law. The published claim is epsilon for any
+two words. It is false if one pair is the worst case of both steps, as in a test, but it holds for many vectors. The
+corrected form (default) spends epsilon_1 = epsilon_2 = epsilon / 2.
 
-Metric. The first step loses at most epsilon K ||m_c(x) - m_c(x')||, the second epsilon ||x - x'|| / D_c, so the
-claim is stated for the sum of both distances, the second without D_c. The published form exceeds it in a cluster with
-D_c < 1, as clusters of vectors of length 1 often are; the corrected one leaves D_c out, and holds by the triangle
-inequality.
+Metric: the loss is at most epsilon K ||m_c(x) - m_c(x')|| in the first step and epsilon ||x - x'|| / D_c in the second.
+The claim is epsilon times the sum of both distances, the second without D_c. The published form exceeds it in a cluster
+with D_c < 1, which is frequent for vectors of length 1. The corrected form omits D_c, and satisfies the claim by the
+triangle inequality.
 
-Clusters are as in the reference code: a random word takes the nearest words without a cluster, V / `clusters` of them,
-until none is left; the last cluster may be smaller. `file` has clusters of one's own, as the code's JSON does: lists of
-words by name. D_c is 0 in a cluster of one word, or of equal vectors: their words are then equally probable.
+Clusters are made as in the reference code: a random word without a cluster forms one with its nearest words without a
+cluster, V / `clusters` words in total, until no word is left. The last cluster may be smaller. `file` sets other
+clusters, in the JSON format of the reference code: lists of words by name. In a cluster of one word or of equal
+vectors, D_c is 0, and all words are equally probable.
 
-Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; the vocabulary, its
-vectors and its clusters are public; every word can replace every word.
+Assumptions: the claim is per word; texts are neighbours if they have the same number of words; vocabulary, vectors and
+clusters are public; every word can replace every word.
 
-Departures. The reference code (AwonSomeSauce/CluSanT 07c73be) draws clusters without a seed, and reads them from a file
-named by their number and the file of vectors, whatever else has changed; here `seed` decides. With D_c = 0 it divides 0
-by 0, and fails when the cluster is drawn. It lower-cases words and replaces annotated places and organisations alone;
-here every word is replaced, and one in no cluster becomes a fixed word first (`shared/vocabulary.py`). The code returns
-nothing for it, and its script writes XXXXX: `released_code: true` does so, and discloses which words are in no cluster.
+Departures: the reference code (AwonSomeSauce/CluSanT 07c73be) makes clusters without a seed and caches them in a file,
+which is named only after the number of clusters and the file of vectors; here `seed` determines them. With D_c = 0 the
+reference code divides 0 by 0, and fails if the cluster is sampled. It lower-cases words and replaces only annotated
+places and organisations. Here every word is replaced, and a word without a cluster is first replaced by a fixed word
+(`shared/vocabulary.py`). The reference code returns nothing for such a word, and its script writes XXXXX.
+`released_code: true` does the same, and so reveals the words without a cluster.
 """
 
 from __future__ import annotations
@@ -58,7 +62,7 @@ from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words as words_of
 
-MARK = "xxxxx"  # what the reference code's script writes for a word in no cluster
+MARK = "xxxxx"  # written by the reference code's script for a word without a cluster
 _ROWS = 64  # words whose distances to a cluster are in memory at a time
 
 
@@ -66,11 +70,11 @@ _ROWS = 64  # words whose distances to a cluster are in memory at a time
 class CluSanT(WordVectorMechanism, OneOfGrid):
     """The CluSanT mechanism.
 
-    clusters: their approximate number; file: a JSON file of clusters to use instead; seed: for drawing clusters;
-    stretch: K.
+    clusters: approximate number of clusters; file: a JSON file of clusters to use instead; seed: seed of the
+    clustering; stretch: K.
 
-    as_published: the whole epsilon in each step, and D_c in both forms; released_code: with it, a word in no cluster
-    becomes a mark.
+    as_published: True to spend the whole epsilon in each step, and use D_c in both forms; released_code: True to also
+    replace a word without a cluster by a mark.
     """
 
     privacy: Literal["standard", "metric"] = "standard"
@@ -87,8 +91,8 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
             self.as_published and self.privacy == "standard" and self.layout == "normalised"
         ):
             raise ValueError(
-                "released_code: true marks words in no cluster; give as_published: true, and leave privacy: standard "
-                "and layout: normalised"
+                "released_code: true marks words without a cluster; it needs as_published: true, privacy: standard and "
+                "layout: normalised"
             )
         return self
 
@@ -101,12 +105,14 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
         index = {word: number for number, word in enumerate(everything.words)}
         numbers = [index[word] for word in self._listed if word in index]
         if len(numbers) < 2:
-            raise UserError(f"{self.file} names {len(numbers)} words of {self.resource}; name at least two", "EPS-M079")
+            raise UserError(
+                f"{self.file} contains {len(numbers)} words of {self.resource}; list at least two", "EPS-M079"
+            )
         return WordVectors([everything.words[i] for i in numbers], everything.vectors[numbers])
 
     @cached_property
     def _listed(self) -> dict[str, int]:
-        """The words that the file lists, and the number of each one's cluster."""
+        """The index of the cluster of each word in the file."""
         assert self.file is not None
         if not self.file.is_file():
             raise UserError(
@@ -117,7 +123,7 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
             named = [(word.lower(), number) for number, words in enumerate(lists.values()) for word in words]
         except (ValueError, AttributeError, TypeError) as error:
             raise UserError(
-                f"{self.file} is no JSON object of lists of words; write one, such as {{'a': ['b']}}", "EPS-M081"
+                f"{self.file} is not a JSON object of lists of words; write one, such as {{'a': ['b']}}", "EPS-M081"
             ) from error
         listed = dict(named)
         if len(listed) < len(named):
@@ -142,15 +148,15 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
 
     @property
     def inputs(self) -> Sequence[str]:
-        """Return the words that have a cluster; with the released code also one that has none."""
+        """Test texts of one word: the words that have a cluster; with the released code also one that has none."""
         return self.output_texts
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon a word, in the metric form times the sum of two distances; the number of words is not protected."""
+        """Epsilon per word, in the metric form times the sum of two distances; the number of words is not protected."""
         return self.claim(epsilon, None if self.privacy == "standard" else "distance of words and of clusters")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of differing words, or the sum of their distances; infinite for different lengths."""
+        """Return the number of differing words, or in the metric form their distances; infinite if lengths differ."""
         if self.released_code:
             every = Vocabulary(list(dict.fromkeys(word for text in texts for word in words_of(text))))
             return every.distance(texts, pairs, np.not_equal)
@@ -165,7 +171,7 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
         return self.vocabulary.distance(texts, pairs, between)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each word that has a cluster, and one for all others as released."""
+        """Return the laws, with one row per word with a cluster; with the released code, one more for all others."""
         size = len(self.vocabulary)
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
@@ -182,7 +188,7 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
     def _word_laws(
         self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
-        """Return the log-probabilities of all words for words [n] at these distances [n, V], [n, V]."""
+        """Return the log-probabilities [n, V] of all words y for words [n]. distances: [n, V], to all words y."""
         layout, standard = self._layout, self.privacy == "standard"
         budget = epsilon / 2 if standard and not self.as_published else epsilon
         largest = layout.apart.max() if standard else 1 / self.stretch
@@ -209,20 +215,21 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
         return Vocabulary(self.output_texts)
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """Return the drawn words with single spaces, or in the source's layout."""
+        """Return the sampled words joined by single spaces, or in the source's layout."""
         return self._outputs.decode(units) if self.released_code else super().write(texts, units)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Draw each word from its law, by inverse CDF; a publication exactly."""
+        """Return the rewrites at each epsilon. Words are sampled by inverse CDF, in a publication exactly."""
         outputs = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
         return [self.written(texts, units) for units in outputs]
 
 
 class _Clusters(NamedTuple):
-    """Clusters of words.
+    """C clusters of V words.
 
-    group: the cluster of each word [V]; order: the words, cluster after cluster [V]; starts, sizes: of the clusters in
-    that order [C]; apart: the distances of their mean vectors [C, C]; diameters: their largest distances [C].
+    group: [V], the cluster of each word; order: [V], the words ordered by cluster; starts, sizes: [C], start and size
+    of each cluster in that order; apart: [C, C], distances of mean vectors; diameters: [C], largest distance within
+    each cluster.
     """
 
     group: NDArray[np.int64]
@@ -234,7 +241,7 @@ class _Clusters(NamedTuple):
 
     @classmethod
     def of(cls, vectors: WordVectors, group: NDArray[np.int64]) -> _Clusters:
-        """Return the clusters that words are in, numbered from 0 without gaps."""
+        """Return the clusters of these groups. group: [V], numbered from 0 without gaps."""
         order, sizes = np.argsort(group, kind="stable"), np.bincount(group)
         starts = np.cumsum(sizes) - sizes
         means = np.add.reduceat(vectors.exact[order], starts, axis=0) / sizes[:, None]
@@ -248,7 +255,7 @@ class _Clusters(NamedTuple):
 
 
 def drawn_clusters(vectors: WordVectors, clusters: int, seed: int) -> NDArray[np.int64]:
-    """Return the cluster of each word [V]: a random word and those nearest to it among the words without one."""
+    """Cluster words as in the reference code; return the cluster of each word, [V]."""
     size = len(vectors) // min(clusters, len(vectors))
     group, number = np.full(len(vectors), -1), 0
     for word in np.argsort(Noise.named(len(vectors), "clusant", seed).uniforms()[:, 0], kind="stable").tolist():

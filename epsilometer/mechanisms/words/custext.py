@@ -1,35 +1,36 @@
-"""CusText: each word has a small customised set of outputs (Chen, Mo, Wang, Chen, Chen and Yu, Findings of ACL 2023).
+"""CusText: samples each word from a small set of words (Chen, Mo, Wang, Chen, Chen and Yu, Findings of ACL 2023).
 
 In plain words it replaces each word by one of a small fixed group of words, chosen at random near it.
 
     P(y | x) ~ exp(epsilon / 2 u(x, y))   for y in the group of x,
-    u(x, y) = (d_max - ||x - y||) / (d_max - d_min),   d_min, d_max over the group,
+    u(x, y) = (d_max - ||x - y||) / (d_max - d_min),   with d_min and d_max over the group.
 
-the exponential mechanism with a score in [0, 1], hence sensitivity 1 (section 3.2). The vocabulary is split into groups
-of `size` words: in the order of the file, a word without a group is grouped with the nearest words without one. Within
-a group every word can replace every word, so P(y | x) <= e^epsilon P(y | x') there. Between groups nothing is claimed:
-the output reveals the group with certainty.
+This is the exponential mechanism with a score in [0, 1], so with sensitivity 1 (section 3.2). The vocabulary is divided
+into groups of `size` words: in the order of the file, each word without a group forms one with the nearest words
+without a group. Within a group every word can replace every word, so P(y | x) <= e^epsilon P(y | x'). Between groups
+nothing is claimed, since the output reveals the group.
 
-Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words and each pair of words
+Assumptions: the claim is per word; texts are neighbours if they have the same number of words and each pair of words
 shares a group; vectors, groups and the order of words are public.
 
-Departures. The reference code (sai4july/CusText 4a3ced8) has three ways of giving words their sets, by its option
+Departures: the reference code (sai4july/CusText 4a3ced8) has three ways to make the words' sets, by its option
 `mapping_strategy`:
 
-    conservative  its default, and what its README runs: words that have a set are blanked, so that the groups are those
-                  above (except the last, which it fills up with used words if the vocabulary is too small)
-    aggressive    every word has its own nearest words as its set
-    overlapping   any other value: a word takes the nearest of all words, used or not, and those of them that have no
-                  set yet share it
+    conservative  the default, which its README runs: words that have a set are removed, so that the groups are those
+                  above (except the last, which is filled up with used words if the vocabulary is too small)
+    aggressive    the set of every word is its nearest words
+    overlapping   (any other value) the set of a word is its nearest words, used or not; words in it that have no set
+                  yet share it
 
-Its claim is epsilon for any two words. `as_published: true` claims the same, so that the claim can be refuted. With the
-conservative mapping the mechanism is the one above, the claim is true within a group and violated between any two words
-of different groups. With the other two, which need `as_published: true`, sets overlap without being equal, an output
-rules inputs out, and the claim fails between near words too. It also builds the mapping from the private corpus and
-lets words outside it pass; here such a word becomes a fixed word first. On vectors that it scales to length 1 it ranks
-and scores by the cosine, so blanked words rank before those of negative cosine; this module uses the distance alone.
+Its claim is epsilon for any two words. `as_published: true` makes the same claim, so that it can be refuted. With the
+conservative mapping the mechanism is the one above: the claim holds within a group, and fails between any two words of
+different groups. The other two mappings need `as_published: true`. There sets overlap without being equal, so an output
+can exclude inputs, and the claim fails between near words, too.
 
-CusText+ (`stop_words: kept`) leaves stop-words unchanged, which drops the claim.
+The reference code also builds the mapping from the private corpus, and lets other words pass unchanged; here such a
+word is first replaced by a fixed word. On vectors of length 1 the reference code ranks and scores by the cosine, so
+removed words rank before words of negative cosine; this module uses only the distance. CusText+ (`stop_words: kept`)
+leaves stop-words unchanged, which drops the claim.
 """
 
 from __future__ import annotations
@@ -57,11 +58,10 @@ _BATCH = 64  # words whose distances to all others are in memory at a time
 
 @component
 class CusText(WordVectorMechanism):
-    """The exponential mechanism within small sets of words.
+    """CusText.
 
-    size: words in a set; stop_words: whether they are replaced too.
-
-    as_published: the published claim; mapping: its way of giving words their sets.
+    size: number of words in a set; stop_words: `kept` to leave stop-words unchanged. as_published: True to make the
+    published claim; mapping: the way to make the words' sets.
     """
 
     size: Annotated[int, Field(ge=2)] = 20
@@ -79,10 +79,10 @@ class CusText(WordVectorMechanism):
 
     @cached_property
     def _sets(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return the number of each word's set [V], and the words of each set [sets, size], padded with -1."""
+        """The index of each word's set, [V], and the words of each set, [sets, size], padded with -1."""
         group, sets = np.full(len(self.vectors), -1), list[NDArray[np.int64]]()
         while len(left := np.flatnonzero(group < 0)):
-            # Distances from many words at a time; some of these words will be in a group before their turn comes.
+            # Computes distances from many words at once, although some of them join a group before their turn.
             batch = left[:_BATCH]
             for word, distance in zip(batch, self.vectors.distances(batch), strict=True):
                 if group[word] >= 0:
@@ -100,7 +100,7 @@ class CusText(WordVectorMechanism):
 
     @cached_property
     def _scores(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return the possible outputs of each word, padded with -1, and their scores: [V, size] each."""
+        """The possible outputs of each word, padded with -1, and their scores: [V, size] each."""
         group, sets = self._sets
         outputs = sets[group]
         pairs = np.repeat(np.arange(len(group)), self.size), np.maximum(outputs, 0).ravel()
@@ -110,7 +110,7 @@ class CusText(WordVectorMechanism):
 
     @cached_property
     def _unchanged(self) -> NDArray[np.bool_]:
-        """The words that stay unchanged, bool [V]."""
+        """Bool [V]: True for words that stay unchanged."""
         if self.stop_words == "replaced":
             return np.zeros(len(self.vocabulary), bool)
         return np.isin(self.vocabulary.words, list(STOP_WORDS))
@@ -124,13 +124,13 @@ class CusText(WordVectorMechanism):
         return outputs[words], log_p
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon a word, between words of one group; the group and the number of words are not protected."""
+        """Epsilon per word, between words of one group; the group and the number of words are not protected."""
         if self.stop_words == "kept":
             return None
         return self.claim(epsilon, None if self.as_published else "0 or 1 within a group")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of differing words; infinite for different lengths, or words of different groups."""
+        """Return the number of differing words; infinite if lengths differ, or groups of words at one position."""
         group, _ = self._sets
 
         def between(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -140,7 +140,7 @@ class CusText(WordVectorMechanism):
         return self.vocabulary.distance(texts, pairs, between)
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """Return the largest excess within any group, exactly (None for the published claim)."""
+        """Return the largest loss minus epsilon within any group, exactly; None for the published claim."""
         if self.as_published or self.stop_words == "kept":
             return None
         _, sets = self._sets
@@ -152,7 +152,7 @@ class CusText(WordVectorMechanism):
         return float(loss[pair].max(initial=-np.inf)) - epsilon
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each word of the vocabulary."""
+        """Return the laws, with one row per word of the vocabulary."""
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             for epsilon in epsilons:
@@ -165,14 +165,14 @@ class CusText(WordVectorMechanism):
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, table=self._release_table)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Draw one uniform a word, by inverse CDF; a publication exactly. Each distinct word's law is computed once."""
+        """Return the rewrites. Each word is sampled by inverse CDF from one uniform; a publication samples exactly."""
         if noise.exact is not None:
             return self.written(texts, sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])[0])
         private = self.vocabulary.encode(texts)
         distinct, row = np.unique(private.values, return_inverse=True)
         outputs, log_p = self._law(distinct, epsilon)
         mass = np.exp(log_p)
-        # Outputs of width 0 in the CDF come last, beyond the reach of rounding.
+        # Puts outputs of probability 0 last in the CDF, so that rounding cannot select them.
         order = np.argsort(mass == 0, axis=1, kind="stable")
         outputs, cdf = (np.take_along_axis(part, order, 1) for part in (outputs, mass))
         possible = (cdf > 0).sum(axis=1)

@@ -1,43 +1,42 @@
-"""1-Diffractor: words moved along one-dimensional lists (Meisenbacher, Chevli and Matthes, IWSPA 2024).
+"""1-Diffractor: moves words along one-dimensional lists (Meisenbacher, Chevli and Matthes, IWSPA 2024).
 
 In plain words it replaces each word by a neighbour in a long list of words, a random number of places away.
 
-A list lays the vocabulary out so that neighbours are near in meaning (`shared/lists.py`). For each word one
-list is drawn uniformly, and the word's place p in it is moved by one of two noises:
+A list orders the vocabulary so that neighbours have similar meanings (`shared/lists.py`). For each word one list is
+sampled uniformly, and the word's place p in it is moved by one of two kinds of noise:
 
     geometric   P(k) = (1 - a) / (1 + a) a^|k|,  a = e^-epsilon; beyond an end of the list, the end   (eqs. 3 to 5)
     tem         P(q | p) ~ exp(-epsilon / 2 min(|q - p|, gamma)),
                 gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),  beta = 0.001
 
-Section 4.1.3 states that gamma depends on epsilon, without a formula: this one is TEM's (Carvalho et al., 2023).
+Section 4.1.3 states that gamma depends on epsilon, without a formula; this formula is TEM's (Carvalho et al., 2023).
 
-A publication draws the list, geometric noise and TEM's law exactly (`epsilometer.core.exact_samplers`), at epsilon
-rounded down to a multiple of 2^-40.
+A publication samples exactly (`epsilometer.core.exact_samplers`), at epsilon rounded down to a multiple of 2^-40.
 
-In the paper every list proposes a candidate and one candidate is drawn, which is the same law at more work. On one list
-geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'), and the mixture over lists the same with the largest
-distance over lists, d_max (eq. 6).
+In the paper every list proposes a candidate, and one candidate is sampled; the law is the same, with more work. On one
+list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'). The mixture over lists satisfies the same with
+the largest distance over lists, d_max (eq. 6).
 
-tem is the exponential mechanism with the utility -m(p, q), m(p, q) = min(|p - q|, gamma). For any gamma, m satisfies
-the triangle inequality, since min(s + t, gamma) <= min(s, gamma) + min(t, gamma). So from p to p' every weight
-exp(-epsilon / 2 m(p, q)) changes by a factor of at most e^(epsilon / 2 m(p, p')), and so does their sum:
+tem is the exponential mechanism with the utility -m(p, q), where m(p, q) = min(|p - q|, gamma). For any gamma, m
+satisfies the triangle inequality, since min(s + t, gamma) <= min(s, gamma) + min(t, gamma). So between p and p' every
+weight exp(-epsilon / 2 m(p, q)) differs by a factor of at most e^(epsilon / 2 m(p, p')), and so does their sum:
 
     P(q | p) <= e^(epsilon m(p, p')) P(q | p'),
 
-and a mixture over lists has min(d_max, gamma) in place of m. Gamma may depend on epsilon and on the number of words V,
-both public; it must not depend on the word. By the formula above (`gamma: auto`) the places beyond gamma together have
-a probability of at most beta, and two words lose at most epsilon gamma = 2 ln(999 (V - 1)) at every epsilon: 33.9 nats
-for 23,000 words.
+A mixture over lists has min(d_max, gamma) instead of m. Gamma may depend on epsilon and on the number of words V, which
+are public, but not on the word. By the formula above (`gamma: auto`) the places beyond gamma together have a
+probability of at most beta. The loss between two words is then at most epsilon gamma = 2 ln(999 (V - 1)) at every
+epsilon, which is 33.9 nats for 23,000 words.
 
-Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; all lists hold one and the
+Assumptions: the claim is per word; texts are neighbours if they have the same number of words; all lists contain the
 same public vocabulary, and every word of it can replace every word.
 
-Departures. Reference code (sjmeis/Diffractor 338d305, c56f560) lets stop-words and words outside the lists through
-unchanged, numbers among them, and takes candidates only from the lists that hold the word, so that an output can rule
-an input out; here a word outside the vocabulary becomes a fixed word first (`shared/vocabulary.py`).
-Reference code fixes gamma at 5, the paper lets it depend on epsilon. `as_published: true` passes stop-words and words
-outside the lists unchanged as the reference code does (a number in the lists is moved like any word), uses its gamma if
-none is given, and makes its claim, so that it can be refuted.
+Departures: the reference code (sjmeis/Diffractor 338d305, c56f560) leaves stop-words and words outside the lists,
+including numbers, unchanged. It takes candidates only from the lists with the word, so an output can exclude an input.
+Here an out-of-vocabulary word is first replaced by a fixed word (`shared/vocabulary.py`). The reference code sets gamma
+to 5; in the paper it depends on epsilon. `as_published: true` leaves stop-words and words outside the lists unchanged
+like the reference code (a number in the lists is moved like any word). It uses the reference code's gamma if none is
+given, and makes its claim, so that it can be refuted.
 """
 
 from __future__ import annotations
@@ -67,17 +66,17 @@ from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.text.words import STOP_WORDS, lay_out, words, write
 
 _UNIT = 1 << 40  # a publication's epsilon is a multiple of 2^-40
-_BETA = 0.001  # the largest probability of moving further than the paper's gamma
+_BETA = 0.001  # largest probability of a move beyond gamma
 _REFERENCE_GAMMA = 5
 
 
 class Geometric(NamedTuple):
-    """Two-sided geometric noise on the places 0 ... size - 1, stopped at the ends."""
+    """Two-sided geometric noise on the places 0 ... size - 1, clipped to the ends."""
 
     size: int
 
     def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return [n] noisy places, by the inverse of P(K <= -k) = P(K >= k) = a^k / (1 + a), k > 0."""
+        """Return noisy places [n], by inverting P(K <= -k) = P(K >= k) = a^k / (1 + a), k > 0, at uniforms [n]."""
         a = np.exp(-epsilon)
         down = uniforms * (1 + a) < a
         steps = -np.log(np.where(down, uniforms, 1 - uniforms) * (1 + a)) / epsilon
@@ -85,7 +84,7 @@ class Geometric(NamedTuple):
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
     def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: ExactDraws) -> NDArray[np.int64]:
-        """Return [n] noisy places, exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
+        """Return noisy places [n], sampled exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
         rate = np.floor(np.broadcast_to(epsilon, places.shape) * _UNIT)
         if len(rate) and not 1 <= rate.min() <= rate.max() < 2.0**63:
             raise UserError(
@@ -97,34 +96,34 @@ class Geometric(NamedTuple):
         return np.clip(moved, 0, self.size - 1)
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return log P(moved | places), broadcast."""
+        """Return ln P(moved | places) for broadcast arrays."""
         inner = math.log(math.tanh(epsilon / 2))  # tanh: (1 - a) / (1 + a)
         end = -math.log1p(math.exp(-epsilon))
         ends = (moved == 0) | (moved == self.size - 1)
         return -epsilon * np.abs(moved - places.astype(np.float64)) + np.where(ends, end, inner)
 
     def excess(self, epsilon: float) -> float:
-        """Return 0: an output beyond one of two places has a loss equal to the claim."""
+        """Return 0: the largest loss equals the claim, for an output beyond one of two places."""
         return 0.0
 
 
 class Truncated(NamedTuple):
-    """The exponential mechanism on the distance of places cut off at gamma, on the places 0 ... size - 1.
+    """The exponential mechanism on the distance of places truncated at gamma, on the places 0 ... size - 1.
 
-    gamma: None for the paper's, which depends on epsilon.
+    gamma: None: TEM's formula, which depends on epsilon.
     """
 
     size: int
     gamma: float | None = None
 
     def cut(self, epsilon: float) -> float:
-        """Return gamma at this epsilon; at most `size`, since a larger one changes nothing."""
+        """Return gamma at this epsilon, limited to `size`, since larger values have no effect."""
         if self.gamma is not None:
             return min(self.gamma, self.size)
         return min(2 / epsilon * math.log((1 - _BETA) * (self.size - 1) / _BETA), self.size)
 
     def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return [n] noisy places; the unit interval holds the place itself, those below, above, and beyond gamma."""
+        """Return noisy places [n] by inverse CDF, in the order: the place itself, below, above, beyond gamma."""
         half = epsilon / 2
         below, above, beyond, down, up, rest = self._weights(places, epsilon)
         at = uniforms * (1 + down + up + rest) - 1
@@ -145,10 +144,10 @@ class Truncated(NamedTuple):
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
     def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: ExactDraws) -> NDArray[np.int64]:
-        """Return [n] noisy places, exactly: places within gamma one by one, all beyond it as one choice, then
-        uniformly.
+        """Return noisy places [n], sampled exactly.
 
-        Steps have one law at all places that lie gamma or more from both ends.
+        Places within gamma are single choices. All places beyond it are one choice, from which one is then sampled
+        uniformly. All places at least gamma from both ends share one law of steps.
         """
         below, above, beyond = self._counts(places, epsilon)
         outside = exact.below(np.maximum(beyond, 1).astype(np.uint64)).astype(np.int64)
@@ -166,15 +165,15 @@ class Truncated(NamedTuple):
         return moved
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return log P(moved | places), broadcast."""
+        """Return ln P(moved | places) for broadcast arrays."""
         *_, down, up, rest = self._weights(places, epsilon)
         distance = np.abs(moved - places.astype(np.float64))
         return -epsilon / 2 * np.minimum(distance, self.cut(epsilon)) - np.log(1 + down + up + rest)
 
     def excess(self, epsilon: float) -> float:
-        """Return the largest of |ln Z(p) - ln Z(q)| - epsilon / 2 min(|p - q|, gamma) over places p != q.
+        """Return the largest |ln Z(p) - ln Z(q)| - epsilon / 2 min(|p - q|, gamma) over places p != q.
 
-        Weights change by at most half of what is claimed, so this is what the normalisers Z may add.
+        The weights differ by at most half of the claim, so the normalisers Z may differ by the other half.
         """
         gamma = float(self.cut(epsilon))
         *_, down, up, rest = self._weights(np.arange(self.size), epsilon)
@@ -187,15 +186,15 @@ class Truncated(NamedTuple):
         return max([far, *near])
 
     def _counts(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray[np.integer], ...]:
-        """Return the numbers of places below and above within gamma, and beyond it."""
+        """Return three numbers of places: below within gamma, above within gamma, and beyond gamma."""
         reach = np.maximum(np.ceil(self.cut(epsilon)).astype(np.int64) - 1, 0)
         below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
         return below, above, self.size - 1 - below - above
 
     def _weights(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray, ...]:
-        """Return `_counts`, and the weight of each of the three.
+        """Return `_counts`, and the total weight of the places in each of the three.
 
-        The place itself weighs 1, those within gamma a sum of e^(-k half) over k = 1 ... n, all the rest together one.
+        The place itself has weight 1, and a place k steps away within gamma has weight e^(-k half).
         """
         half = epsilon / 2
         below, above, beyond = self._counts(places, epsilon)
@@ -204,9 +203,9 @@ class Truncated(NamedTuple):
 
 
 def _log_sum(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return np.logaddexp, with the same bits, computed only where the smaller term can change the result.
+    """Return np.logaddexp(left, right), bit for bit, computing it only where the smaller term affects the result.
 
-    Steps along two lists differ by hundreds of nats nearly everywhere.
+    Log-probabilities on two lists nearly always differ by hundreds of nats, so this saves most of the time.
     """
     larger = np.maximum(left, right)
     # e^-45 is less than half of the last bit of numbers below -2^-10; e^-746 is 0.
@@ -217,13 +216,13 @@ def _log_sum(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
 
 @component
 class Diffractor(WordMechanism):
-    """Words moved along one-dimensional lists.
+    """1-Diffractor.
 
     resource: an archive of word lists.
 
-    gamma:      the distance in a list from which tem treats all words alike; auto: that of TEM's paper, by epsilon.
-    lists_used: the archive's lists that are used, by their numbers from 0; None: all of them.
-    as_published: pass the same words unchanged as the reference code.
+    gamma:      distance in a list beyond which tem treats all words alike; auto: by TEM's formula, from epsilon.
+    lists_used: indices of the archive's lists to use; None: all lists.
+    as_published: True to leave the same words unchanged as the reference code.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.lists)
@@ -255,27 +254,27 @@ class Diffractor(WordMechanism):
 
     @cached_property
     def _passes(self) -> NDArray[np.bool_]:
-        """The words of the vocabulary that pass unchanged, bool [V]."""
+        """Bool [V]: True for words of the vocabulary that stay unchanged."""
         return np.array([self.as_published and word in STOP_WORDS for word in self.vocabulary.words])
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon a word, times the distance of the words; the number of words is not protected."""
+        """Epsilon per word, times the distance of the words; the number of words is not protected."""
         return self.claim(epsilon, "largest list distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the sum over positions of d_max, with tem at most gamma each; infinite for different lengths."""
+        """Return the sum over positions of d_max, for tem of min(d_max, gamma); infinite for different lengths."""
         place, largest = self.lists.place, self._farthest(epsilon)
         return self.vocabulary.distance(
             texts, pairs, lambda left, right: np.minimum(np.abs(place[:, left] - place[:, right]).max(axis=0), largest)
         )
 
     def _farthest(self, epsilon: float) -> float:
-        """Return the distance from one end of a list to the other, with tem at most gamma."""
+        """Return the largest possible distance in a list, for tem at most gamma."""
         ends = len(self.vocabulary) - 1
         return float(min(ends, self._moves.cut(epsilon)) if isinstance(self._moves, Truncated) else ends)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each word of the vocabulary; single entries in closed form."""
+        """Return the laws, with one row per word of the vocabulary. Single entries are computed in closed form."""
         everything = np.arange(len(self.vocabulary))
 
         def log_probabilities(private: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
@@ -305,11 +304,11 @@ class Diffractor(WordMechanism):
         )
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """Return the largest excess on one list, between any places; a mixture of lists loses at most that."""
+        """Return the largest excess over the claim on one list, which is also a bound for a mixture of lists."""
         return None if self.as_published else self._moves.excess(epsilon)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Draw two uniforms a word, for the list and the move, both inverted in closed form."""
+        """Return the rewrites. Each word uses two uniforms, for the list and for the move."""
         return self._moved(texts, self.vocabulary.encode(texts), epsilon, noise)
 
     def _moved(self, texts: Sequence[str], private: Ragged, epsilon: float, noise: Noise) -> Rewrites:
@@ -329,11 +328,11 @@ class Diffractor(WordMechanism):
 
     @property
     def text_is_units(self) -> bool:
-        """True if the units alone determine the text; in the published form the text also holds words of the source."""
+        """True if the units determine the text; in the published form it also contains words of the source."""
         return super().text_is_units and not self.as_published
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """Return texts as `WordMechanism.write`; in the published form words outside the lists stay unchanged."""
+        """Return texts as `WordMechanism.write` does; in the published form, words outside the lists stay unchanged."""
         if not self.as_published:
             return super().write(texts, units)
         names, index = self.vocabulary.words, self.vocabulary.index

@@ -4,12 +4,12 @@ In plain words it replaces each word by another, chosen at random and most often
 
     P(y | x) ~ exp(epsilon u(x, y) / (2 Delta)),    u(x, y) = max(0, cos(x, y)),    Delta = 1
 
-(McSherry and Talwar, FOCS 2007; PrivRewrite, Applied Sciences 15(22) 11930, phase 1). u lies in [0, 1], so the weight
-and the normaliser change by at most e^(epsilon / 2) each between any two words x and x': P(y | x) <= e^epsilon
+(McSherry and Talwar, FOCS 2007; PrivRewrite, Applied Sciences 15(22) 11930, phase 1). u is in [0, 1], so weight and
+normaliser each differ by a factor of at most e^(epsilon / 2) between any two words x and x'. So P(y | x) <= e^epsilon
 P(y | x').
 
-Assumptions: epsilon belongs to a word, and holds between any two words, near or far; texts are neighbours if they have
-equally many words; the vocabulary is public, and every word of it can replace every word.
+Assumptions: the claim is per word, and holds between any two words, near or far; texts are neighbours if they have the
+same number of words; the vocabulary is public, and every word of it can replace every word.
 """
 
 from __future__ import annotations
@@ -20,4 +20,4 @@ from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
 
 @component
 class Exponential(CosineMechanism):
-    """The exponential mechanism, with the settings of all mechanisms on word vectors, which are always scaled."""
+    """The exponential mechanism, with the settings of all mechanisms on word vectors, which have length 1 here."""

@@ -2,18 +2,18 @@
 
 In plain words it adds random noise to the meaning of each word, and writes the word nearest to the result.
 
-The noise of MVC is drawn in the space where the ball is an ellipsoid:
+The noise of MVC is stretched, so that balls of equal density become ellipsoids:
 
     z = r M^(1/2) g / ||g||,    g ~ N(0, I_d),    r ~ Gamma(d, 1 / epsilon),    M = lambda S + (1 - lambda) I,
 
-S the covariance of the vocabulary's vectors, scaled to mean variance 1 (arXiv:2010.11947, algorithm 1). Its density is
-~ exp(-epsilon ||M^(-1/2) z||), so the claim is epsilon times the Mahalanobis distance of the words,
+where S is the covariance of the vocabulary's vectors, scaled to mean variance 1 (arXiv:2010.11947, algorithm 1). The
+density of z is ~ exp(-epsilon ||M^(-1/2) z||). So the claim is epsilon times the Mahalanobis distance of the words,
 
     d_M(x, x') = ||M^(-1/2) (x - x')||,
 
-and not times the Euclidean one. Writing the nearest word (Euclidean) is post-processing.
+and not times the Euclidean distance. Writing the nearest word (Euclidean) is post-processing.
 
-Assumptions: as MVC; S comes from the public vocabulary. Departures: as MVC.
+Assumptions: those of MVC; S comes from the public vocabulary. Departures: those of MVC.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ class Mahalanobis(MovedWords):
 
     @cached_property
     def _axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the eigenvalues [d] and eigenvectors [d, d] of M."""
+        """The eigenvalues [d] and eigenvectors [d, d] of M."""
         covariance = np.cov(self.vectors.exact, rowvar=False, ddof=0).reshape(self.vectors.vectors.shape[1], -1)
         values, axes = np.linalg.eigh(covariance)
         return self.tilt * np.maximum(values, 0) / max(values.mean(), np.finfo(float).tiny) + 1 - self.tilt, axes
 
     @property
     def _white(self) -> NDArray[np.float64]:
-        """The words in coordinates in which the Mahalanobis distance is Euclidean, [V, d]."""
+        """The word vectors [V, d] in coordinates in which the Mahalanobis distance is the Euclidean distance."""
         values, axes = self._axes
         return self.vectors.exact @ (axes / np.sqrt(values))
 
     def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return M^(-1/2) x of points [n, d]."""
+        """Return M^(-1/2) x for points x [n, d]."""
         values, axes = self._axes
         return points @ (axes / np.sqrt(values) @ axes.T)
 
     def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return M^(1/2) z of spherical noise [n, d]."""
+        """Return M^(1/2) z for spherical noise z [n, d]."""
         values, axes = self._axes
         return noise @ (axes * np.sqrt(values) @ axes.T)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon a word, times the Mahalanobis distance of the words; the number of words is not protected."""
+        """Epsilon per word, times the Mahalanobis distance of the words; the number of words is not protected."""
         return self.claim(epsilon, "Mahalanobis distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:

@@ -2,20 +2,21 @@
 
 In plain words it adds random noise to the meaning of each word, and writes the word nearest to the result.
 
-The vector x of each word, of d dimensions, is moved by noise of density ~ exp(-epsilon ||z||), and the word nearest to
-the moved point is written:
+The vector x of each word, of d dimensions, is moved by noise z of density ~ exp(-epsilon ||z||), and the word y nearest
+to the moved point is written:
 
     z = r g / ||g||,    g ~ N(0, I_d),    r ~ Gamma(d, 1 / epsilon),    y = argmin_w ||x + z - w||.
 
-The densities of x + z and x' + z differ by at most e^(epsilon ||x - x'||), and finding the nearest word is
-post-processing. The noise is about d / epsilon long: in hundreds of dimensions it needs an epsilon of that order. It is
-continuous, so no law can be computed.
+The densities of x + z and x' + z differ by a factor of at most e^(epsilon ||x - x'||), and finding the nearest word is
+post-processing. The length of the noise is about d / epsilon, so useful outputs in hundreds of dimensions need an
+epsilon of that order. The law of y is an integral over the noise, which is not computed.
 
-Assumptions: epsilon belongs to a word; distances are Euclidean, of the raw vectors; texts are neighbours if they have
-equally many words; the vocabulary is public.
+Assumptions: the claim is per word; distances are Euclidean, between the raw vectors; texts are neighbours if they have
+the same number of words; the vocabulary is public.
 
-Departures: the nearest word is exact (the reference code, sjmeis/MLDP 65a9eb8, searches approximately), and a word
-outside the vocabulary, which the reference code passes unchanged, becomes a fixed word first (`shared/vocabulary.py`).
+Departures: the nearest word is exact, whereas the reference code (sjmeis/MLDP 65a9eb8) searches approximately. The
+reference code leaves out-of-vocabulary words unchanged; here they are first replaced by a fixed word
+(`shared/vocabulary.py`).
 """
 
 from __future__ import annotations

@@ -1,38 +1,39 @@
-"""RANTEXT: a word is replaced by a word nearer to it than a random radius (InferDPT, Tong et al., arXiv:2310.12214).
+"""RANTEXT: replaces a word by a word within a random radius of it (InferDPT, Tong et al., arXiv:2310.12214).
 
 In plain words it replaces each word by another within a randomly chosen distance of it.
 
-The word's vector gets Laplace noise, of scale R_i / tau in dimension i, where R_i is the range of that dimension over
-the vocabulary. The length r of the noise decides the candidates, the exponential mechanism decides among them:
+Laplace noise has the scale R_i / tau in dimension i, where R_i is the range of that dimension over the vocabulary. The
+length r of the noise vector determines the candidates, and the exponential mechanism chooses one of them:
 
     P(y | x) = E_r[ 1{d(x, y) < r} exp(epsilon / 2 (1 - d(x, y) / r)) / Z_r(x) ],
     tau = epsilon below epsilon 2, else .01658... ln(19.06... epsilon - 38.12...) + 9.311...
 
-The published claim is epsilon a word, for any two words: the score 1 - d / r lies in [0, 1]. That bounds the ratio of
-two weights within one list of candidates, but the list is that of the private word. A word nearer to x than to x' is a
-candidate of x at radii at which it is none of x', so the claim fails as soon as r excludes words at all. Below epsilon
-2 the radius exceeds all distances on usual vectors, and the claim holds; from 2 on tau jumps to about 9.1 and grows to
-10 at most, and the list holds a tenth of the words.
+The published claim is epsilon per word, for any two words, since the score 1 - d / r is in [0, 1]. That bounds the
+ratio of two weights for one set of candidates, but the set depends on the private word. A word nearer to x than to x'
+is a candidate for x, but not for x', at some radii. So the claim fails if r excludes any words. Below epsilon 2 the
+radius exceeds all distances of usual vectors, and the claim holds. At epsilon 2 tau jumps to about 9.1, then grows to
+at most 10, and about a tenth of the words are candidates.
 
-The corrected form (default) has the same radius, and gives words beyond it the score 0 in place of excluding them:
+The corrected form (default) has the same radius, but gives words beyond it the score 0 instead of excluding them:
 
     P(y | x) = E_r[ exp(epsilon / 2 max(0, 1 - d(x, y) / r)) / Z_r(x) ].
 
-Given r, which does not depend on x, this is an exponential mechanism over the whole vocabulary with a score in [0, 1],
-so P(y | x, r) <= e^epsilon P(y | x', r); so is the mean over r.
+Given r, which does not depend on x, this is an exponential mechanism over the whole vocabulary with a score in [0, 1].
+So P(y | x, r) <= e^epsilon P(y | x', r), and the mean over r satisfies the same.
 
-The law. r has one law for all words (`shared/laplace_norm.py`, both tails), so it is integrated once: its values are
-put into bins between edges, and distances onto a grid that holds these edges. The weights of all grid distances at all
-bins are one table for all words; a law is two products with it. Up to epsilon 40, laws on 2,000 GloVe vectors agree
-with those of twice to four times as many bins to 0.003 nats. A probability below 1e-300 counts as 1e-300.
+The law is computed by integration over r, which has the same distribution for all words (`shared/laplace_norm.py`). The
+radii are divided into bins, and distances are interpolated on a grid that contains the edges of the bins. One table
+holds the weights of all grid distances and bins, so a law takes two products with the table. Up to epsilon 40, laws on
+2,000 GloVe vectors agree to 0.003 nats with those of two to four times as many bins. Probabilities below 1e-300 count
+as 1e-300.
 
-Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; vectors, their ranges and
-the vocabulary are public; in the corrected form every word of it can replace every word.
+Assumptions: the claim is per word; texts are neighbours if they have the same number of words; vectors, their ranges
+and the vocabulary are public; in the corrected form every word can replace every word.
 
-Departures. Both forms replace every word, one outside the vocabulary by a fixed word first (`shared/vocabulary.py`).
-The released code (mengtong0110/InferDPT 4adf4af) drops a word outside its list of 11,000, which shows in the number of
-words, and writes a uniform number from 1 to 1000 for a token of digits, which no other token becomes.
-`released_code: true` does both; it needs `as_published: true`, the published law and claim.
+Departures: both forms replace every word; an out-of-vocabulary word is first replaced by a fixed word
+(`shared/vocabulary.py`). The released code (mengtong0110/InferDPT 4adf4af) drops words outside its list of 11,000,
+which changes the number of words. It replaces a token of digits by a uniform number from 1 to 1000, which no other
+token becomes. `released_code: true` does both; it needs `as_published: true`, the published law and claim.
 """
 
 from __future__ import annotations
@@ -59,26 +60,26 @@ from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.text.vectors import one_thread
 from epsilometer.text.words import words as words_of
 
-_FITTED = (0.01658160142016071, 19.064721649556482, -38.1294334077209, 9.311083811697406)  # released tau
-_LARGEST_NUMBER = 1000  # released code writes numbers from 1 to this for digits
-_SCORES = np.concatenate(  # normal scores of the edges of radii
+_FITTED = (0.01658160142016071, 19.064721649556482, -38.1294334077209, 9.311083811697406)  # of tau, as released
+_LARGEST_NUMBER = 1000  # the released code replaces digits by numbers from 1 to this
+_SCORES = np.concatenate(  # normal scores of the edges of the bins of radii
     [
         np.arange(first, last, step)
         for first, last, step in ((-9, -5, 0.1), (-5, 6, 0.0125), (6, 12, 0.025), (12, 37, 0.1))
     ]
 )
-_NEAR = 64, 2000  # least and most grid distances below the shortest radius
-_PER_NAT = 40  # of these for each nat that their weights differ by
-_LEAST = 1e-300  # the least probability
-_TABLES = 4  # epsilons whose tables are in memory
+_NEAR = 64, 2000  # fewest and most grid distances below the shortest radius
+_PER_NAT = 40  # number of these grid distances per nat of difference between their weights
+_LEAST = 1e-300  # smallest probability
+_TABLES = 4  # number of epsilons whose tables are cached
 
 
 @component
 class RanText(WordVectorMechanism, OneOfGrid):
     """The RANTEXT mechanism.
 
-    as_published: the published law, whose candidates depend on the word. released_code: with it, digits become uniform
-    numbers and words outside the vocabulary are dropped.
+    as_published: True for the published law, whose candidates depend on the word. released_code: True to also replace
+    digits by uniform numbers, and drop out-of-vocabulary words.
     """
 
     as_published: bool = False
@@ -88,14 +89,14 @@ class RanText(WordVectorMechanism, OneOfGrid):
     def _only_released(self) -> RanText:
         if self.released_code and not (self.as_published and self.layout == "normalised"):
             raise ValueError(
-                "released_code: true drops words and makes the published claim; give as_published: true and leave "
+                "released_code: true drops words and makes the published claim; it needs as_published: true and "
                 "layout: normalised"
             )
         return self
 
     @cached_property
     def output_texts(self) -> Sequence[str]:
-        """The words of the vocabulary; with the released code also the numbers that it writes for digits."""
+        """The possible outputs: the vocabulary; with the released code also the numbers that replace digits."""
         if not self.released_code:
             return self.vocabulary.words
         numbers = [str(number) for number in range(1, _LARGEST_NUMBER + 1)]
@@ -103,7 +104,7 @@ class RanText(WordVectorMechanism, OneOfGrid):
 
     @property
     def inputs(self) -> Sequence[str]:
-        """Return the words that are not replaced by a fixed one."""
+        """Test texts of one word: the possible outputs."""
         return self.output_texts
 
     @cached_property
@@ -112,7 +113,7 @@ class RanText(WordVectorMechanism, OneOfGrid):
 
     @cached_property
     def _radius(self) -> LaplaceNorm:
-        """The law of tau times the radius."""
+        """The distribution of tau times the radius."""
         return LaplaceNorm(np.ptp(self.vectors.exact, axis=0))
 
     @cached_property
@@ -128,7 +129,7 @@ class RanText(WordVectorMechanism, OneOfGrid):
         return self._tables[epsilon]
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for each word, whichever it is; the number of words is not protected."""
+        """Epsilon per word, between any two words; the number of words is not protected."""
         return self.claim(epsilon)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
@@ -139,9 +140,9 @@ class RanText(WordVectorMechanism, OneOfGrid):
         return every.distance(texts, pairs, np.not_equal)
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """Return the largest ln-ratio of two words' normalisers at one radius, less epsilon / 2 (None as published).
+        """Return the largest ln-ratio of two words' normalisers at one radius, minus epsilon / 2; None as published.
 
-        Weights at one radius change by at most epsilon / 2, and the claim is epsilon.
+        The log-weights at one radius differ by at most epsilon / 2, and the claim is epsilon.
         """
         if self.as_published:
             return None
@@ -153,13 +154,13 @@ class RanText(WordVectorMechanism, OneOfGrid):
         return float((high - low).max()) - epsilon / 2
 
     def _totals(self, words: NDArray[np.integer], table: _Table) -> Iterator[tuple[_Split, NDArray[np.float64]]]:
-        """Yield for each word its distances on the grid, and the logarithm of Z at all radii."""
+        """Yield for each word its distances on the grid, and ln Z at all radii."""
         for distances in self.vectors.distances(words):
             split = table.split(distances)
             yield split, np.log(split.counts @ table.weights)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each word of the vocabulary, and one for all digits as released."""
+        """Return the laws, with one row per word of the vocabulary; with the released code, one more for digits."""
         size = len(self.vocabulary)
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
@@ -173,9 +174,9 @@ class RanText(WordVectorMechanism, OneOfGrid):
         return Laws(self._encode(texts), len(self.output_texts), log_probabilities, table=self._release_table)
 
     def _word_laws(self, words: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the log-probabilities of all words of the vocabulary for words [n], [n, V]."""
+        """Return the log-probabilities [n, V] of the vocabulary for words [n]."""
         table, laws = self._table(epsilon), np.empty((len(words), len(self.vectors)))
-        with one_thread():  # products of one word at a time: bits do not depend on the other words
+        with one_thread():  # one product per word, so that bits do not depend on other words
             for law, (split, log_total) in zip(laws, self._totals(words, table), strict=True):
                 on_grid = table.weights @ (table.mass / np.exp(log_total))
                 law[:] = split.logarithms(on_grid) if self.as_published else np.log(split.values(on_grid))
@@ -199,19 +200,20 @@ class RanText(WordVectorMechanism, OneOfGrid):
         return Ragged.from_lengths(np.array(list(chain(*rows)), np.int64), np.array(list(map(len, rows)), np.int64))
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """Return the drawn words with single spaces, or in the source's layout."""
+        """Return the sampled words joined by single spaces, or in the source's layout."""
         return self._outputs.decode(units) if self.released_code else super().write(texts, units)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Draw each word from its law, by inverse CDF; a publication exactly."""
+        """Return the rewrites at each epsilon. Words are sampled by inverse CDF, in a publication exactly."""
         outputs = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
         return [self.written(texts, units) for units in outputs]
 
 
 class _Split(NamedTuple):
-    """Distances [V] between points of the grid: the lower point, and the part of the way to the next one.
+    """Distances [V] on the grid, for interpolation.
 
-    counts: [points], the words at each point, each split between its two.
+    lower: index of the grid point below each distance; part: fraction of the way to the next point; counts: [points],
+    number of words at each point, where a word is divided between its two points.
     """
 
     lower: NDArray[np.integer]
@@ -219,11 +221,11 @@ class _Split(NamedTuple):
     counts: NDArray[np.float64]
 
     def values(self, on_grid: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return probabilities [V], interpolated: their sum is that of the counts."""
+        """Return probabilities [V], interpolated linearly between grid points, which preserves their sum."""
         return np.maximum((1 - self.part) * on_grid[self.lower] + self.part * on_grid[self.lower + 1], _LEAST)
 
     def logarithms(self, on_grid: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return log-probabilities [V], interpolated as logarithms, which is more accurate where they are steep."""
+        """Return log-probabilities [V], interpolated as logarithms, which is more accurate at steep points."""
         log_p = np.log(np.maximum(on_grid, _LEAST))
         law = (1 - self.part) * log_p[self.lower] + self.part * log_p[self.lower + 1]
         return law - np.log(np.exp(law).sum())
@@ -232,7 +234,7 @@ class _Split(NamedTuple):
 class _Table(NamedTuple):
     """The weights of all words at one epsilon.
 
-    grid: distances [points]; mass: the probabilities of the bins of radii [bins]; weights: [points, bins].
+    grid: [points], distances; mass: [bins], probabilities of the bins of radii; weights: [points, bins].
     """
 
     grid: NDArray[np.float64]
@@ -241,7 +243,7 @@ class _Table(NamedTuple):
 
     @classmethod
     def of(cls, radius: LaplaceNorm, epsilon: float, farthest: float, as_published: bool) -> _Table:
-        """Return the table of an epsilon; farthest: an upper bound of all distances."""
+        """Return the table at an epsilon. farthest: an upper bound on all distances."""
         noise = tau(epsilon)
         scaled = radius.at(_SCORES)
         edges, mass = scaled / noise, radius.masses(scaled)
@@ -255,11 +257,11 @@ class _Table(NamedTuple):
         if as_published:
             weights[:, 1:] *= grid[:, None] <= edges
             below = radius.log_cdf(noise * np.minimum(grid, edges[0])) - radius.log_cdf(scaled[:1])
-            weights[:, 0] *= -np.expm1(below)  # the part of the shortest radii that exceeds the distance
+            weights[:, 0] *= -np.expm1(below)  # share of the shortest radii that exceeds the distance
         return cls(grid, mass, weights)
 
     def split(self, distances: NDArray[np.float64]) -> _Split:
-        """Return distances [V] on the grid; those beyond its end count as its end."""
+        """Return distances [V] on the grid. Distances beyond the grid are clipped to its end."""
         inside = np.minimum(distances, self.grid[-1])
         lower = np.minimum(np.searchsorted(self.grid, inside, side="right") - 1, len(self.grid) - 2)
         part = (inside - self.grid[lower]) / (self.grid[lower + 1] - self.grid[lower])
@@ -270,6 +272,6 @@ class _Table(NamedTuple):
 
 
 def tau(epsilon: float) -> float:
-    """Return tau, by which the ranges of the dimensions are divided; its fitted form begins at epsilon 2."""
+    """Return tau, the divisor of the dimensions' ranges. From epsilon 2 on it is a fitted function."""
     factor, slope, start, rest = _FITTED
     return epsilon if epsilon < 2 else factor * math.log(slope * epsilon + start) + rest

@@ -1,18 +1,18 @@
-"""SanText: each word is replaced by a word that is near it (Yue et al., Findings of ACL 2021, eq. 2).
+"""SanText: replaces each word by a near word (Yue et al., Findings of ACL 2021, eq. 2).
 
 In plain words it replaces each word by another, chosen at random and most often similar to it.
 
     P(y | x) ~ exp(-epsilon / 2 ||x - y||)
 
-over the whole vocabulary: the exponential mechanism on the Euclidean distance d of the raw vectors. The kernel and the
-normaliser change by at most e^(epsilon / 2 d(x, x')) each, so P(y | x) <= e^(epsilon d(x, x')) P(y | x').
+over the whole vocabulary. This is the exponential mechanism on the Euclidean distance d of the raw vectors. Weight and
+normaliser each differ by a factor of at most e^(epsilon / 2 d(x, x')), so P(y | x) <= e^(epsilon d(x, x')) P(y | x').
 
-Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; the vocabulary is public,
-and every word of it can replace every word.
+Assumptions: the claim is per word; texts are neighbours if they have the same number of words; the vocabulary is
+public, and every word of it can replace every word.
 
-Departures: the reference code (xiangyue9607/SanText 9c35f6e) takes the vocabulary from the private corpus and replaces
-a word outside it by a uniform draw, which distinguishes it from all words inside; here it becomes a fixed word before
-the noise (`shared/vocabulary.py`). SanText+ is `santext_plus`.
+Departures: the reference code (xiangyue9607/SanText 9c35f6e) takes the vocabulary from the private corpus. It replaces
+an out-of-vocabulary word by a uniformly random word, which distinguishes it from words of the vocabulary; here it is
+replaced by a fixed word before the noise (`shared/vocabulary.py`). SanText+ is `santext_plus`.
 """
 
 from __future__ import annotations
@@ -29,5 +29,5 @@ class SanText(KernelMechanism):
     """The SanText mechanism, with the settings of every mechanism on word vectors."""
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Return the log-weights, -epsilon / 2 times the distance."""
+        """Return the log-weights: -epsilon / 2 times the distance."""
         return -epsilon / 2 * distances

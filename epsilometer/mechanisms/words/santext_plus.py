@@ -1,17 +1,18 @@
-"""SanText+: SanText where common words may stay unchanged (Yue et al., Findings of ACL 2021, algorithm 2).
+"""SanText+: SanText in which common words may stay unchanged (Yue et al., Findings of ACL 2021, algorithm 2).
 
 In plain words it replaces rare words by others chosen at random near them, and keeps some common words as they are.
 
-A word of the sensitive set S is replaced by SanText over S. Any other word is kept with probability `keep`, else
-replaced in the same way:
+A word of the sensitive set S is replaced by SanText over S. Any other word stays unchanged with probability `keep`, and
+is otherwise replaced in the same way:
 
     P(y | x) = [x not in S and y = x] keep + (1 - [x not in S] keep) exp(-epsilon / 2 ||x - y||) / Z_S(x),  Z_S over S.
 
-No claim. A released word outside S was certainly in the source, so no epsilon holds between it and any other word; the
-paper's utility-optimised privacy covers the words of S alone. The law can be computed, and it is audited.
+There is no claim. A released word outside S was certainly in the source, so no epsilon holds between it and other
+words; the paper's utility-optimised privacy covers only the words of S. The law is known, so the likelihood attack
+applies.
 
-Departures: the paper takes S from the private corpus (its least frequent half); here S is public: a file of words, or
-the second half of the word vectors' file, which is in order of frequency.
+Departures: in the paper S is the less frequent half of the private corpus's words. Here S is public: a file of words,
+or the second half of the file of word vectors, which is in order of frequency.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ from epsilometer.text.words import words as words_of
 
 @component
 class SanTextPlus(KernelMechanism):
-    """SanText over sensitive words; other words may stay.
+    """SanText+.
 
-    sensitive: a file of the sensitive words, one a line; keep: the probability that any other word stays.
+    sensitive: a file of the sensitive words, one per line; None: the second half of the vectors' words. keep:
+    probability that another word stays unchanged.
     """
 
     sensitive: Path | None = None
@@ -45,7 +47,7 @@ class SanTextPlus(KernelMechanism):
 
     @cached_property
     def outputs(self) -> NDArray[np.int64]:
-        """The sensitive words of the vocabulary."""
+        """The indices of the sensitive words, the possible outputs of SanText."""
         size = len(self.vocabulary)
         if self.sensitive is None:
             return np.arange(size // 2, size)
@@ -63,17 +65,17 @@ class SanTextPlus(KernelMechanism):
 
     @cached_property
     def _stays(self) -> NDArray[np.float64]:
-        """The probability that a word is kept without a draw, [V]."""
+        """The probability that each word stays unchanged without sampling, [V]."""
         stays = np.full(len(self.vocabulary), self.keep)
         stays[self.outputs] = 0
         return stays
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Return the log-weights, -epsilon / 2 times the distance."""
+        """Return the log-weights: -epsilon / 2 times the distance."""
         return -epsilon / 2 * distances
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """None: a word that is kept is disclosed."""
+        """None: an unchanged word is revealed."""
         return None
 
     def excess_bound(self, epsilon: float) -> float | None:
@@ -81,7 +83,7 @@ class SanTextPlus(KernelMechanism):
         return None
 
     def draw(self, words: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Return [n] words drawn for words [n]: the first piece of the unit interval keeps the word."""
+        """Return the words [n] sampled for words [n]. A uniform below `_stays` leaves the word unchanged."""
         stays = self._stays[words]
         replaced = uniforms >= stays
         out = words.astype(np.int32)
@@ -90,7 +92,7 @@ class SanTextPlus(KernelMechanism):
         return out
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each word of the vocabulary."""
+        """Return the laws, with one row per word of the vocabulary."""
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             stays = self._stays[words]

@@ -1,35 +1,36 @@
-"""STAMP's polar mechanism: the direction of each word is turned at random (Tian et al., EACL 2026, arXiv:2603.12237).
+"""STAMP's polar mechanism: turns the direction of each word's vector at random (Tian et al., EACL 2026).
 
 In plain words it turns the meaning of each word in a random direction, and writes the word nearest to the result.
 
-    y ~ vMF(u, kappa): density ~ e^(kappa u'y) on the unit sphere,    u = e / |e|, e the vector of the word;
-    the word of the largest cosine with y is written.
+The paper is arXiv:2603.12237. Let e be a word's vector and u = e / |e| its direction. The direction y is sampled from
+the von Mises-Fisher distribution vMF(u, kappa), of density ~ e^(kappa u'y) on the unit sphere, and the word with the
+largest cosine with y is written.
 
-The claim is epsilon |u - u'| a word with kappa = epsilon: the densities of two words differ by kappa (u - u')'y at
-most, and writing a word is post-processing. The loss of y is exact (`auditing/exact_loss/directions.py`); that of the
-written word is at most that.
+The claim is epsilon |u - u'| per word, with kappa = epsilon: the log-densities of two words differ by at most
+kappa |u - u'|, and writing a word is post-processing. The loss of y is computed exactly
+(`auditing/exact_loss/directions.py`); the loss of the written word is at most that.
 
-**Groups.** The budget of a word depends on its group: sensitive and important, sensitive alone, important alone,
-neither, with shares 2 : 1 : 4 : 3 of epsilon. Important is a word whose cosine with a public `query` is at least
-`threshold`. The groups of a text follow from the text, hence from the secret, and the claim covers texts whose words
-have the same groups, position by position. Between words of different groups the densities still have a bounded ratio,
+**Groups.** The budget of a word depends on its group: sensitive and important, only sensitive, only important, neither,
+with shares 2 : 1 : 4 : 3 of epsilon. A word is important if its cosine with a public `query` is at least `threshold`.
+The groups depend on the private text, so the claim only covers texts whose words have the same groups, position by
+position. Between words of different groups the log-ratio of densities is still bounded, by
 
-    |kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|,    M(kappa) = E e^(kappa U), U the cosine of a uniform draw,
+    |kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|,    M(kappa) = E e^(kappa U), U the cosine of a uniform
+    direction,
 
-which nobody claims: in 768 dimensions and at budgets 150 and 450, two orthogonal words lose up to 576 nats, where
-sqrt(2) 150 = 212 and sqrt(2) 450 = 636 are claimed within the groups. A secret that `sensitive` does not list is drawn
-with the larger budget of its group.
+but the paper does not claim this. In 768 dimensions and at budgets 150 and 450, the loss between two orthogonal words
+is up to 576 nats; within the groups sqrt(2) 150 = 212 and sqrt(2) 450 = 636 are claimed. A secret that is not listed in
+`sensitive` gets the larger budget of its group.
 
-Without `query` and `sensitive` (default) there is one group, and the claim covers all texts of equally many words.
+Without `query` and `sensitive` (default) there is one group, and the claim covers all texts with the same number of
+words. `as_published: true` uses kappa = epsilon / pi as in the authors' code (FTian-UArizona/STAMP ad891fa), with the
+same claim; it is more conservative than the paper by a factor of pi.
 
-`as_published: true` is the code (FTian-UArizona/STAMP ad891fa), kappa = epsilon / pi, with the same claim: by a factor
-of pi more conservative than the paper.
+Assumptions: the claim is per word; vectors, query, list and vocabulary are public.
 
-Assumptions: epsilon belongs to a word; vectors, query, list and vocabulary are public.
-
-Departures: words in place of GPT-2's tokens; a word outside the vocabulary becomes a fixed word first; sensitive words
-are those of a public list and those with a digit, where the code reads capitals and patterns off the text. The code's
-variants with an infinite epsilon pass words unchanged, and are not here.
+Departures: units are words instead of GPT-2's tokens; an out-of-vocabulary word is first replaced by a fixed word;
+sensitive words are those of a public list and those with a digit, whereas the code uses capitals and patterns in the
+text. The code's variants with an infinite epsilon, which leave words unchanged, are not included.
 """
 
 from __future__ import annotations
@@ -55,16 +56,16 @@ from epsilometer.mechanisms.words.shared.turned import turned_about, uniforms_of
 from epsilometer.text.words import words
 
 _WORDS = 1 << 11  # words in memory at a time; a text is never split
-_KAPPAS = (1e-3, 1e9)  # the concentrations at which the law is exact in 64-bit numbers
+_KAPPAS = (1e-3, 1e9)  # range of concentrations for which float64 is exact enough
 
 
 @component
 class Stamp(WordVectorMechanism):
     """The polar mechanism of STAMP.
 
-    as_published: the code's concentration, epsilon / pi. query: public words of the task; sensitive: a file of public
-    words, one a line; either one turns the groups on. threshold: the least cosine of an important word; shares: of
-    epsilon, for words that are sensitive and important, sensitive, important, neither.
+    as_published: True for the code's concentration epsilon / pi. query: public words of the task; sensitive: a file of
+    public words, one per line; either of the two turns groups on. threshold: smallest cosine of an important word;
+    shares: shares of epsilon for words that are sensitive and important, only sensitive, only important, neither.
     """
 
     law_of: ClassVar[str] = LATENTS
@@ -80,7 +81,7 @@ class Stamp(WordVectorMechanism):
     @classmethod
     def _directions_alone(cls, value: bool) -> bool:
         if not value:
-            raise ValueError("normalise must be true, since only directions of vectors count; leave it out")
+            raise ValueError("normalise must be true, since the mechanism uses only directions of vectors; omit it")
         return value
 
     @field_validator("shares")
@@ -88,13 +89,14 @@ class Stamp(WordVectorMechanism):
     def _positive(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         if not all(0 < share < math.inf for share in value):
             raise ValueError(
-                "shares must be finite numbers > 0: a share of 0 marks its words, and without noise they pass unchanged"
+                "shares must be finite numbers > 0, since a share of 0 would mark its words, and an infinite share "
+                "would leave them unchanged"
             )
         return value
 
     @cached_property
     def _units(self) -> NDArray[np.float64]:
-        """The directions of all words [V, d], of length 1 in float64."""
+        """The directions of all words, float64 [V, d], of length 1."""
         from epsilometer.core.von_mises_fisher import check_concentration  # loads scipy, and checks may not need it
 
         units = self.vectors.exact / np.linalg.norm(self.vectors.exact, axis=1, keepdims=True)
@@ -103,7 +105,7 @@ class Stamp(WordVectorMechanism):
 
     @cached_property
     def groups(self) -> NDArray[np.int64]:
-        """The group of each word [V], from 0 to 3 as in `shares`; all 0 without groups."""
+        """The group of each word, [V], an index into `shares`; all 0 if groups are off."""
         if not self._selective:
             return np.zeros(len(self.vocabulary), np.int64)
         listed = self._listed
@@ -122,8 +124,8 @@ class Stamp(WordVectorMechanism):
             return set(words(self.sensitive.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(
-                f"the sensitive words {str(self.sensitive)!r} cannot be read ({error}); give a text file with a word "
-                "a line",
+                f"the sensitive words {str(self.sensitive)!r} cannot be read ({error}); give a text file with one word "
+                "per line",
                 "EPS-M106",
             ) from error
 
@@ -136,19 +138,19 @@ class Stamp(WordVectorMechanism):
         length = float(np.linalg.norm(centre))
         if not length:
             raise UserError(
-                f"no word of the query {self.query!r} is in the vocabulary; give a query with words of it, or leave "
-                "query out",
+                f"no word of the query {self.query!r} is in the vocabulary; give a query with words of the vocabulary, "
+                "or omit query",
                 "EPS-M107",
             )
         return np.asarray(self._units @ (centre / length) >= self.threshold, bool)
 
     @cached_property
     def _share(self) -> NDArray[np.float64]:
-        """The share of epsilon of each word [V]."""
+        """The share of epsilon of each word, [V]."""
         return np.array(self.shares)[self.groups] if self._selective else np.ones(len(self.vocabulary))
 
     def _concentrations(self, epsilon: float) -> NDArray[np.float64]:
-        """Return kappa of each word [V]."""
+        """Return the concentration kappa of each word, [V]."""
         kappas = self._share * (epsilon / math.pi if self.as_published else epsilon)
         if kappas.min() < _KAPPAS[0] or kappas.max() > _KAPPAS[1]:
             raise UserError(
@@ -159,14 +161,14 @@ class Stamp(WordVectorMechanism):
         return kappas
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon a word, times the distance of the directions, for words of equal groups."""
+        """Epsilon per word, times the distance of the directions, for words of equal groups."""
         return self.claim(
             epsilon,
             "L2 distance of directions, by the group's share" if self._selective else "L2 distance of directions",
         )
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the sum over positions of share times distance; infinite for different lengths or groups."""
+        """Return the sum over positions of share times distance; infinite if lengths or groups differ."""
 
         def between(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
             apart = np.linalg.norm(self._units[left] - self._units[right], axis=1)
@@ -175,15 +177,15 @@ class Stamp(WordVectorMechanism):
         return self.vocabulary.distance(texts, pairs, between)
 
     def directions(self, texts: Sequence[str], epsilon: float) -> Directions:
-        """Return the directions of the words, as in `TurnsVectors`."""
+        """Return the directions and concentrations of the words, as in `TurnsVectors`."""
         return Directions(self.vocabulary.encode(texts), self._units, self._concentrations(epsilon))
 
     def turned(self, texts: Sequence[str], epsilon: float, noise: Noise) -> NDArray[np.float64]:
-        """Return the drawn directions of each text's one word, as in `TurnsVectors`."""
+        """Return the sampled directions for one-word texts, as in `TurnsVectors`."""
         return self._turns(self.vocabulary.encode(texts), epsilon, noise)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Draw a direction for each word by Wood's algorithm, and write the word of the largest cosine with it."""
+        """Return the rewrites. Directions are sampled by Wood's algorithm, and the nearest word is written."""
         private, outputs = self.vocabulary.encode(texts), []
         for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
             turns = self._turns(private.take(rows), epsilon, noise[rows])

@@ -2,22 +2,23 @@
 
 In plain words it replaces each word by another, chosen at random and most often similar to it.
 
-Words within gamma of the private word x compete with score -d(x, y); all others share one more candidate with score
--gamma + (2 / epsilon) ln(number of words outside); if it is chosen, one of them is drawn uniformly. That is the
+Words y within gamma of the private word x are candidates with score -d(x, y). All other words share one candidate with
+score -gamma + (2 / epsilon) ln(number of words outside); if it is chosen, one of them is sampled uniformly. This is the
 exponential mechanism with the distance truncated at gamma,
 
     P(y | x) ~ exp(-epsilon / 2 min(d(x, y), gamma)),    gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),
 
-so the words beyond gamma together have probability at most beta. The truncated distance changes by at most d(x, x')
-with x, and so does the normaliser's logarithm: P(y | x) <= e^(epsilon d(x, x')) P(y | x'), for any gamma >= 0.
+so the words beyond gamma together have a probability of at most beta. Between x and x' the truncated distance differs
+by at most d(x, x'). So weight and normaliser each differ by a factor of at most e^(epsilon / 2 d(x, x')), and
+P(y | x) <= e^(epsilon d(x, x')) P(y | x') for any gamma >= 0.
 
-Assumptions: epsilon belongs to a word; d is the Euclidean distance of the raw vectors; texts are neighbours if they
-have equally many words; every word of the vocabulary can replace every word.
+Assumptions: the claim is per word; d is the Euclidean distance of the raw vectors; texts are neighbours if they have
+the same number of words; every word of the vocabulary can replace every word.
 
-Departures. The reference code (sjmeis/MLDP 65a9eb8) scores the rest with ln(V / words inside), which is not an
-exponential mechanism and breaks the claim, rounds gamma to one decimal, and passes words outside the vocabulary
-unchanged; here such a word becomes a fixed word first (`shared/vocabulary.py`). `as_published: true` has the reference
-code's score and gamma, and its claim, so that it can be refuted.
+Departures: the reference code (sjmeis/MLDP 65a9eb8) scores the words outside with ln(V / words inside), which is not an
+exponential mechanism and breaks the claim. It rounds gamma to one decimal, and leaves out-of-vocabulary words
+unchanged; here such a word is first replaced by a fixed word (`shared/vocabulary.py`). `as_published: true` uses the
+reference code's score and gamma, and makes its claim, so that it can be refuted.
 """
 
 from __future__ import annotations
@@ -36,39 +37,39 @@ from epsilometer.core.component import component
 from epsilometer.mechanisms.words.shared.kernel import BLOCK, KernelMechanism
 
 _PART = 512  # words whose neighbours are searched at a time
-_FEW = 1 / 16  # share of the vocabulary up to which a word's neighbours are weighed individually
+_FEW = 1 / 16  # largest share of the vocabulary within gamma for which only these words are computed individually
 
 
 @component
 class TEM(KernelMechanism):
-    """The exponential mechanism on distances truncated at gamma.
+    """TEM.
 
-    beta: the largest probability of leaving the ball of radius gamma; as_published: the reference code's law.
+    beta: largest probability of a word beyond gamma; as_published: True for the reference code's law.
     """
 
     beta: Annotated[float, Field(gt=0, lt=1)] = 0.001
     as_published: bool = False
 
     def gamma(self, epsilon: float) -> float:
-        """Return gamma, at which distances are truncated."""
+        """Return gamma, the distance at which distances are truncated."""
         gamma = max(0.0, 2 / epsilon * math.log((1 - self.beta) * (len(self.vocabulary) - 1) / self.beta))
         return round(gamma, 1) if self.as_published else gamma
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Return the log-weights, -epsilon / 2 times the distance truncated at gamma."""
+        """Return the log-weights: -epsilon / 2 times the distance truncated at gamma."""
         return -epsilon / 2 * np.minimum(distances, self.gamma(epsilon))
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """Return the bound by normalisers, for the exponential mechanism; the reference code's law is not one."""
+        """Return the bound by normalisers; None as published, since that is not an exponential mechanism."""
         return None if self.as_published else super().excess_bound(epsilon)
 
     @cached_property
     def _inside(self) -> dict[float, NDArray[np.int64]]:
-        """For each epsilon the number of words within gamma of each word [V], 0 if not yet known."""
+        """The number of words within gamma of each word, [V], by epsilon; 0 if not yet computed."""
         return defaultdict(lambda: np.zeros(len(self.vectors), np.int64))
 
     def _beyond(self, words: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return w of each word beyond gamma of words [n], [n]."""
+        """Return the log-weight of a word beyond gamma, [n], for words [n]."""
         log_weight = np.full(len(words), -epsilon / 2 * self.gamma(epsilon))
         if not self.as_published:
             return log_weight
@@ -79,7 +80,7 @@ class TEM(KernelMechanism):
     def _log_weights(
         self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
-        """Return log-weights as any kernel; published ones beyond gamma depend on the number of words within."""
+        """Return the log-weights of outputs. As published, those beyond gamma depend on the number of words within."""
         if not self.as_published:
             return self.log_weights(distances, epsilon)
         within = distances <= self.gamma(epsilon)
@@ -91,7 +92,7 @@ class TEM(KernelMechanism):
     def _blocks(
         self, words: NDArray[np.integer], epsilons: Sequence[float]
     ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
-        """Yield blocks as any kernel; if few words lie within gamma, only these are weighed individually."""
+        """Yield weights of blocks as the base class does. If few words are within gamma, only these are computed."""
         reach, size = max(map(self.gamma, epsilons)), len(self.vectors)
         starts = np.arange(0, size, BLOCK)
         lengths = np.diff(starts, append=size)
@@ -106,7 +107,7 @@ class TEM(KernelMechanism):
                 within = distance <= self.gamma(epsilon)
                 at = row[within]
                 self._inside[epsilon][part] = np.bincount(at, minlength=len(part))
-                beyond = np.exp(self._beyond(part, epsilon))  # the largest weight is a word's own, 1
+                beyond = np.exp(self._beyond(part, epsilon))  # the largest weight is 1, of the word itself
                 more = np.exp(-epsilon / 2 * distance[within]) - beyond[at]
                 place = at * len(starts) + word[within] // BLOCK
                 blocks = beyond[:, None] * lengths

@@ -2,23 +2,25 @@
 
 In plain words it replaces each word by one of the few words nearest to it, chosen at random.
 
-Of the V words, the k nearest to the private word x compete, itself among them, with noisy distances:
+The candidates are the k of V words that are nearest to the private word x, including x itself. The candidate with the
+smallest noisy distance is written:
 
     k ~ Poisson(ln(V - 1)) given 1 <= k <= V,    y = argmin over the k nearest of ||x - y|| + g_y,
     g ~ Gumbel(0, b) given |g| <= D_max,    b = 2 D_max / min(W(2 a D_max), ln(a D_min)),
     a = (epsilon - 2 (1 + ln V) / D_min) / 3,
 
-D_min and D_max the smallest and largest distance of two words of the vocabulary, W Lambert's function (principal
-branch); where a D_min <= 1 the second term does not bound b and only W counts.
+where D_min and D_max are the smallest and largest distance of two words of the vocabulary, and W is Lambert's function
+(principal branch). If a D_min <= 1, only the term with W is used.
 
-No claim. The paper claims epsilon times the Euclidean distance, which is impossible: P(y | x) is at most P(k >= rank of
-y from x), and that falls faster than exponentially, e^(-r ln r), at any epsilon, while the claim lets P(y | x) fall
-no further than e^(-epsilon D_max) below P(y | y). In 53 bits k never exceeds some 50 and farther words never come out
-at all. `as_published: true` makes the paper's claim, so that it can be refuted. The scale is not defined if
-a <= 0 (a small epsilon, two words close together or alike); b is infinite there, the noise uniform on [-D_max, D_max].
+There is no claim. The paper claims epsilon times the Euclidean distance, which is impossible. P(y | x) is at most the
+probability that k reaches the rank r of y, which falls faster than exponentially, as e^(-r ln r), at any epsilon. But
+by the claim P(y | x) is at least e^(-epsilon D_max) P(y | y). With 53-bit uniforms k never exceeds about 50, and
+farther words are never written. `as_published: true` makes the paper's claim, so that it can be refuted. The scale is
+undefined if a <= 0, that is, at a small epsilon or with two nearly equal words; then b is infinite and the noise
+uniform on [-D_max, D_max].
 
-Departures: the reference code (sjmeis/MLDP 65a9eb8) takes D_min and D_max from one random word, adds the noise to
-squared distances, and lets k be 0, which leaves the word unchanged.
+Departures: the reference code (sjmeis/MLDP 65a9eb8) computes D_min and D_max from one random word, adds the noise to
+squared distances, and allows k = 0, which leaves the word unchanged.
 """
 
 from __future__ import annotations
@@ -47,20 +49,21 @@ _WORDS = 1 << 13  # private words in memory at a time
 
 @component
 class TruncatedGumbel(WordVectorMechanism):
-    """The nearest of a few words under truncated Gumbel noise.
+    """The truncated Gumbel mechanism.
 
-    as_published: make the paper's claim.
+    as_published: True to make the paper's claim.
     """
 
     as_published: bool = False
 
     @cached_property
     def _survey(self) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
-        """Return the words nearest to each word and their distances, [V, K] each, D_min and D_max."""
+        """The K words nearest to each word and their distances, [V, K] each, D_min and D_max."""
         survey = self.vectors.survey(max(2, min(len(self._competitors), len(self.vectors))))
         if not survey[3]:
             raise UserError(
-                "all words of the vocabulary have the same vector, so no noise is drawn; give other vectors", "EPS-M092"
+                "all words of the vocabulary have the same vector, so the noise has no scale; give other vectors",
+                "EPS-M092",
             )
         return survey
 
@@ -70,7 +73,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return self._survey[2:]
 
     def scale(self, epsilon: float) -> float:
-        """Return the scale b of the noise, infinite if it is not defined."""
+        """Return the scale b of the noise; infinite if it is undefined."""
         low, high = self._range
         a = (epsilon - 2 * (1 + math.log(len(self.vocabulary))) / low) / 3 if low else -math.inf
         if a <= 0:
@@ -80,7 +83,7 @@ class TruncatedGumbel(WordVectorMechanism):
 
     @cached_property
     def _competitors(self) -> NDArray[np.float64]:
-        """Returns [K]: P(k <= 1), P(k <= 2), ...; no uniform of 53 bits reaches beyond K."""
+        """P(k <= 1), P(k <= 2), ..., [K]. With 53-bit uniforms k never exceeds K."""
         size = len(self.vocabulary)
         if size < 3:
             raise UserError(
@@ -92,12 +95,12 @@ class TruncatedGumbel(WordVectorMechanism):
         return reached[: int(np.searchsorted(reached, 1 - 2.0**-53)) + 1]
 
     def _nearest(self, words: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return the K words nearest to words [n] and their distances, [n, K] each."""
+        """Return the K words nearest to each of n words, and their distances, [n, K] each."""
         near, far, *_ = self._survey
         return near[words, : len(self._competitors)], far[words, : len(self._competitors)]
 
     def _noise(self, uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Return the inverse CDF of the truncated Gumbel noise."""
+        """Return the inverse CDF of the truncated Gumbel noise, elementwise."""
         high, b = self._range[1], self.scale(epsilon)
         if math.isinf(b):
             return high * (2 * uniforms - 1)
@@ -105,7 +108,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return np.clip(-b * np.log(-np.log(low + uniforms * (top - low))), -high, high)
 
     def _survival(self, noise: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Return P(g > noise)."""
+        """Return P(g > noise), elementwise."""
         high, b = self._range[1], self.scale(epsilon)
         noise = np.clip(noise, -high, high)
         if math.isinf(b):
@@ -114,11 +117,14 @@ class TruncatedGumbel(WordVectorMechanism):
         return (top - np.exp(-np.exp(-noise / b))) / (top - low)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """None: words beyond the k nearest cannot come out (`as_published`: epsilon a word times the L2 distance)."""
+        """None, since words beyond the k nearest are never written; as published, epsilon times the L2 distance."""
         return super().guarantee(epsilon) if self.as_published else None
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, a row a word of the vocabulary, by a sum over 512 steps for an integral (to about 1e-4)."""
+        """Return the laws, with one row per word of the vocabulary.
+
+        An integral is computed as a sum over 512 steps, with an error of about 1e-4.
+        """
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             near, far = self._nearest(words)
@@ -129,9 +135,9 @@ class TruncatedGumbel(WordVectorMechanism):
                 for i, distances in enumerate(far):
                     edges = np.linspace(distances[0] - self._range[1], distances[0] + self._range[1], _CELLS + 1)
                     survival = self._survival(edges - distances[:, None], epsilon)
-                    wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # each word's probability of a cell
+                    wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # P(noisy distance is in the cell)
                     others = (survival[:, :-1] + survival[:, 1:]) / 2
-                    # One of the first k words is in the cell, all others are beyond it.
+                    # One of the first k words is in the cell, and all others of them are beyond it.
                     product = np.cumprod(others, axis=0)
                     weighted = np.cumsum((share[: len(distances), None] * product)[::-1], axis=0)[::-1]
                     p = (np.divide(wins * weighted, others, where=others > 0, out=np.zeros_like(wins))).sum(axis=1)
@@ -142,7 +148,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Draw 1 + K uniforms a word: one for k, one for each word that may compete."""
+        """Return the rewrites. Each word uses 1 + K uniforms: one for k, and one per possible candidate."""
         private = self.vocabulary.encode(texts)
         outputs = np.empty(len(private.values), np.int32)
         for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):

@@ -1,26 +1,26 @@
-"""Vickrey: MVC that often writes the second nearest word (Xu, Feyisetan, Aggarwal, Xu and Teissier, 2021).
+"""Vickrey: MVC that often writes the second-nearest word (Xu, Feyisetan, Aggarwal, Xu and Teissier, 2021).
 
 In plain words it adds random noise to the meaning of each word, and often writes the second nearest word instead of the
 nearest.
 
-The word's vector is moved as by MVC. With w1, w2 the two words nearest to the moved point, at distances d1 <= d2,
+The word's vector is moved as in MVC. Let w1, w2 be the words nearest to the moved point, at distances d1 <= d2. Then
 
     P(w1) = (1 - t) d2 / (t d1 + (1 - t) d2)
 
-(arXiv:2010.11947's successor, "On a utilitarian approach to privacy preserving text generation", section 4). t = 0 is
-MVC, t = 1 always writes the second. The choice looks at the moved point alone, so it is post-processing, and the claim
-is MVC's: epsilon times the Euclidean distance.
+("On a utilitarian approach to privacy preserving text generation", section 4, the successor of arXiv:2010.11947). t = 0
+is MVC; t = 1 always writes the second word. The choice depends only on the moved point, so it is post-processing, and
+the claim is that of MVC: epsilon times the Euclidean distance.
 
-Assumptions: as MVC. Departures: as MVC. The reference code (sjmeis/MLDP 65a9eb8) has another price and uses the private
-word w again: if w is the nearest, it is left out, and w1, w2 are the next two; then
+Assumptions and departures: those of MVC. The reference code (sjmeis/MLDP 65a9eb8) has another probability, and uses the
+private word w again: if w is the nearest word, it is left out, and w1, w2 are the next two. Then
 
-    P(w1) = 1 / (1 + e^(d1^2)),
+    P(w1) = 1 / (1 + e^(d1^2)).
 
-a softmax of -t d^2 with t = [1, 0] (its search gives squared distances), so that the second word is written nearly
-always, and w itself hardly ever. That is not post-processing of the moved point. `as_published: true` does the same and
-claims MVC's epsilon times the distance, so that the claim can be refuted: two words that lie close together, for which
-almost no loss is allowed, are distinguished, because each is left out only when it is the private word. (The search
-here is exact, in the reference code approximate.)
+This is a softmax of -t d^2 with t = [1, 0], since its search returns squared distances. So the second word is written
+nearly always, and w nearly never. That is not post-processing of the moved point. `as_published: true` does the same,
+and makes MVC's claim, so that it can be refuted. Two close words, between which the claim allows almost no loss, can be
+distinguished, since each is left out only if it is the private word. (The search is exact here, and approximate in the
+reference code.)
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from epsilometer.mechanisms.words.shared.moved import MovedWords
 
 @component
 class Vickrey(MovedWords):
-    """MVC with a choice between the two nearest words.
+    """Vickrey.
 
-    t: how much the second nearest word is preferred; as_published: the reference code's choice, which has no t.
+    t: preference for the second-nearest word; as_published: True for the reference code's choice, which has no t.
     """
 
     t: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -52,33 +52,33 @@ class Vickrey(MovedWords):
     @model_validator(mode="after")
     def _one_price(self) -> Vickrey:
         if self.as_published and self.t != 0.5:
-            raise ValueError(f"t is {self.t:g}, but as_published: true has a fixed price; leave t out")
+            raise ValueError(f"t is {self.t:g}, but as_published: true has no t; omit t")
         return self
 
     def chosen(
         self, points: NDArray[np.float64], uniforms: NDArray[np.float64], private: NDArray[np.integer]
     ) -> NDArray[np.int64]:
-        """Return one of the two nearest words; in the published form without the private word, if it is the nearest."""
+        """Return one of the two nearest words. As published, the private word is left out if it is the nearest."""
         if self.as_published:
             words, far = self._others(points, private)
             nearest = expit(-(far[:, 0] ** 2))
         else:
             words, far = self.vectors.neighbours(points, 2)
             first, second = self.t * far[:, 0], (1 - self.t) * far[:, 1]
-            # If the point is exactly on two equal words, both weights are 0, and either word will do.
+            # If the point equals two words with equal vectors, both weights are 0, and the second is chosen.
             nearest = second / np.maximum(first + second, np.finfo(float).tiny)
         return np.where(uniforms < nearest, words[:, 0], words[:, 1])
 
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return points as in `MovesVectors`; None in the published form, which uses the private word again."""
+        """Return points as in `MovesVectors`; None as published, since the choice uses the private word again."""
         return None if self.as_published else super().moved(texts, epsilon, noise)
 
     def _others(
         self, points: NDArray[np.float64], private: NDArray[np.integer]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return two neighbours as `neighbours` does, without the private word if it is the nearest."""
+        """Return the two nearest words and their distances, without the private word if it is the nearest."""
         if len(self.vectors) < 3:
             raise UserError(
                 f"as_published: true needs at least 3 words, but {self.resource} has {len(self.vectors)}; give more "

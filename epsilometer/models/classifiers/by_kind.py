@@ -1,4 +1,4 @@
-"""A classifier of any kind: trained on examples, or loaded from the folder that it was saved in."""
+"""Train a classifier of any kind on examples, or load a saved one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from epsilometer.models.classifier import KINDS, LINEAR, TRANSFORMER, Classifier
 def train(
     kind: str, examples: Examples, settings: FineTuning, noise: Noise, validation: Examples | None = None
 ) -> Classifier:
-    """Return a classifier of the labels of these examples.
+    """Return a classifier trained on these examples.
 
-    noise: one stream, from which all randomness of the training comes. validation: texts whose loss selects the best of
-    several epochs; without them the last one is used. Raises UserError for an unknown kind, for examples of
-    one class, for fewer than a batch, and for validation texts of a class that the examples lack.
+    noise: one stream of random numbers for the whole training. validation: texts whose loss selects the best of several
+    epochs; without them the last epoch is used. Raises UserError for an unknown kind, for examples of only one class,
+    for fewer examples than a batch, and for validation texts of a class that the examples lack.
     """
     if kind not in KINDS:
         raise unknown("kind of classifier", kind, KINDS)
@@ -48,7 +48,7 @@ def train(
 
 
 def load(folder: Path | str) -> Classifier:
-    """Return the classifier that was saved in a folder. Raises UserError where there is none, or a damaged one."""
+    """Return the classifier saved in a folder. Raises UserError if it is missing or damaged."""
     about = read_about(Path(folder))
     kind = about["kind"]
     if kind == TRANSFORMER:

@@ -18,11 +18,11 @@ from epsilometer.models.logits import probabilities_on_grid
 from epsilometer.text.vectors import read_arrays, write_arrays
 
 _WEIGHTS = "weights.npz"
-_LISTS = 8  # lists of texts whose vectors are cached
+_LISTS = 8  # number of most recent lists of texts whose vectors are cached
 
 
 class EncoderHead:
-    """A linear head on all-MiniLM-L6-v2, whose weights are frozen.
+    """A linear head on the frozen encoder all-MiniLM-L6-v2.
 
     coefficients: float64 [c, d], for pairs [c, 4 d + 1] (`classifiers.pairs`); intercepts: float64 [c].
     """
@@ -56,10 +56,10 @@ class EncoderHead:
         write_about(folder, self.kind, self.classes, {"encoder": locate.ENCODER})
 
     def probabilities(self, texts: Sequence[Text]) -> NDArray[np.float64]:
-        """Return [n, c]."""
+        """Return [n, c]: each text's probability of each class."""
 
         def compute(distinct: Sequence[Text]) -> NDArray[np.float64]:
-            # A product of matrices would sum a row in an order that depends on the number of rows.
+            # einsum, since a matrix product may sum a row in an order that depends on the number of rows.
             return probabilities_on_grid(
                 np.einsum("nd,cd->nc", features(distinct), self.coefficients) + self.intercepts
             )
@@ -75,8 +75,8 @@ def features(texts: Sequence[Text]) -> NDArray[np.float64]:
 
 @lru_cache(_LISTS)
 def _vectors(texts: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return the vectors of texts [n, d]. Recent lists are cached, since many classifiers are tested on the same."""
-    distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # releases of few texts repeat
+    """Return the vectors of texts [n, d]. Recent lists are cached, since many classifiers are tested on one list."""
+    distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # rewrites that are few texts repeat
     vectors: NDArray[np.float64] = _encoder().encode([*distinct]).astype(np.float64)
     return vectors[[distinct[text] for text in texts]]
 

@@ -1,4 +1,4 @@
-"""Logistic regression on TF-IDF of words: the baseline without a network, whose attributions are exact."""
+"""Logistic regression on TF-IDF of words: a baseline without a neural network. Its attributions are exact."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from epsilometer.text.vectors import read_arrays, write_arrays
 from epsilometer.text.words import words
 
 _WEIGHTS = "weights.npz"
-_STRENGTH = 3.0  # inverse of the regularisation: on 4,500 generated reviews 1 learns less, as does 20 for some labels
+_STRENGTH = 3.0  # scikit-learn's C: on 4,500 generated reviews 1 is less accurate, and so is 20 for some labels
 _STEPS = 1000  # most steps of the optimiser
 
 
@@ -28,7 +28,7 @@ class Linear:
     vocabulary:   V words, as defined by `text.words`.
     frequencies:  float64 [V], inverse document frequencies.
     coefficients: float64 [c, V], for pairs [c, 4 V + 1] (`classifiers.pairs`); intercepts: float64 [c]. With two
-    classes each gets half of the single logit.
+    classes, the single logit z of the regression becomes the logits -z / 2 and z / 2.
     """
 
     kind = LINEAR
@@ -48,12 +48,12 @@ class Linear:
 
     @classmethod
     def fit(cls, examples: Examples, weights: NDArray[np.float64] | None = None) -> Linear:
-        """Train on these examples, deterministically. If no text has a word, only the class frequencies are learnt.
+        """Train on these examples, deterministically. If no text has a word, the logits are the log class frequencies.
 
-        weights: [n], how many examples each counts for; None: one each.
+        weights: [n], the weight of each example; None: 1.
         """
         singles = pairs.single(examples.texts)
-        if not any(map(words, singles)):  # then classes differ only in their frequency
+        if not any(map(words, singles)):
             counts = Counter(examples.labels)
             classes, shares = sorted(counts), np.array([counts[name] for name in sorted(counts)]) / len(examples)
             return cls(classes, [], np.empty(0), np.empty((len(classes), 0)), intercepts=np.log(shares))
@@ -84,14 +84,14 @@ class Linear:
         write_about(folder, self.kind, self.classes, {})
 
     def features(self, texts: Sequence[Text]) -> Any:
-        """Return the sparse [n, V] TF-IDF of the texts, rows of length 1; a row without a known word is zero.
+        """Return the sparse TF-IDF [n, V] of the texts, or features [n, 4 V + 1] of pairs (`classifiers.pairs`).
 
-        For pairs [n, 4 V + 1] (`classifiers.pairs`).
+        TF-IDF rows have length 1; the row of a text without a word of the vocabulary is zero.
         """
         return pairs.features(texts, self._vectorizer.transform) if self.vocabulary else np.empty((len(texts), 0))
 
     def probabilities(self, texts: Sequence[Text]) -> NDArray[np.float64]:
-        """Return [n, c]."""
+        """Return [n, c]: each text's probability of each class."""
 
         def compute(distinct: Sequence[Text]) -> NDArray[np.float64]:
             return probabilities_on_grid(self.features(distinct) @ self.coefficients.T + self.intercepts)
@@ -108,7 +108,7 @@ class Linear:
 
 
 def tf_idf(texts: Sequence[str]) -> Any:
-    """Return a scikit-learn vectorizer with the words of these texts; at least one text must have a word."""
+    """Return a scikit-learn vectorizer fitted to these texts. At least one text must have a word."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     return TfidfVectorizer(analyzer=words).fit(texts)
@@ -119,8 +119,8 @@ def logistic_regression(
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
     """Return the classes, sorted, and the coefficients [c, d] and intercepts [c] of a logistic regression.
 
-    features: [n, d], dense or sparse; weights: [n], how many examples each counts for. On one thread, since threads
-    change the last bits of sums.
+    features: [n, d], dense or sparse; weights: [n], the weight of each example. Runs on one thread, since several
+    threads change the last bits of sums.
     """
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
@@ -128,6 +128,6 @@ def logistic_regression(
     with threadpool_limits(1):
         model = LogisticRegression(C=_STRENGTH, max_iter=_STEPS).fit(features, labels, weights)
     coefficients, intercepts = model.coef_, model.intercept_
-    if len(model.classes_) == 2:  # scikit-learn gives the logit of the second class alone
+    if len(model.classes_) == 2:  # scikit-learn returns only the logit of the second class
         coefficients, intercepts = (np.concatenate([-array, array]) / 2 for array in (coefficients, intercepts))
     return model.classes_.tolist(), coefficients, intercepts

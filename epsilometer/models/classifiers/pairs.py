@@ -1,6 +1,6 @@
-"""Features of a pair of texts, from those of its sides u and v: u, v, |u - v|, u * v, and their cosine.
+"""Features of a pair of texts with feature vectors u and v: u, v, |u - v|, u * v, and the cosine of u and v.
 
-All but the cosine are those of Conneau et al., "Supervised Learning of Universal Sentence Representations from Natural
+All but the cosine follow Conneau et al., "Supervised Learning of Universal Sentence Representations from Natural
 Language Inference Data" (EMNLP 2017), section 3.2.
 """
 
@@ -15,15 +15,15 @@ from epsilometer.models.classifier import Text
 
 
 def single(texts: Sequence[Text]) -> list[str]:
-    """Return the texts one by one, the first sides of pairs before the second."""
+    """Return single texts unchanged; for pairs, return all first texts, then all second texts."""
     sides = [(text,) if isinstance(text, str) else text for text in texts]
     return [side[i] for i in range(max(map(len, sides), default=0)) for side in sides]
 
 
 def features(texts: Sequence[Text], of: Callable[[Sequence[str]], Any]) -> Any:
-    """Return features of texts, or [n, 4 d + 1] of pairs.
+    """Return the features [n, d] of single texts, or [n, 4 d + 1] of pairs.
 
-    of: a function that returns [n, d] for single texts, dense or sparse, rows of length 1 or 0.
+    of: a function that returns the features [n, d] of single texts, dense or sparse, with rows of length 1 or 0.
     """
     if not texts or isinstance(texts[0], str):
         return of(single(texts))

@@ -12,16 +12,16 @@ from epsilometer.models.classifier import LINEAR, Text
 from epsilometer.models.classifiers import encoder, linear, pairs
 from epsilometer.text.words import words
 
-_PENALTY = 1.0  # features of single texts have length 1, and so has the cosine of a pair's sides at most
+_PENALTY = 1.0  # ridge penalty; features of single texts have length 1, so no scaling is needed
 
 
 def fit(
     kind: str, texts: Sequence[Text], numbers: NDArray[np.float64]
 ) -> Callable[[Sequence[Text]], NDArray[np.float64]]:
-    """Return a deterministic function from other texts to their numbers [n], fitted to these texts and numbers [n].
+    """Fit a ridge regression to texts and numbers [n]; return the function that predicts the numbers of other texts.
 
-    kind: linear or encoder. Without any word in the texts it is the mean. On one thread, as
-    `linear.logistic_regression`.
+    kind: linear or encoder. If no text has a word, `linear` predicts the mean. Fitting and prediction run on one thread
+    and are deterministic.
     """
     from sklearn.linear_model import Ridge
     from threadpoolctl import threadpool_limits

@@ -1,10 +1,12 @@
-"""A transformer with a head for the classes of one label, fine-tuned (TeDA, arXiv:2603.22968, section 4.1).
+"""Fine-tuned transformer with a head for the classes of one label (as in TeDA, arXiv:2603.22968, section 4.1).
 
-AdamW at a rate that rises over a tenth of the steps and then falls linearly, gradients clipped at length 1, no class
-weights. With several epochs, the one with the least mean cross-entropy on the validation texts is restored, the first
-among equals. In training, batches hold texts of similar length and are padded to multiples of 4 pieces, so few shapes
-occur and little padding is computed. Where the device multiplies bfloat16 natively, `precision: auto` computes in it
-and stores weights in float32. Only the tokeniser's separator tells the sides of a pair apart: no segment ids.
+The optimiser is AdamW. Its learning rate rises over the first tenth of the steps and then falls linearly. Gradients are
+clipped at length 1, and classes have no weights. After several epochs, the weights with the smallest mean cross-entropy
+on the validation texts are restored; of equal epochs, the first.
+
+Training batches contain texts of similar length, padded to multiples of 4 pieces, so few shapes occur and little
+padding is computed. `precision: auto` computes in bfloat16 if the device multiplies it natively; weights are stored in
+float32. The two texts of a pair are divided by the tokeniser's separator only, without segment ids.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ if TYPE_CHECKING:
 
 WARM_UP = 0.1  # share of the steps
 MULTIPLE = 4  # pieces
-JITTER = 4.0  # pieces by which lengths are blurred before sorting, so that batches differ between seeds
-_ROWS = {"cpu": 16, "cuda": 1024}  # texts of every batch in inference, if memory holds them
+JITTER = 4.0  # largest random number of pieces added to lengths before sorting, so that batches differ between seeds
+_ROWS = {"cpu": 16, "cuda": 1024}  # most texts in an inference batch; fewer if memory is short
 
 
 class Transformer:
     """A transformer with a head for the classes of one label.
 
-    classes: by name, sorted; the predictions number them. network, tokenizer: from transformers.
+    classes: names, sorted; predictions are indices into them. network, tokenizer: from transformers.
 
     losses: mean cross-entropy on the validation texts after each epoch.
     """
@@ -43,7 +45,7 @@ class Transformer:
     kind = TRANSFORMER
 
     def __init__(self, folder: Path, classes: Sequence[str], settings: FineTuning) -> None:
-        """Load the model of a folder; its head is drawn (torch's generator) unless the number of classes fits."""
+        """Load the model in a folder. If its head has another number of classes, torch initialises a random one."""
         import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -77,7 +79,7 @@ class Transformer:
         self.longest = min(settings.longest, *(int(limit) for limit in limits if limit))
 
     def predict(self, texts: Sequence[Text]) -> NDArray[np.int64]:
-        """Return [n]: the number of the likeliest class, by logits that are not rounded."""
+        """Return [n]: the index of each text's likeliest class, by unrounded logits."""
         import torch
 
         pieces, classes = self.pieces(texts), np.zeros(len(texts), np.int64)
@@ -87,16 +89,20 @@ class Transformer:
         return classes
 
     def probabilities(self, texts: Sequence[Text]) -> NDArray[np.float64]:
-        """Return [n, c]. A text is padded to a width of its own, in batches with a fixed number of rows."""
+        """Return [n, c]: each text's probability of each class.
+
+        The width that a text is padded to depends only on its length, and the number of rows in a batch only on that
+        width. So a text's result does not depend on other texts.
+        """
         return each_once(texts, lambda distinct: probabilities_on_grid(self._each(distinct)), len(self.classes))
 
     def cuts(self, texts: Sequence[Text]) -> NDArray[np.bool_]:
-        """Return [n]: whether a text is longer than the part that is read."""
+        """Return [n]: True for each text that is truncated."""
         pieces = self.tokenizer(*_sides(texts), verbose=False)["input_ids"]
         return np.array([len(ids) > self.longest for ids in pieces], bool)
 
     def save(self, folder: Path) -> None:
-        """Write a model folder, weights in float16; those in memory are rounded in the same way."""
+        """Write a model folder with weights in float16. Rounds the weights in memory in the same way."""
         import torch
 
         self.network.to(torch.float16).save_pretrained(folder)
@@ -112,7 +118,7 @@ class Transformer:
         return cls(folder, about["classes"], settings)
 
     def train(self, examples: Examples, generator: np.random.Generator, validation: Examples | None = None) -> None:
-        """Train for some epochs; the generator gives the order of the batches, a new one for each."""
+        """Train for `settings.epochs` epochs. `generator` orders the batches anew in each epoch."""
         import torch
         from transformers import get_linear_schedule_with_warmup
 
@@ -146,7 +152,7 @@ class Transformer:
             self.network.load_state_dict(best)
 
     def _freeze_all_but(self, last: int) -> None:
-        """Train only this number of last layers, their pooling, and the head."""
+        """Freeze all weights except those of the last layers, the pooling and the head. last: number of layers."""
         from torch.nn import ModuleList
 
         body = self.network.base_model
@@ -168,14 +174,14 @@ class Transformer:
         return float(np.mean(np.log(np.exp(logits).sum(axis=1)) - chosen))
 
     def _numbers(self, examples: Examples) -> Tensor:
-        """Return the [n] numbers of the examples' classes."""
+        """Return the index of each example's class, [n]."""
         import torch
 
         numbers = {name: i for i, name in enumerate(self.classes)}
         return torch.tensor([numbers[name] for name in examples.labels])
 
     def _each(self, texts: Sequence[Text]) -> NDArray[np.float32]:
-        """Return the [n, c] logits of texts, in batches of one width and a number of rows that follows from it."""
+        """Return the logits [n, c] of texts. A batch has one width, which determines its number of rows."""
         import torch
 
         pieces = self.pieces(texts)
@@ -189,7 +195,7 @@ class Transformer:
         return logits
 
     def _first_batch(self, pieces: list[list[int]], width: int, members: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the logits of the first members, all of one width."""
+        """Return the logits of the first batch of members, all of one width."""
         from epsilometer.models.memory import activations
 
         rows = self.memory.rows(4 * activations(self.network.config, width), _ROWS[self._device])
@@ -199,11 +205,11 @@ class Transformer:
         return some
 
     def _width(self, length: int) -> int:
-        """Return the number of pieces to pad to."""
+        """Return the number of pieces that a text of this length is padded to."""
         return min(self.longest, -(-length // MULTIPLE) * MULTIPLE)
 
     def pieces(self, texts: Sequence[Text]) -> list[list[int]]:
-        """Return the ids of each text with its special tokens; for an empty text only these."""
+        """Return the piece ids of each text, truncated, with special tokens."""
         ids: list[list[int]] = self.tokenizer(*_sides(texts), truncation=True, max_length=self.longest)["input_ids"]
         return ids
 
@@ -235,9 +241,9 @@ def fine_tune(
 ) -> Transformer:
     """Return a classifier fine-tuned on these examples.
 
-    classes: at least those of the examples. noise: one stream, from which the head's first weights, dropout and the
-    order of the batches come; torch's own generator is unchanged. validation: texts that select the best of several
-    epochs. Raises UserError for fewer texts than a batch.
+    classes: the examples' classes, and possibly more. noise: one stream of random numbers for the head's initial
+    weights, dropout and the order of batches; torch's global generator is restored. validation: texts that select the
+    best of several epochs. Raises UserError for fewer texts than a batch.
     """
     import torch
 
@@ -257,13 +263,13 @@ def fine_tune(
 
 
 def _sides(texts: Sequence[Text]) -> list[list[str]]:
-    """Return the texts in a tokeniser's format: a list of texts, or one list for each side of pairs."""
+    """Return the texts as arguments of a tokeniser: one list of texts, or two lists for pairs."""
     if not texts or isinstance(texts[0], str):
         return [[text for text in texts if isinstance(text, str)]]
     return [[text[side] for text in texts] for side in (0, 1)]
 
 
 def _batches(lengths: Sequence[float] | NDArray[np.float64], size: int) -> list[NDArray[np.int64]]:
-    """Return positions, sorted by length and divided into batches."""
+    """Return indices sorted by length, divided into batches of `size`."""
     order = np.argsort(np.asarray(lengths), kind="stable").astype(np.int64)
     return [order[start : start + size] for start in range(0, len(order), size)]

@@ -1,11 +1,11 @@
-"""A causal language model on this machine as a judge, which names the source of a rewrite among candidates.
+"""A local causal language model as a judge that guesses the source of a rewrite among candidates.
 
-The common prefix of all prompts is computed once, and its keys and values serve every row of every batch. All options
-are scored in one pass, which stores no other keys and values. The rest of a prompt is padded on the left to a multiple
-of 8 tokens, and every batch has a fixed number of rows for its length, the last one filled up: a prompt's numbers come
-from the same kernels on the same shapes, independently of other questions. Logits are rounded to multiples of 1/1024 to
-absorb the remaining differences. (In a model with a sliding window, padding takes some of its places; that matters only
-if a prompt outgrows the window.)
+The common prefix of all prompts is computed once, and every row of every batch shares its keys and values. All options
+are scored in one forward pass, without storing other keys and values. The rest of a prompt is padded on the left to a
+multiple of 8 tokens. The number of rows in a batch depends only on this length; the last batch is padded with copies.
+So the scores of a prompt come from kernels on the same shapes, whatever the other questions are. Logits are rounded to
+multiples of 1/1024 to remove remaining differences. In a model with a sliding window, padding occupies part of the
+window, which matters only for prompts longer than the window.
 """
 
 from __future__ import annotations
@@ -43,17 +43,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PAD = 8  # prompts are padded to a multiple of this
-BATCH = {"cpu": 1024, "cuda": 16384}  # tokens in a batch if they fit in memory, without the shared prefix
+BATCH = {"cpu": 1024, "cuda": 16384}  # most tokens in a batch without the shared prefix; fewer if memory is short
 
 
 class JudgeModel:
     """A causal language model in transformers' format.
 
-    model:      any model that `models.locate` finds.
-    precision:  "float32", "bfloat16", or "auto" (bfloat16 if the hardware has it; can change a result).
-    device:     "cpu" or "cuda"; by default the chosen device (`core.device`).
-    chat:       whether its tokeniser has a chat template, so that the published prompt is used.
-    window:     longest prompt in tokens; the texts of a longer prompt are truncated to an equal number of words.
+    model:      a model that `models.locate` accepts.
+    precision:  "float32", "bfloat16", or "auto" (bfloat16 if the hardware supports it; can change results).
+    chat:       True if the tokeniser has a chat template; the published prompt is then used.
+    window:     most tokens in a prompt; the texts of a longer prompt are all truncated to the same number of words.
     cut:        number of prompts truncated so far.
 
     Raises UserError for a model that cannot be fetched or has no language model head, and for an unknown precision.
@@ -93,11 +92,10 @@ class JudgeModel:
         self.cut = 0
 
     def scores(self, questions: Sequence[Question]) -> tuple[NDArray[np.float32], int]:
-        """Return the score of each candidate, from one forward pass: [n, k]; and the number of tokens read.
+        """Return the scores of the candidates [n, k], and the number of tokens read. Takes one forward pass.
 
-        The logits of the options' labels, multiples of 1/1024. All questions have the same number of candidates.
-        Raises UserError for more than 26 candidates, for a label of more than one token, and for logits that are not
-        finite.
+        Scores are the logits of the options' labels, in multiples of 1/1024. All n questions have k candidates. Raises
+        UserError for more than 26 candidates, for a label of more than one token, and for infinite or NaN logits.
         """
         import torch
 
@@ -127,9 +125,9 @@ class JudgeModel:
         return result, sum(len(prefix) + len(prompt) for prompt in prompts)
 
     def replies(self, questions: Sequence[Question], longest: int, again: bool = False) -> list[Completion]:
-        """Return the model's answers by greedy decoding, in at most `longest` tokens.
+        """Return the model's answers by greedy decoding, of at most `longest` tokens.
 
-        again: whether to add a reminder of the form. Raises UserError for a model without a chat template.
+        again: True to add a reminder of the answer's format. Raises UserError for a model without a chat template.
         """
         if not self.chat:
             raise UserError(
@@ -144,7 +142,7 @@ class JudgeModel:
         prefix = self._prefix(labels)
         prompts = [self._fitted(about, labels, len(prefix) + longest, again=again) for about in questions]
         ends = self._ends()
-        # The model's own settings for sampling and repetition are meant for conversation.
+        # Replaces the model's default settings of sampling and repetition, which are meant for conversation.
         greedy = GenerationConfig(
             do_sample=False,
             num_beams=1,
@@ -180,11 +178,11 @@ class JudgeModel:
         return ends if isinstance(ends, list) else [ends]
 
     def _prefix(self, labels: Sequence[str]) -> list[int]:
-        """Return the tokens that all prompts begin with; none for a plain prompt, which is short."""
+        """Return the tokens that all prompts begin with; none for a model without a chat template."""
         return self._head + encode(self._tokenizer, instruction(labels)) if self.chat else []
 
     def _prompt(self, about: Question, labels: Sequence[str], again: bool = False, lead: str = "") -> list[int]:
-        """Return the tokens after the prefix."""
+        """Return the tokens of a prompt after the prefix."""
         if not self.chat:
             return plain_ids(self._tokenizer, plain(*about, labels))
         message = encode(self._tokenizer, question(*about, labels, again=again))
@@ -193,7 +191,10 @@ class JudgeModel:
     def _fitted(
         self, about: Question, labels: Sequence[str], taken: int, again: bool = False, lead: str = ""
     ) -> NDArray[np.int32]:
-        """Return the prompt, with each text truncated to the number of words that fit in the window."""
+        """Return the tokens of a prompt after the prefix, with texts truncated to fit the window.
+
+        taken: tokens of the window that the prefix and the answer need.
+        """
         room = self.window - taken
         ids = self._prompt(about, labels, again, lead)
         if len(ids) <= room:
@@ -214,7 +215,7 @@ class JudgeModel:
         return np.array(ids, np.int32)
 
     def _label_tokens(self, labels: Sequence[str]) -> list[int]:
-        """Return the token of each label at its place after the prompt."""
+        """Return the token of each label as encoded after the prompt. Raises UserError if a label is several tokens."""
         lead = CHAT_LEAD if self.chat else plain("", [], [])
         before = encode(self._tokenizer, lead)
         after = [encode(self._tokenizer, lead + label) for label in labels]
@@ -229,9 +230,9 @@ class JudgeModel:
 
     @contextmanager
     def _head_of(self, tokens: list[int]) -> Iterator[None]:
-        """Make the model compute the logits of these tokens only, in this order, and in float32.
+        """Make the model compute the logits of only these tokens, in this order and in float32, within this context.
 
-        At bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
+        In bfloat16, logits near 16 would be rounded to multiples of 0.125.
         """
         import torch
 
@@ -248,7 +249,7 @@ class JudgeModel:
             self._model.set_output_embeddings(whole)
 
     def _cache(self, prefix: list[int]) -> Any:
-        """Return the keys and values of the shared prefix, in one row."""
+        """Return the keys and values of the shared prefix, as a cache with one row; None without a prefix."""
         import torch
 
         if not prefix:
@@ -259,10 +260,10 @@ class JudgeModel:
     def _batches(
         self, prompts: list[NDArray[np.int32]], prefix: int, rest: Sequence[int], longest: int = 0
     ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-        """Yield batches of one padded length: numbers of the prompts, ids [rows, length], mask [rows, prefix + length].
+        """Yield batches of one padded length: indices of prompts, ids [rows, length], mask [rows, prefix + length].
 
-        rest: the numbers of the requested prompts; longest: the answer tokens that are held in memory. Each row has
-        padding, so that every batch has the mask; a batch may have more rows than prompts.
+        rest: indices of the requested prompts; longest: most answer tokens, for which memory is reserved. Each row has
+        padding, so that every batch needs the mask. A batch may have more rows than prompts.
         """
         import torch
 
@@ -275,7 +276,7 @@ class JudgeModel:
             members, size = list(run), fitting(length)
             batches += [(length, members[start : start + size]) for start in range(0, len(members), size)]
         for length, rows in track(batches, len(batches), "judge"):
-            size = fitting(length)  # a repeated call has these rows, to be halved if memory runs out
+            size = fitting(length)  # sets the number that is halved if memory runs out
             ids = np.zeros((size, length), np.int64)
             mask = np.zeros((size, prefix + length), np.int64)
             mask[:, :prefix] = 1
@@ -286,9 +287,10 @@ class JudgeModel:
             yield rows, torch.from_numpy(ids).to(self._device), torch.from_numpy(mask).to(self._device)
 
     def _row_bytes(self, length: int, longest: int) -> int:
-        """Return the approximate memory of a row of this many tokens: a layer's numbers, and keys and values.
+        """Return an estimate of the bytes of a row of `length` tokens: one layer's activations, and keys and values.
 
-        Keys and values count for all layers if an answer of up to `longest` tokens follows, else twice for one layer.
+        Keys and values count for all layers if an answer of up to `longest` tokens follows, otherwise twice for one
+        layer.
         """
         from epsilometer.models.memory import activations, cached
 
@@ -301,10 +303,10 @@ class JudgeModel:
 
 
 def _repeated(cache: Any, rows: int, more: int = 0) -> Any:
-    """Return the cache of one row as a new cache of several rows.
+    """Return a new cache that repeats a cache of one row.
 
-    more: the number of further tokens to allocate room for. Without it, rows share the keys and values of the one row,
-    and those of later tokens are discarded after each layer.
+    more: number of further tokens to allocate memory for. If it is 0, rows share the keys and values of the one row,
+    and keys and values of later tokens are discarded after each layer.
     """
     from transformers.cache_utils import DynamicLayer
 
@@ -332,9 +334,9 @@ def _with_room() -> Any:
     from transformers.cache_utils import DynamicLayer
 
     class WithRoom(DynamicLayer):
-        """A layer with memory for all tokens from the start, so that no step copies those before it.
+        """A cache layer with memory for all tokens from the start, so that a step does not copy earlier tokens.
 
-        Attention sees views of the tokens stored so far: the same numbers in the same shapes as if they were joined.
+        Attention reads views of the tokens stored so far, with the same values and shapes as without this layer.
         """
 
         def __init__(self, layer: Any, more: int) -> None:
@@ -360,7 +362,7 @@ def _with_room() -> Any:
 
 
 def _joined(keys: Tensor, values: Tensor, new_keys: Tensor, new_values: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
-    """Return keys and values of all tokens [rows, heads, length, size], from those of the first and of the rest."""
+    """Return the keys and values of all tokens, [rows, heads, length, size] each: the cached ones and the new ones."""
     import torch
 
     return torch.cat([keys, new_keys], dim=-2), torch.cat([values, new_values], dim=-2)

@@ -1,15 +1,15 @@
 """The prompt that asks a language model for the source of a rewrite, and the parser of its answer.
 
-A model with a chat template gets the words of TeDA (arXiv:2603.22968, Appendix B), filled in with the labels of the
-options. Any other model, including the embedded judge, continues a plain text of few tokens:
+A model with a chat template gets TeDA's prompt (arXiv:2603.22968, Appendix B), with the labels of the options filled
+in. Any other model, including the embedded judge, continues a short plain text:
 
     rewrite: i want a plane to boston
     [1] flights to boston
     [2] play some jazz
     answer: [
 
-Both end where a label follows. A text is data: its white space becomes single spaces, so that it cannot begin a new
-line and pass for another option, and the tokeniser reads special tokens in it as characters (`encode`).
+Both prompts end where the label follows. White space in texts is replaced by single spaces, so that a text cannot start
+a new line and imitate another option. Special tokens written in a text are encoded as plain characters (`encode`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from epsilometer.models.chat_template import encode
 
 Question = tuple[str, Sequence[str]]  # a rewrite and its candidates
 
-CHAT_LEAD = "answer: [["  # beginning of the model's turn if only the label is read
+CHAT_LEAD = "answer: [["  # start of the model's answer if only the label's logits are used
 
-# TeDA Appendix B, quoted: the prompt is part of the published attack.
+# Quoted from TeDA, Appendix B.
 _INSTRUCTION = (
     "You are given a rewritten text Y and several candidate original texts. Your task is to identify which candidate "
     "is the most likely original text that was rewritten to produce Y.\n"
@@ -35,7 +35,7 @@ _INSTRUCTION = (
     "Rewritten text Y:"
 )
 _QUESTION = "\n{rewrite}\nCandidate original texts:\n{options}\nWhich candidate is most likely the original?"
-# Our reminder, for the second request.
+# Reminder in the second request; not from TeDA.
 _REMINDER = "Answer with the line answer: [[N]] and nothing else."
 
 
@@ -45,9 +45,9 @@ def numbers(count: int) -> tuple[str, ...]:
 
 
 def characters(count: int) -> tuple[str, ...]:
-    """Return labels of one character, which are one token: "1" to "9", or "A", "B", ... for more options.
+    """Return one-character labels, so that each is one token: "1" to "9", or "A", "B", ... for 10 to 26 options.
 
-    Raises UserError beyond 26 options.
+    Raises UserError for more than 26 options.
     """
     if count > len(string.ascii_uppercase):
         raise UserError(
@@ -59,37 +59,37 @@ def characters(count: int) -> tuple[str, ...]:
 
 
 def instruction(labels: Sequence[str]) -> str:
-    """Return the beginning of the user's message, the same for every trial."""
+    """Return the start of the user message, which is the same for every trial."""
     return _INSTRUCTION.format(first=labels[0], last=labels[-1])
 
 
 def question(rewrite: str, candidates: Sequence[str], labels: Sequence[str], again: bool = False) -> str:
-    """Return the rest of the user's message: one rewrite and its candidates, in order. again: with a reminder."""
+    """Return the rest of the user message: a rewrite and its candidates in order. again: True to add a reminder."""
     options = "\n".join(f"{label}. {_line(text)}" for label, text in zip(labels, candidates, strict=True))
     message = _QUESTION.format(rewrite=_line(rewrite), options=options)
     return f"{message}\n{_REMINDER}" if again else message
 
 
 def message(rewrite: str, candidates: Sequence[str], again: bool = False) -> str:
-    """Return the whole of the user's message, with numbers as labels."""
+    """Return the whole user message, with numbers as labels."""
     labels = numbers(len(candidates))
     return instruction(labels) + question(rewrite, candidates, labels, again)
 
 
 def plain(rewrite: str, candidates: Sequence[str], labels: Sequence[str]) -> str:
-    """Return the text that a model without a chat template continues; the label of the source comes next."""
+    """Return the prompt for a model without a chat template, which continues it with the label of the source."""
     options = "\n".join(f"[{label}] {_line(text)}" for label, text in zip(labels, candidates, strict=True))
     return f"rewrite: {_line(rewrite)}\n{options}\nanswer: ["
 
 
 def plain_ids(tokenizer: Any, prompt: str) -> list[int]:
-    """Return the tokens of a plain prompt, as in the judge's training: after the BOS token, if there is one."""
+    """Return the tokens of a plain prompt, with the BOS token first if there is one, as in the judge's training."""
     begin = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
     return begin + encode(tokenizer, prompt)
 
 
 def parse(reply: str) -> str:
-    """Return the label that a reply names, which must be the line `answer: [[N]]` alone; empty if it names none.
+    """Return the label N of a reply that consists only of the line `answer: [[N]]`; empty for any other reply.
 
     The model's reasoning before its answer, marked <think>...</think>, is ignored.
     """

@@ -1,8 +1,8 @@
-"""Views of a text's surface: the features in which a mechanism may hide a code.
+"""Views of a text: sets of features in which a mechanism may hide a code.
 
-A view keeps one kind of sign and leaves out the rest: letter case alone, invisible characters alone, tokens without
-their order. So changes elsewhere in the text do not hide a code that one view keeps. Features are raw code points:
-normalisation would remove codes.
+Each view has one kind of feature, such as letter case, invisible characters, or tokens without their order. So a code
+in one kind of feature stays visible even if everything else in the text changes. Texts are not normalised, since that
+could remove codes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 BUCKETS = 1 << 20  # number of hashed features
 _LONGEST = 4  # characters of an n-gram
-_RUN = 8  # signs in a run of letter case or of invisible characters
-_PLACES = 256  # places that count by their number
+_RUN = 8  # characters in a run of letter cases or of invisible characters
+_PLACES = 256  # first positions whose position is part of the feature
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads neighbouring code points far apart
 
 
 def presence(view: str, texts: Sequence[str]) -> csr_matrix:
-    """Return the binary features of each text in a view, [texts, BUCKETS]; equal texts are read once."""
+    """Return the binary features of each text in a view, [texts, BUCKETS]. Equal texts are computed once."""
     from sklearn.feature_extraction import FeatureHasher
 
     number = {text: i for i, text in enumerate(dict.fromkeys(texts))}
@@ -40,7 +40,7 @@ def presence(view: str, texts: Sequence[str]) -> csr_matrix:
 
 
 def _grams(texts: Sequence[str]) -> csr_matrix:
-    """Return the n-grams of 1 to 4 code points, white space included."""
+    """Return the counts of n-grams of 1 to 4 code points, including white space: [texts, BUCKETS]."""
     from scipy.sparse import csr_matrix
 
     points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32).astype(np.uint64) + np.uint64(1)
@@ -58,36 +58,36 @@ def _grams(texts: Sequence[str]) -> csr_matrix:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Yield tokens between white space, alone and in pairs."""
+    """Yield the tokens between white space, and the pairs of adjacent tokens."""
     split = text.split()
     yield from split
     yield from map(" ".join, pairwise(split))
 
 
 def _places(text: str) -> Iterator[str]:
-    """Yield the first tokens, each with its place."""
+    """Yield the first 256 tokens, each with its position."""
     for place, token in enumerate(text.split()[:_PLACES]):
         yield f"{place} {token}"
 
 
 def _case(text: str) -> Iterator[str]:
-    """Yield the letter case of cased letters."""
+    """Yield features of the sequence of upper-case and lower-case letters."""
     return _signs("".join("U" if sign.isupper() else "l" for sign in text if sign.isupper() or sign.islower()))
 
 
 def _invisible(text: str) -> Iterator[str]:
-    """Yield characters that are invisible by themselves, such as zero-width ones."""
+    """Yield features of the sequence of invisible characters, such as zero-width ones."""
     return _signs("".join(sign for sign in text if sign != " " and unicodedata.category(sign)[0] in "CZM"))
 
 
 def _lengths(text: str) -> Iterator[str]:
-    """Yield the numbers of characters, of tokens and of characters in tokens."""
+    """Yield the number of characters, the number of tokens, and the number of characters in tokens."""
     split = text.split()
     yield from (f"characters {len(text)}", f"tokens {len(split)}", f"in tokens {sum(map(len, split))}")
 
 
 def _signs(signs: str) -> Iterator[str]:
-    """Yield signs by their place, and runs of 8."""
+    """Yield the first 256 characters, each with its position, and all runs of 8 characters."""
     for place, sign in enumerate(signs[:_PLACES]):
         yield f"{place} {sign}"
     for start in range(len(signs) - _RUN + 1):

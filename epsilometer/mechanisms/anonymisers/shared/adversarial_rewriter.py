@@ -1,20 +1,20 @@
-"""Training an encoder-decoder to write round trips of texts from states that do not show an attribute (Xu 2019).
+"""Training of an encoder-decoder to write round trips of texts from states that hide an attribute (Xu 2019).
 
 It follows IDT's appendix C. The model reads a text and learns to write its round trip (cross-entropy L). The adversary,
-a classification head like BART's, reads the attribute (cross-entropy A) from one state: the one that the vocabulary
-head reads to write the end of the round trip. In the last phase the model's gradient is that of L - alpha A: gradients
-from the adversary to the model are multiplied by -alpha (gradient reversal).
+a classification head like BART's, infers the attribute (cross-entropy A) from one decoder state, the one at the end of
+the round trip. In the last phase the model descends along the gradient of L - alpha A: gradients from the adversary to
+the model are multiplied by -alpha (gradient reversal).
 
-Published: 10 epochs of the adversary alone, 10 of the model alone, 14 of both; Adam at rate 1e-5, batches of 32, alpha
-1.0, facebook/bart-base or similar. Departures: word embeddings are not trained (`models/teaching.py`), and gradients
-are clipped at length 1.
+As published, 10 epochs train only the adversary, 10 only the model, and 14 both, by Adam at rate 1e-5, with batches of
+32, alpha 1.0, and facebook/bart-base or similar. Departures: word embeddings are not trained (`models/teaching.py`),
+and gradients are clipped at length 1.
 
-Such training tends to collapse: for every input, the model writes one of a few texts, which reveal nothing and are
-useless. So after every epoch that changes the model, it rewrites held-out texts. If fewer than 30 outputs in a hundred
-are distinct, training ends with an error that says so.
+Such training tends to collapse: the model writes one of a few texts for every input, which reveal nothing and are
+useless. So after every epoch that changes the model, it rewrites held-out texts. If fewer than 30 of 100 outputs are
+distinct, training ends with an error.
 
-The state after every epoch is saved in a folder. An interrupted training resumes from there, and ends with the same
-bytes, since every epoch draws from a stream of its own.
+The state after every epoch is saved to a folder. Interrupted training resumes from it and gives the same bytes, since
+every epoch has its own random stream.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from epsilometer.models.seq2seq import Seq2Seq
 from epsilometer.models.teaching import IGNORED, Targets, embeddings, save
 from epsilometer.runtime.progress import track
 
-HELD_OUT = 100  # texts on which collapse and the adversary are measured; at most a fifth of all texts
-LEAST_DISTINCT = 30  # distinct outputs per hundred inputs
+HELD_OUT = 100  # most held-out texts, to measure collapse and the adversary; at most a fifth of all texts
+LEAST_DISTINCT = 30  # fewest distinct outputs per 100 inputs
 RECORD = "rewriter.json"
 _DROPOUT = 0.1
 
@@ -51,12 +51,12 @@ _DROPOUT = 0.1
 class AdversarialTraining:
     """Settings of a rewriter's training.
 
-    adversary_epochs, rewriter_epochs, joint_epochs: the length of each phase.
-    rate:   of both Adam optimisers.
-    batch:  texts in a step.
-    alpha:  the weight of the adversary.
-    length: the most tokens of a text that are read and written.
-    seed:   of all randomness.
+    adversary_epochs, rewriter_epochs, joint_epochs: number of epochs of each phase.
+    rate:   learning rate of both Adam optimisers.
+    batch:  texts per step.
+    alpha:  weight of the adversary's loss.
+    length: most tokens of a text and of its round trip; longer ones are truncated.
+    seed:   seed of all randomness.
     """
 
     adversary_epochs: NonNegativeInt = 10
@@ -78,7 +78,7 @@ class AdversarialTraining:
 
     @property
     def phases(self) -> list[tuple[bool, bool]]:
-        """For each epoch two flags: the adversary learns, the rewriter learns."""
+        """Two flags per epoch: True if the adversary learns, True if the rewriter learns."""
         alone = [(True, False)] * self.adversary_epochs + [(False, True)] * self.rewriter_epochs
         return alone + [(True, True)] * self.joint_epochs
 
@@ -93,12 +93,13 @@ class Parallel:
 
 
 def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, out: Path, state: Path) -> dict[str, Any]:
-    """Trains a model and writes it to the folder `out`, with rewriter.json. Returns the content of that record.
+    """Train a model, write it to the folder `out` with the record rewriter.json, and return the content of the record.
 
-    resource: an encoder-decoder; state: the folder for the state after the last epoch. In the record, `distinct` is the
-    number of distinct outputs per hundred held-out inputs, after each epoch that changes the model; `adversary` is the
-    adversary's accuracy on them, after each of its epochs; `commonest` is the share of the most frequent class. Raises
-    UserError for too few texts, a single class, a length beyond the model's window, and if the outputs collapse.
+    resource: an encoder-decoder; state: folder for the state after the last epoch. In the record, `distinct` is the
+    number of distinct outputs per 100 held-out inputs, after each epoch that changes the model. `adversary` is the
+    adversary's accuracy on held-out texts, after each of its epochs. `commonest` is the share of the most frequent
+    class. Raises UserError for too few texts, a single class, a length beyond the model's window, and collapsed
+    outputs.
     """
     held = min(HELD_OUT, len(parallel.texts) // 5)
     if len(parallel.texts) - held < how.batch or not held:
@@ -128,7 +129,7 @@ def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, ou
 
 
 def trained(folder: str | Path) -> Seq2Seq:
-    """Return the trained model in a folder. Raises UserError if the folder holds none."""
+    """Return the trained model in a folder. Raises UserError if the folder does not contain one."""
     if not (Path(folder) / RECORD).is_file():
         raise UserError(
             f"{folder} does not contain a trained rewriter ({RECORD} is missing); set `resource` to a folder written "
@@ -139,7 +140,7 @@ def trained(folder: str | Path) -> Seq2Seq:
 
 
 class _Reversed(torch.autograd.Function):
-    """Gradient reversal: numbers pass unchanged, and their gradient is multiplied by -alpha."""
+    """Gradient reversal: the identity in the forward pass; gradients are multiplied by -alpha in the backward pass."""
 
     @staticmethod
     def forward(context: Any, states: Tensor, alpha: float) -> Tensor:
@@ -176,7 +177,7 @@ class _Training:
         self.measured: dict[str, list[float]] = {"distinct": [], "adversary": []}
 
     def run(self, state: Path) -> None:
-        """Run the remaining epochs. After each, the state is written, whole or not at all."""
+        """Run the remaining epochs. The state is written atomically after each."""
         if state.exists():
             self._restore(state)
         phases = self.how.phases
@@ -208,14 +209,14 @@ class _Training:
         self._measure(adversary, rewriter)
 
     def _losses(self, rows: NDArray[np.integer]) -> tuple[Tensor, Tensor]:
-        """Returns the cross-entropies of the round trips' pieces and of the attribute."""
+        """Return two cross-entropies: of the round trips' pieces, and of the attribute."""
         logits, wanted, states = self._forward(rows)
         written = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=IGNORED)
         reversed_states: Tensor = _Reversed.apply(states, self.how.alpha)
         return written, F.cross_entropy(self.adversary(reversed_states), self.truth[rows])
 
     def _forward(self, rows: NDArray[np.integer]) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns logits [n, length, outputs], targets [n, length], and the states [n, width] that write the ends."""
+        """Return logits [n, length, outputs], targets [n, length], and the decoder states [n, width] at the ends."""
         model, parallel = self.model, self.parallel
         ids, mask = self._ids([parallel.texts[i] for i in rows])
         inputs, wanted = self.targets.of(*self._ids([parallel.round_trips[i] for i in rows]))
@@ -234,12 +235,12 @@ class _Training:
         return logits, wanted, read_by_head[0][torch.arange(len(rows)), ends].float()
 
     def _ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns token ids and mask, cut to `length` and no longer than the longest of the texts."""
+        """Return token ids and mask of texts, truncated to `length` and padded to the longest text."""
         longest = max(len(ids) for ids in self.model.tokens(texts))
         return self.model.padded(texts, min(longest, self.how.length))
 
     def _measure(self, adversary: bool, rewriter: bool) -> None:
-        """Measure on held-out texts. Raises UserError if the outputs have collapsed."""
+        """Measure the adversary and the rewriter on held-out texts. Raises UserError if the outputs have collapsed."""
         self.model.network.eval()
         self.adversary.eval()
         if adversary:

@@ -1,13 +1,13 @@
-"""Attributions of a classifier's prediction to a text's words: a signed score per word, A(w), for the predicted class.
+"""Attributions of a classifier's prediction to a text's words: a signed score per word for the predicted class.
 
-integrated_gradients: of the logit, along the line from a text of padding (`shared.integrated_gradients`). For a linear
-    classifier this integral equals `linear`, starting from a text without words.
-linear:     coefficient times value of the word's features, exactly; only for linear classifiers.
-occlusion:  the probability minus that of the text without the word.
-lime:       captum's Lime: coefficients of a linear model fitted to the probability of texts that lack random words.
+integrated_gradients: mean gradient of the logit along the line from a text of padding (`shared.integrated_gradients`).
+    For a linear classifier, `linear` is used, which equals this integral from a text without words.
+linear:     coefficient times value of the word's features; only for linear classifiers.
+occlusion:  probability of the text minus probability of the text without the word.
+lime:       captum's Lime: coefficients of a linear model fitted to the probabilities of texts without random words.
 
-A word is a token with letters by the tagger's rule, in lower case. All its occurrences share one score, and are left
-out together.
+A word is a token with letters (as the tagger splits texts), in lower case. All its occurrences share one score, and are
+removed together.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ METHODS = (GRADIENTS, "occlusion", "lime", "linear")
 class Attribution:
     """Settings of attributions. Raises UserError for an unknown method, and for numbers outside their range.
 
-    steps:     the Gauss-Legendre nodes of integrated gradients, before any doubling.
-    tolerance: the relative error allowed in the sum of the scores, which should be the difference of the logits.
-    samples:   the number of perturbed texts that lime classifies, for each text.
+    steps:     number of Gauss-Legendre nodes of integrated gradients, before any doubling.
+    tolerance: largest relative error of the sum of the scores, which should equal the difference of the logits.
+    samples:   number of perturbed texts per text that lime classifies.
     """
 
     method: str = GRADIENTS
@@ -57,10 +57,11 @@ class Attribution:
 
 @dataclass(frozen=True)
 class Attributions:
-    """The scores of n texts' words.
+    """The scores of the words of n texts.
 
     scores:     for each text, its words in lower case, in order of appearance, with their scores.
-    incomplete: bool [n], whether the scores of all pieces still miss F(text) - F(baseline) by more than the tolerance.
+    incomplete: bool [n], True if the sum of the scores of all pieces differs from F(text) - F(baseline) by more than
+                the tolerance.
     """
 
     scores: Sequence[Mapping[str, float]]
@@ -68,9 +69,9 @@ class Attributions:
 
 
 def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribution) -> Attributions:
-    """Returns the scores of the words of n texts, for the class that the classifier predicts for each text.
+    """Return the scores of the words of n texts, for the class that the classifier predicts for each text.
 
-    A text's scores depend on that text alone. Raises UserError for a method that this kind of classifier does not have.
+    A text's scores do not depend on other texts. Raises UserError if this kind of classifier lacks the method.
     """
     if not texts:
         return Attributions([], np.zeros(0, bool))
@@ -95,7 +96,7 @@ def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribu
 
 
 def _occlusion(classifier: Classifier, cut: Sequence[Spans]) -> list[dict[str, float]]:
-    """Return scores by occlusion. Whole texts and texts without a word are classified together."""
+    """Return scores by `occlusion`. Whole texts and texts without a word are classified in one call."""
     without = [edited(spans, dict.fromkeys(places, "")) for spans in cut for places in spans.places.values()]
     probabilities = classifier.probabilities([spans.text for spans in cut] + without)
     owner = np.repeat(np.arange(len(cut)), [len(spans.places) for spans in cut])
@@ -106,7 +107,7 @@ def _occlusion(classifier: Classifier, cut: Sequence[Spans]) -> list[dict[str, f
 
 
 def _linear(classifier: Any, cut: Sequence[Spans]) -> list[dict[str, float]]:
-    """Returns scores by `linear`. A feature's part of the logit is divided evenly among the words it was counted in."""
+    """Return scores by `linear`. A feature's part of the logit is divided evenly among the tokens that contain it."""
     features = classifier.features([spans.text for spans in cut])
     target = classifier.probabilities([spans.text for spans in cut]).argmax(axis=1)
     column = {word: i for i, word in enumerate(classifier.vocabulary)}
@@ -127,7 +128,7 @@ def _linear(classifier: Any, cut: Sequence[Spans]) -> list[dict[str, float]]:
 
 
 def _lime(classifier: Classifier, spans: Spans, samples: int) -> dict[str, float]:
-    """Returns a text's scores by lime. The text seeds the choice of words left out, so equal texts score alike."""
+    """Return a text's scores by `lime`. The text seeds the choice of removed words, so equal texts get equal scores."""
     import torch
     from captum.attr import Lime
 

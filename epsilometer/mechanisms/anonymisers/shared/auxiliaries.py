@@ -1,10 +1,10 @@
-"""The folder of auxiliaries that anonymisers read: classifiers of private and useful labels, vectors, word relations.
+"""Folders of auxiliaries for anonymisers: classifiers of private and useful labels, word vectors, and word relations.
 
-about.json                 data set, attributes, tasks, kinds, classes and class shares by label, ids of every text seen
+about.json                 data set, attributes, tasks, kinds, classes and class shares by label, ids of all texts used
 <label>-<kind>/            a classifier (`models.classifier`)
 vectors.npz                word vectors (`text.vectors`)
 relations.parquet          columns a, b, relation; only if a file of relations was given
-counter_fitted.npz         the vectors, counter-fitted to these relations; only if there are relations
+counter_fitted.npz         the vectors, counter-fitted to these relations; only with relations
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words
 
 RELATIONS: Schema = {"a": pl.String, "b": pl.String, "relation": pl.String}
-LEAST_COVERED = 0.5  # share of the words of the texts, counted as often as they occur
+LEAST_COVERED = 0.5  # smallest share of word occurrences in the texts that have a vector
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The purpose of a set of auxiliaries.
+    """The plan of a folder of auxiliaries.
 
-    attributes: labels to hide; tasks: labels to keep; kinds: the kinds of classifiers, one of each for every label;
-    dataset: its name.
+    dataset: name of the data set; attributes: labels to hide; tasks: labels to preserve; kinds: kinds of classifiers,
+    one of each for every label; training: settings of transformers.
     """
 
     dataset: str
@@ -53,24 +53,24 @@ class Plan:
 
     @property
     def labels(self) -> Sequence[str]:
-        """All labels. Raises UserError for a label that is named twice, and for no attribute."""
+        """All labels. Raises UserError for a duplicate label, and if there is no attribute."""
         labels = [*self.attributes, *self.tasks]
         if twice := next((label for label in labels if labels.count(label) > 1), None):
             raise UserError(
-                f"label {twice!r} is named twice; name it either under attributes (hidden) or under tasks (kept)",
+                f"label {twice!r} is given twice; give it either under attributes (hidden) or under tasks (preserved)",
                 "EPS-M017",
             )
         if not self.attributes:
-            raise UserError("auxiliaries have no attribute to hide; name a label under attributes", "EPS-M018")
+            raise UserError("auxiliaries have no attribute to hide; add a label under attributes", "EPS-M018")
         return labels
 
 
 @dataclass(frozen=True)
 class Auxiliaries:
-    """Reads a folder of auxiliaries; a classifier is loaded when it is first used.
+    """The auxiliaries in a folder. Classifiers are loaded when they are first used.
 
-    planned: the intended labels, kinds and relations, for a folder that does not exist yet. Raises UserError for a
-    folder without auxiliaries.
+    planned: the future content of about.json, for a folder that does not exist yet. Raises UserError for a folder
+    without auxiliaries.
     """
 
     folder: Path
@@ -100,7 +100,7 @@ class Auxiliaries:
 
     @property
     def tasks(self) -> Sequence[str]:
-        """The labels to keep."""
+        """The labels to preserve."""
         return tuple(self.about["tasks"])
 
     @property
@@ -110,12 +110,12 @@ class Auxiliaries:
 
     @property
     def seen(self) -> frozenset[str]:
-        """The ids of every text that anything in the folder was trained or chosen on."""
+        """The ids of all texts on which anything in the folder was trained or selected."""
         return frozenset(self.about["texts"])
 
     @cached_property
     def shares(self) -> Mapping[str, NDArray[np.float64]]:
-        """By label, the share of each class among the texts seen, in the order of the classes."""
+        """The share of each class among these texts, in the order of the classes, by label."""
         return {
             label: np.array([shares[name] for name in self.about["classes"][label]])
             for label, shares in self.about["shares"].items()
@@ -150,14 +150,14 @@ class Auxiliaries:
         path = self.folder / "counter_fitted.npz"
         if not path.exists():
             raise UserError(
-                f"{self.folder} does not contain counter-fitted vectors, which need word relations; name a file of "
-                "relations in the entry under `auxiliaries` (`relations`)",
+                f"{self.folder} does not contain counter-fitted vectors, which need word relations; set `relations` to "
+                "a file of relations in the entry under `auxiliaries`",
                 "EPS-M020",
             )
         return WordVectors.load(path)
 
     def check(self, attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str]) -> None:
-        """Raises UserError for labels or kinds that these auxiliaries do not have."""
+        """Raise UserError for labels or kinds that these auxiliaries do not have."""
         for what, names, there in (
             ("attribute", attributes, self.attributes),
             ("task", tasks, self.tasks),
@@ -166,8 +166,8 @@ class Auxiliaries:
             for name in names:
                 if name not in there:
                     raise UserError(
-                        f"{unknown(f'{what} of the auxiliaries in {self.folder}', name, there)}; name it in their "
-                        "entry under `auxiliaries`, or leave it out here",
+                        f"{unknown(f'{what} of the auxiliaries in {self.folder}', name, there)}; add it to their "
+                        "entry under `auxiliaries`, or omit it here",
                         "EPS-M021",
                     )
 
@@ -177,12 +177,12 @@ class ReadsAuxiliaries(Protocol):
     """A mechanism that checks the labels and kinds of its auxiliaries, even planned ones, before it runs."""
 
     def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
-        """Raises UserError for settings that do not fit the auxiliaries."""
+        """Raise UserError for settings that do not fit the auxiliaries."""
         ...
 
 
 class _Kinds(Mapping[str, Classifier]):
-    """The classifiers of one label by kind, each loaded when it is first used."""
+    """The classifiers of one label by kind. Each is loaded when it is first used."""
 
     def __init__(self, auxiliaries: Auxiliaries, label: str) -> None:
         self._auxiliaries, self._label = auxiliaries, label
@@ -212,11 +212,11 @@ def make(
     held_out: pl.DataFrame | None = None,
     relations: pl.DataFrame | None = None,
 ) -> Auxiliaries:
-    """Trains auxiliaries on labelled texts, writes their folder, and returns them.
+    """Train auxiliaries on labelled texts, write their folder, and return them.
 
-    texts:    columns id, text and the labels, null if a text has none.
-    held_out: texts in the same form. A transformer keeps the epoch with the least loss on them; other kinds train on
-              them too.
+    texts:    columns id, text and one per label; null for texts without that label.
+    held_out: texts in the same form. Transformers use them to select the epoch with the smallest loss; other kinds
+              also train on them.
 
     Raises UserError for labels that cannot be learnt, and for vectors that cover less than half of the words.
     """
@@ -248,7 +248,7 @@ def make(
 
 
 def read_relations(path: Path | str) -> pl.DataFrame:
-    """Returns the word relations in a user's file: columns a, b and relation. Raises UserError if one is missing."""
+    """Return the word relations in a user's file. Raises UserError if column a, b or relation is missing."""
     try:
         table = files.read(Path(path)).select(*RELATIONS).drop_nulls()
     except pl.exceptions.ColumnNotFoundError:
@@ -259,7 +259,7 @@ def read_relations(path: Path | str) -> pl.DataFrame:
 
 
 def check_covers(vectors: WordVectors, texts: Sequence[str]) -> float:
-    """Returns the share of the texts' words, counted as often as they occur, that have a vector.
+    """Return the share of word occurrences in the texts that have a vector.
 
     Raises UserError if it is below LEAST_COVERED.
     """
@@ -280,14 +280,14 @@ def _check_classes(table: pl.DataFrame, label: str) -> None:
         raise unknown("label", label, table.columns)
     if (classes := table[label].drop_nulls().n_unique()) < 2:
         raise UserError(
-            f"label {label!r} has {classes} class in the auxiliaries' texts, fewer than 2; give more texts, or leave "
-            "the label out",
+            f"label {label!r} has {classes} class in the auxiliaries' texts, fewer than 2; give more texts, or omit "
+            "the label",
             "EPS-M024",
         )
 
 
 def _divided(texts: pl.DataFrame, held_out: pl.DataFrame | None, label: str) -> tuple[Examples, Examples]:
-    """Return the examples to train on, and those that choose the epoch."""
+    """Return the examples to train on, and the examples that select the epoch."""
     learned, chosen_by = _examples(texts, label), _examples(held_out, label)
     if not chosen_by or (strange := {*chosen_by.labels} - {*learned.labels}):
         what = f"all texts of {listed(sorted(strange), 'class')} are" if chosen_by else "no text is"

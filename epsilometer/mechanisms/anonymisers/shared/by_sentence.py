@@ -1,10 +1,9 @@
-"""The base of mechanisms in which a language model rewrites every sentence of a text.
+"""Base class of mechanisms in which a language model rewrites every sentence of a text.
 
-Nothing is drawn: each sentence becomes the likeliest one under beam search, so a rewrite depends on its text alone, and
-a distinct sentence is rewritten once. A sentence that is too long to be read at once is cut into pieces at white space.
-Nothing is left out, and the white space between sentences stays, as do sentences without a letter.
-
-No classifier is run, so the status only says whether the text has changed.
+A rewrite is deterministic: each sentence becomes the likeliest output of a beam search, and equal sentences are
+rewritten once. A sentence that is too long for the model is split at white space, so no text is truncated. White space
+between sentences and sentences without a letter stay unchanged. No classifier checks the rewrite, so the status only
+tells if the text has changed.
 """
 
 from __future__ import annotations
@@ -30,9 +29,10 @@ if TYPE_CHECKING:
 
 @component
 class SentenceMechanism(ABC):
-    """beams: the number of hypotheses of the search; longest: the most tokens of a sentence that are read at a time.
+    """A mechanism that rewrites every sentence by one or several models.
 
-    At most twice as many are written, or as many as the model can write.
+    beams: number of hypotheses in the beam search; longest: most tokens of a sentence that are read at a time. At most
+    twice as many tokens are written, or as many as the model can write.
     """
 
     has_budget: ClassVar[bool] = False
@@ -43,14 +43,14 @@ class SentenceMechanism(ABC):
     @property
     @abstractmethod
     def models(self) -> Sequence[Seq2Seq]:
-        """The models that a sentence goes through, one after the other; loaded once."""
+        """The models that rewrite a sentence, one after the other. They are loaded once."""
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Nothing is claimed."""
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Returns the texts with every sentence rewritten; neither epsilon nor noise has an effect."""
+        """Return the texts with every sentence rewritten. epsilon and noise have no effect."""
         cut = {text: self._pieces(text) for text in dict.fromkeys(texts)}
         distinct = list(
             dict.fromkeys(piece for parts in cut.values() for piece, _ in parts if any(map(str.isalpha, piece)))
@@ -72,7 +72,7 @@ class SentenceMechanism(ABC):
         return list(sentences)
 
     def _pieces(self, text: str) -> list[tuple[str, str]]:
-        """Returns the sentences of a text, cut to at most `longest` tokens, each with the white space after it."""
+        """Return a text's sentences, split into pieces of at most `longest` tokens, with the white space after each."""
         model, left = self.models[0], sentences(text)[::-1]
         room = min(self.longest, model.window)
         pieces: list[tuple[str, str]] = []
@@ -87,7 +87,7 @@ class SentenceMechanism(ABC):
 
 
 def _halves(sentence: str) -> tuple[str, str, str]:
-    """Returns the halves of a sentence and the white space between them, nearest to the middle; "" if there is none."""
+    """Split a sentence at the white space nearest to the middle; return first half, white space ("" if none), rest."""
     middle = len(sentence) // 2
     places = [i for i, character in enumerate(sentence) if character.isspace()]
     inner = [i for i in places if sentence[:i].strip() and sentence[i:].strip()]

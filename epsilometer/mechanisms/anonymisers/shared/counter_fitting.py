@@ -1,14 +1,14 @@
-"""Counter-fitting: word vectors moved so that synonyms are near and antonyms are not (Mrksic et al., NAACL 2016).
+"""Counter-fitting: moves word vectors so that synonyms are near and antonyms are far (Mrksic et al., NAACL 2016).
 
-With d the cosine distance between vectors of length 1, the cost is the sum of three hinge terms, each times .1:
+With d the cosine distance of unit vectors, the cost is .1 times the sum of three hinge terms:
 
 - antonym repel:     max(0, DELTA - d) over pairs of antonyms;
 - synonym attract:   max(0, d - GAMMA) over pairs of synonyms;
 - space preserved:   max(0, d - d0) over pairs whose distance d0 at the start is at most RHO.
 
-In each of 20 steps a word moves against the mean gradient of those of its pairs whose hinge is open, and is rescaled to
-length 1. A pair of antonyms is only in the first sum. The constants are those of the reference code
-(nmrksic/counter-fitting 8cf3cf4), which draws nothing at random.
+In each of 20 steps a vector moves against the mean gradient over its pairs with a positive hinge, and is rescaled to
+length 1. Pairs of antonyms only count in the first sum. The constants are those of the reference code
+(nmrksic/counter-fitting 8cf3cf4), which is deterministic, too.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Term(NamedTuple):
     sign: int
 
     def cost(self, vectors: NDArray[np.float64]) -> float:
-        """Returns the term at vectors [V, d], which may have any length."""
+        """Return the value of the term at vectors [V, d] of any length."""
         return float(np.maximum(0, self._excess(_cosines(vectors, self.pairs))).sum())
 
     def gradients(self, vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Returns the term's gradient [V, d] at unit vectors, and the number [V] of open hinges for each word."""
+        """Return the gradient [V, d] of the term at unit vectors, and each word's number of positive hinges, [V]."""
         cosines = _cosines(vectors, self.pairs)
         is_open = self._excess(cosines) > 0
         pairs, cosines = self.pairs[is_open], cosines[is_open, None]
@@ -53,7 +53,7 @@ class Term(NamedTuple):
 
 
 def counter_fit(vectors: WordVectors, relations: pl.DataFrame) -> WordVectors:
-    """Returns the vectors after counter-fitting, at length 1.
+    """Return the counter-fitted vectors, of length 1.
 
     relations: columns a, b (words) and relation ("synonym" or "antonym"). Raises UserError for a zero vector.
     """
@@ -72,7 +72,7 @@ def counter_fit(vectors: WordVectors, relations: pl.DataFrame) -> WordVectors:
 
 
 def terms(vectors: WordVectors, relations: pl.DataFrame) -> list[Term]:
-    """Returns the terms for unit vectors: antonym repel, synonym attract and space preserved."""
+    """Return the three terms for unit vectors: antonym repel, synonym attract and space preserved."""
     antonyms = _pairs(vectors, relations.filter(pl.col("relation") == "antonym"))
     synonyms = _pairs(vectors, relations.filter(pl.col("relation") == "synonym"))
     rows, targets = vectors.near(np.arange(len(vectors)), float(np.sqrt(2 * RHO)))
@@ -87,7 +87,7 @@ def terms(vectors: WordVectors, relations: pl.DataFrame) -> list[Term]:
 
 
 def _pairs(vectors: WordVectors, relations: pl.DataFrame) -> NDArray[np.int64]:
-    """Returns the [n, 2] numbers of different words that both have a vector, the lower first, each pair once."""
+    """Return the distinct pairs [n, 2] of indices of two different words with vectors, the smaller index first."""
     number = {word: i for i, word in enumerate(vectors.words)}
     both = {
         (min(number[a], number[b]), max(number[a], number[b]))

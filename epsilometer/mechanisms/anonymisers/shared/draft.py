@@ -1,4 +1,4 @@
-"""A text whose words are changed one by one: its current version, and the surroundings of a word."""
+"""Drafts: texts whose words are changed one by one, with the contexts of a word."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, ask
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited
 
-_CHARACTERS = 1 << 17  # total length of the texts that one search submits at once
+_CHARACTERS = 1 << 17  # largest total length of the texts that one search submits at once
 _BEFORE, _AFTER = 4, 3  # words before and after a word in TextAttack's tagging window
 
 
@@ -21,12 +21,11 @@ _BEFORE, _AFTER = 4, 3  # words before and after a word in TextAttack's tagging 
 class Draft:
     """A text that is being changed.
 
-    owner:  its number in the ledger; rng: its generator.
+    owner:  its number in the ledger; rng: its random generator.
     edits:  the replacements so far, by position.
-    answer: the class that the classifier gave the original text, or the true one if it is given.
+    answer: the true class if it is given, else the class that the classifier predicts for the original text.
     score:  1 - the probability of that class.
-    fooled: whether the classifier now gives another class; spared: whether it already gave the original text another
-    class.
+    fooled: True if the classifier now predicts another class; spared: True if it already did for the original text.
     """
 
     owner: int
@@ -40,11 +39,11 @@ class Draft:
     _answers: dict[tuple[Asker, Hashable], Any] = field(default_factory=dict)
 
     def text(self, swap: Mapping[int, str] | None = None) -> str:
-        """Returns the current text, with these further replacements."""
+        """Return the current text with further replacements by position."""
         return edited(self.spans, {**self.edits, **(swap or {})})
 
     def answers(self, asker: Asker, items: Sequence[Hashable]) -> Search[list[Any]]:
-        """Return the answers to these items; each item is submitted once per search."""
+        """Return the asker's answers to these items. Each item is submitted once per search."""
         new = [item for item in dict.fromkeys(items) if (asker, item) not in self._answers]
         fresh = yield from ask(asker, new, self.at_once)
         self._answers.update(((asker, item), answer) for item, answer in zip(new, fresh, strict=True))
@@ -61,7 +60,7 @@ class Draft:
         return [i for i, token in enumerate(self.spans.tokens) if any(map(str.isalnum, token))]
 
     def window(self, position: int, width: int, edits: Mapping[int, str]) -> str:
-        """Returns the text around a word, `width` words wide, after these edits."""
+        """Return the text of `width` words around a word, after these edits."""
         first = bisect_left(self.counted, position) - width // 2
         first = max(0, min(first, len(self.counted) - width))
         start, end = self.counted[first], self.counted[min(first + width, len(self.counted)) - 1]
@@ -72,18 +71,18 @@ class Draft:
         return "".join(parts)
 
     def near(self, position: int, width: int) -> list[int]:
-        """Returns the positions of the changed words whose windows include a word, and that word's own."""
+        """Return the positions of changed words whose windows include this position, and the position itself."""
         place = bisect_left(self.counted, position)
         changed = [i for i in self.edits if abs(bisect_left(self.counted, i) - place) <= width]
         return [*changed, position]
 
     def sentence(self, position: int, edits: Mapping[int, str]) -> tuple[tuple[str, ...], int]:
-        """Returns the words and marks of a word's sentence, after these edits, and the word's place in it."""
+        """Return the tokens of a word's sentence, after these edits, and the word's index in it."""
         places = next(places for places in self.spans.sentences if position in places)
         return tuple(edits.get(i, self.spans.tokens[i]) for i in places), position - places.start
 
     def context(self, position: int, token: str) -> tuple[tuple[str, ...], int]:
-        """Returns a few words of the original around a word, with `token` in its place, and the first place of it."""
+        """Return a few words of the original around a word, replaced by `token`, and the first index of `token`."""
         place = bisect_left(self.counted, position)
         around = [self.spans.tokens[i] for i in self.counted[max(place - _BEFORE, 0) : place + _AFTER + 1]]
         around[min(place, _BEFORE)] = token

@@ -1,8 +1,8 @@
-"""Checks of an edited text that do not depend on classifiers: names, meaning, fluency, no opposites.
+"""Guards: checks of an edited text without classifiers, for names, antonyms, similarity and fluency.
 
-Names and opposites are handled before a search, by limiting the words that may change and their replacements.
-Similarity and fluency are checked during a search (`in_step.Asker`), for pairs of a text and a candidate that have the
-same number of words and marks.
+Names and antonyms are excluded before a search, from the words that may change and from the replacements. Similarity
+and fluency are checked during a search (`in_step.Asker`), for pairs of a text and a candidate with the same number of
+tokens.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Upos = Callable[[Sequence[Sequence[str]]], Sequence[Sequence[str]]]  # sentences
 
 
 def names(cut: Sequence[Spans], upos: Upos) -> list[frozenset[str]]:
-    """Returns the words of each text, in lower case, that occur in it as a proper noun or in an identifier."""
+    """Return the words of each text, in lower case, that are proper nouns or parts of an identifier in it."""
     sentences = [(i, places) for i, spans in enumerate(cut) for places in spans.sentences]
     tags = upos([[cut[i].tokens[place] for place in places] for i, places in sentences])
     protected: list[set[str]] = [set() for _ in cut]
@@ -45,40 +45,40 @@ def names(cut: Sequence[Spans], upos: Upos) -> list[frozenset[str]]:
 
 @dataclass(frozen=True)
 class Antonyms:
-    """Pairs of opposites, in lower case; neither may replace the other."""
+    """Pairs of antonyms in lower case, in both orders. Neither may replace the other."""
 
     pairs: frozenset[tuple[str, str]]
 
     @classmethod
     def of(cls, relations: pl.DataFrame) -> Antonyms:
-        """Returns the antonyms among word relations (columns a, b, relation)."""
+        """Return the antonyms among word relations (columns a, b, relation)."""
         table = relations.filter(pl.col("relation") == "antonym").select(pl.col("a", "b").str.to_lowercase())
         return cls(frozenset(pair for a, b in table.iter_rows() for pair in ((a, b), (b, a))))
 
     def refused(self, word: str, options: Sequence[str]) -> list[str]:
-        """Returns the options that are opposites of a word."""
+        """Return the options that are antonyms of a word."""
         return [option for option in options if (word.lower(), option.lower()) in self.pairs]
 
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """A guard that passes candidates whose cosine with the text, by the sentence encoder, is at least `least`.
+    """A guard that accepts candidates whose embedding has a cosine of at least `least` with the text's embedding.
 
-    The same must hold for every changed sentence and its original, because in a long text one sentence weighs little,
-    and what lies beyond the encoder's window has no weight at all.
+    Every changed sentence must have that cosine with its original, too, because one sentence has little influence on
+    the embedding of a long text, and none beyond the encoder's window.
     """
 
     least: float
     model: str | Path = ENCODER
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Returns whether each pair passes."""
+        """Return True if each pair passes."""
         parts = [[pair, *_changed_sentences(*pair)] for pair in pairs]
         cosines = iter(self.cosines([part for of_pair in parts for part in of_pair]))
         return [min([next(cosines) for _ in of_pair]) >= self.least for of_pair in parts]
 
     def cosines(self, pairs: Sequence[Pair]) -> list[float]:
-        """Returns the cosine of each pair; each distinct text is encoded once."""
+        """Return the cosine of each pair. Each distinct text is encoded once."""
         numbers: dict[str, int] = {}
         rows = np.array([[numbers.setdefault(text, len(numbers)) for text in pair] for pair in pairs], np.int64)
         vectors = self._encoder.encode(list(numbers)).astype(np.float64)
@@ -92,17 +92,17 @@ class Similarity:
 
 @dataclass(frozen=True, eq=False)
 class Fluency:
-    """A guard that passes candidates in which no changed word is much less likely than the word that it replaces.
+    """A guard that rejects candidates in which a changed word is much less likely than the word that it replaces.
 
-    largest_fall: in nats, of the word's log-probability by a masked language model, summed over its pieces. The new
-    word is judged among the candidate's words, the old one among the text's. model: None for the embedded one.
+    largest_fall: largest decrease of a word's log-probability by a masked language model, in nats, summed over its
+    pieces. The new word's context is the candidate, the old word's context the text. model: None: the embedded one.
     """
 
     largest_fall: float
     model: str | Path | None = None
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Returns whether each pair passes."""
+        """Return True if each pair passes."""
         changed = [list(_changed_places(*pair)) for pair in pairs]
         texts: dict[str, int] = {}
         places: list[Place] = []
@@ -117,7 +117,7 @@ class Fluency:
         return [bool((falls[a:b] <= self.largest_fall).all()) for a, b in pairwise(ends)]
 
     def _log_probabilities(self, texts: Sequence[str], places: Sequence[Place]) -> NDArray[np.float64]:
-        """Returns the [n] log-probabilities of the words at these places; a place that occurs twice is read once."""
+        """Return the log-probabilities [n] of the words at these places. Equal places are computed once."""
         distinct = {place: i for i, place in enumerate(dict.fromkeys(places))}
         return self._fill_mask.log_probabilities(texts, list(distinct))[[distinct[place] for place in places]]
 
@@ -127,7 +127,7 @@ class Fluency:
 
 
 def _changed_sentences(text: str, candidate: str) -> Iterator[Pair]:
-    """Yields the sentences that differ, before and after."""
+    """Yield each sentence that differs, as (before, after)."""
     original, rewritten = spans(text), spans(candidate)
     for before, after in zip(original.sentences, rewritten.sentences, strict=True):
         if original.tokens[before.start : before.stop] != rewritten.tokens[after.start : after.stop]:
@@ -139,7 +139,7 @@ def _cut(spans: Spans, places: range) -> str:
 
 
 def _changed_places(text: str, candidate: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yields the start and end of each word that differs, before and after."""
+    """Yield (start, end) of each word that differs, in the text and in the candidate."""
     original, rewritten = spans(text), spans(candidate)
     for place, (before, after) in enumerate(zip(original.tokens, rewritten.tokens, strict=True)):
         if before != after:

@@ -1,9 +1,9 @@
-"""Searches in many texts side by side, so that their questions to networks are answered in large batches.
+"""Concurrent searches in many texts, so that their questions to networks are answered in large batches.
 
-A search is a generator, written as if it ran alone: it yields an asker (a function of many items) with its items, and
-receives the answers. First all running searches submit their items; then each asker is called once, with the distinct
-items of all searches. An answer depends only on its item, and a search only on its answers and its own stream, so the
-results are the same for any number of searches side by side.
+A search is a generator. It yields an asker (a function of many items) with its items, and receives the answers. In each
+round all running searches submit their items; then each asker is called once, with the distinct items of all searches.
+An answer depends only on its item, and a search only on its answers and its random stream. So results do not depend on
+the number of concurrent searches.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ T = TypeVar("T")
 Asker = Callable[[Sequence[Any]], Sequence[Any]]  # n distinct items -> n answers
 Search = Generator[tuple[Asker, Sequence[Hashable]], list[Any], T]
 
-SIDE_BY_SIDE = 64  # searches that run at a time, which bounds memory for any number of texts
+SIDE_BY_SIDE = 64  # most concurrent searches, which limits memory
 
 
 def in_step(searches: Iterable[Search[T]], side_by_side: int = SIDE_BY_SIDE) -> list[T]:
-    """Returns the result of each search, in their order. The next search starts when one ends."""
+    """Run searches concurrently; return their results in order. side_by_side: most searches that run at a time."""
     waiting = enumerate(searches)
     results: dict[int, T] = {}
     running: dict[int, Search[T]] = {}
@@ -44,7 +44,7 @@ def in_step(searches: Iterable[Search[T]], side_by_side: int = SIDE_BY_SIDE) -> 
 
 
 def ask(asker: Asker, items: Sequence[Hashable], at_once: int) -> Search[list[Any]]:
-    """Return the answers to any number of items; a search submits `at_once` of them at a time."""
+    """Return the answers to these items, submitted in groups of `at_once`."""
     answers: list[Any] = []
     for start in range(0, len(items), at_once):
         answers += yield asker, items[start : start + at_once]
@@ -52,7 +52,7 @@ def ask(asker: Asker, items: Sequence[Hashable], at_once: int) -> Search[list[An
 
 
 def _answers(wanted: Sequence[tuple[Asker, Sequence[Hashable]]]) -> list[list[Any]]:
-    """Returns the answers to each request; every asker is called once."""
+    """Return the answers to each request. Each asker is called once, with distinct items."""
     distinct: dict[Asker, dict[Hashable, None]] = {}
     for asker, items in wanted:
         distinct.setdefault(asker, {}).update(dict.fromkeys(items))

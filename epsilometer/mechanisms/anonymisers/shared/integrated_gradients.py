@@ -1,17 +1,16 @@
-"""Integrated gradients (Sundararajan et al. 2017) of a transformer's logit, at its word embeddings.
+"""Integrated gradients (Sundararajan et al. 2017) of a transformer's logit with respect to word embeddings.
 
-For a text with embeddings e of its n pieces and baseline b, piece i gets the sum over dimensions of (e_i - b_i) times
-the mean gradient of F, the logit of the predicted class, along the line from b to e, by Gauss-Legendre nodes. This
-agrees with captum's LayerIntegratedGradients to 1e-5, but takes one pass over all nodes and differentiates only with
-respect to the embeddings. The baseline is padding between the special tokens, which are those of the text. The layer is
-that of the words alone (`get_input_embeddings`): in RoBERTa, padding would also change the positions, so F at the
-baseline is computed with the text's own positions too.
+Let e be the embeddings of a text's n pieces, b the baseline, and F the logit of the predicted class. The score of piece
+i is the sum over dimensions of (e_i - b_i) times the mean gradient of F along the line from b to e, computed at
+Gauss-Legendre nodes. Scores agree with captum's LayerIntegratedGradients to 1e-5; this code takes one pass over all
+nodes, and differentiates only with respect to the embeddings. The baseline is padding between the text's special
+tokens. Only the word embeddings change along the line (`get_input_embeddings`). In RoBERTa padding would also change
+positions, so F(b) is computed with the text's positions.
 
-The pieces' scores must add up to F(e) - F(b) (completeness). If they miss it by more than a tolerance, the number of
-steps is doubled, as long as it stays at or below MOST_STEPS. PUBLISHED_STEPS, before any doubling, is captum's default.
-STEPS is ours: of 24 generated reviews, with a fine-tuned network, 23 are complete within 5 % at 16 steps, and in all of
-them the words with a positive score, and their order, were the same as with 50 steps; at 12 steps in 22 of them, at 8
-in 17.
+The sum of the scores should equal F(e) - F(b) (completeness). If it differs by more than a tolerance, the number of
+steps is doubled, up to MOST_STEPS. PUBLISHED_STEPS is captum's default. STEPS was chosen on 24 generated reviews with a
+fine-tuned network: at 16 steps 23 of them are complete within 5 %, and in all 24 the words with a positive score and
+their order are the same as at 50 steps. At 12 steps this is so in 22 reviews, and at 8 steps in 17.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STEPS, PUBLISHED_STEPS = 16, 50
-MOST_STEPS = 100  # some texts with a sharp network miss at any number, and each doubling costs as much as all before
-# Pieces in a pass, if they fit in memory; enough to keep a CPU busy. Constants, since kernels differ by shape.
+MOST_STEPS = 100  # limit, since some texts never become complete, and each doubling costs as much as all before
+# Most pieces in a pass, fewer if memory is short. Constant, since kernels differ by shape; enough to use a whole CPU.
 PIECES = {"cpu": 1536, "cuda": 1 << 17}
-# The nodes of one text keep a CPU busy, and then it needs no padding; on a GPU texts of about equal length share a
-# pass, and are padded to multiples of this, so that few shapes occur.
+# Lengths are padded to multiples of this, so that few shapes occur on a GPU, where texts of similar length share a
+# pass. On the CPU a pass contains one text, without padding.
 MULTIPLE = {"cpu": 1, "cuda": 4}
 
 
 class _Pieces(NamedTuple):
-    """A text's pieces: their ids, whether each is special, and the token of the text that each belongs to, or -1."""
+    """A text's n pieces: their ids, True for special ones, and the index of each piece's token (-1 for none)."""
 
     ids: NDArray[np.int64]
     special: NDArray[np.bool_]
@@ -48,10 +47,10 @@ class _Pieces(NamedTuple):
 def integrated_gradients(
     classifier: Any, cut: Sequence[Spans], *, steps: int, tolerance: float
 ) -> tuple[list[dict[str, float]], NDArray[np.bool_]]:
-    """Returns the score of each word of n texts, and whether a text's scores still miss completeness, bool [n].
+    """Return the score of each word of n texts, and bool [n], True for texts whose scores are not complete.
 
     classifier: a transformer (`network`, `tokenizer`, `longest`, `memory`). A text's scores do not depend on the other
-    texts, because the shape of every pass depends only on the text's length.
+    texts, since the shape of every pass depends only on the text's length.
     """
     pieces = _pieces(classifier, cut)
     target, differences = np.zeros(len(cut), np.int64), np.zeros(len(cut))
@@ -59,7 +58,7 @@ def integrated_gradients(
         ends = line.ends()[: len(members)]
         target[members] = np.round(ends[:, 0] * GRID).argmax(axis=1)
         differences[members] = (ends[:, 0] - ends[:, 1])[np.arange(len(members)), target[members]]
-    # A difference below the rounding grid of logits needs no explanation.
+    # Differences below the rounding grid of logits are not significant.
     allowed = np.maximum(tolerance * np.abs(differences), 1 / GRID)
     scores: list[NDArray[np.float64]] = [np.zeros(0)] * len(cut)
     missed = np.arange(len(cut))
@@ -78,10 +77,10 @@ def integrated_gradients(
 def _lines(
     classifier: Any, pieces: Sequence[_Pieces], left: NDArray[np.int64], *, rows: int
 ) -> Iterator[tuple[NDArray[np.int64], _Line]]:
-    """Yields the texts in `left`, some at a time: their numbers, and their lines.
+    """Yield the texts in `left` in batches: their indices, and their lines.
 
-    To give every pass of one width the same shape, a batch of lines is filled up by repeating texts.
-    rows: the rows of a pass that each text takes.
+    Batches are filled by repeating texts, so that all passes of one width have the same shape. rows: number of rows
+    that each text takes in a pass.
     """
     kind = classifier.network.device.type
     widths = np.array([-(-len(pieces[i].ids) // MULTIPLE[kind]) * MULTIPLE[kind] for i in left])
@@ -97,7 +96,7 @@ def _lines(
 class _Line:
     """The lines from baselines to n texts, all padded to one width.
 
-    numbers: [n], those of the texts.
+    numbers: [n], indices of the texts.
     """
 
     def __init__(self, classifier: Any, pieces: Sequence[_Pieces], numbers: NDArray[np.int64], width: int) -> None:
@@ -116,7 +115,7 @@ class _Line:
             self.begin, self.end = self.layer(baselines), self.layer(self.ids)
 
     def ends(self) -> NDArray[np.float64]:
-        """Returns the logits [n, 2, classes] of the texts and of their baselines."""
+        """Return the logits [n, 2, classes] of the texts and of their baselines."""
         import torch
 
         embedded = torch.stack([self.end, self.begin], 1).flatten(0, 1)
@@ -131,9 +130,9 @@ class _Line:
             return torch.cat(logits).unflatten(0, (-1, 2)).double().cpu().numpy()
 
     def scores(self, target: NDArray[np.int64], steps: int) -> NDArray[np.float64]:
-        """Returns the scores [n, width] of pieces, by this many nodes.
+        """Return the scores [n, width] of the pieces, with this number of nodes.
 
-        target: the class to explain for every text, by number; those of the n texts are used.
+        target: index of the class to explain, for all texts.
         """
         import torch
 
@@ -157,7 +156,7 @@ class _Line:
         return np.tensordot(of_nodes, weights / 2, (1, 0))
 
     def _logits(self, embedded: Tensor, rows: Tensor) -> Tensor:
-        """Returns the logits [m, classes] of the texts in these rows, with these embeddings [m, width, size]."""
+        """Return the logits [m, classes] of the texts in these rows, with these embeddings [m, width, size]."""
         hook = self.layer.register_forward_hook(lambda *_: embedded)
         try:
             logits: Tensor = self.network(input_ids=self.ids[rows], attention_mask=self.mask[rows]).logits
@@ -167,9 +166,9 @@ class _Line:
 
 
 def _fitting(classifier: Any, width: int, least: int = 1) -> int:
-    """Return the number of rows in a pass, whose activations of all layers must fit in memory for the gradient.
+    """Return the number of rows in a pass. The activations of all layers must fit in memory for the gradient.
 
-    least: the rows to have at least, if memory holds them.
+    least: fewest rows if memory allows.
     """
     from epsilometer.models.memory import activations
 
@@ -196,18 +195,18 @@ def _pieces(classifier: Any, cut: Sequence[Spans]) -> list[_Pieces]:
 
 
 def _owners(spans: Spans, offsets: NDArray[np.int64], special: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the token that holds each piece's last character; -1 for none.
+    """Return the index of the token that contains each piece's last character; -1 for none.
 
-    The last one decides, because for some tokenisers the space before a word is part of its first piece.
+    The last character is used, because for some tokenisers the space before a word is part of its first piece.
     """
     last = offsets[:, 1] - 1
     owners = np.searchsorted(np.array(spans.starts, np.int64), last, side="right") - 1
-    ends = np.array([*spans.ends, 0], np.int64)  # the last one is for pieces of no token
+    ends = np.array([*spans.ends, 0], np.int64)  # the last entry is for pieces without a token
     return np.where((special == 0) & (owners >= 0) & (last < ends[owners]), owners, -1)
 
 
 def _by_word(spans: Spans, pieces: _Pieces, scores: NDArray[np.float64]) -> dict[str, float]:
-    """Returns, for each word, the sum of the scores of its pieces over all its occurrences."""
+    """Return the score of each word: the sum of the scores of its pieces over all its occurrences."""
     belongs = pieces.owners >= 0
     of_tokens = np.bincount(pieces.owners[belongs], scores[: len(belongs)][belongs], minlength=len(spans))
     return {word: float(of_tokens[list(places)].sum()) for word, places in spans.places.items()}

@@ -1,4 +1,4 @@
-"""Judges of an edited text: panels of classifiers with an aim for each attribute, the tagger, and guards."""
+"""Judges of an edited text: panels of classifiers, aims for their predictions, the tagger, and guards."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from epsilometer.mechanisms.anonymisers.shared.in_step import Asker
 from epsilometer.models.ledger import Ledger
 
 Tags = Callable[[Sequence[tuple[str, ...]]], Sequence[tuple[str, ...]]]  # sentences as words -> their tags
-_LEAST = 1e-300  # lower limit of a probability, so that its logarithm is finite
+_LEAST = 1e-300  # smaller probabilities are raised to this, so that logarithms are finite
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
     """The classifiers of one label, of different kinds, by their names in a ledger.
 
-    enough: how many of them must answer as intended.
+    enough: number of classifiers that must predict as intended.
     """
 
     ledger: Ledger
@@ -27,7 +27,7 @@ class Panel:
     enough: int = 1
 
     def __call__(self, questions: Sequence[tuple[int, str]]) -> list[NDArray[np.float64]]:
-        """Returns log-probabilities [names, classes] for each question: the number of its private text, and a text."""
+        """Return log-probabilities [names, classes] for each question (number of a private text, text to classify)."""
         owners, texts = [owner for owner, _ in questions], [text for _, text in questions]
         rows = np.stack([self.ledger.probabilities(name, texts, owners) for name in self.names], axis=1)
         return list(np.log(np.maximum(rows, _LEAST)))
@@ -37,10 +37,10 @@ class Panel:
 class Aim:
     """The intended predictions of one attribute's classifiers for a text.
 
-    away:   any class except this one.
-    toward: this class.
-    near:   log-probabilities close to these log-shares of the classes.
-    margin: the log-odds by which they must err; with `near`, the largest distance of log-probabilities that may remain.
+    away:   class that must not be predicted.
+    toward: class that must be predicted.
+    near:   logarithms of class shares, to which the log-probabilities must be close.
+    margin: log-odds by which the aim must be reached; with `near`, the largest distance of log-probabilities.
     """
 
     away: int | None = None
@@ -49,7 +49,7 @@ class Aim:
     margin: float = 0.0
 
     def judge(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns by how much the aim is exceeded, and the confidence, [n, kinds] each.
+        """Return the nats by which the aim is exceeded (negative if missed), and a confidence, [n, kinds] each.
 
         rows: log-probabilities [n, kinds, classes].
         """
@@ -64,19 +64,19 @@ class Aim:
         wanted[named] = self.toward is not None
         best, rest = rows[..., wanted].max(axis=-1), rows[..., ~wanted].max(axis=-1)
         excess = best - rest - self.margin
-        # The first of equally likely classes is the prediction.
+        # argmax predicts the first of equally likely classes, so an excess of 0 may still be a miss.
         return np.where(wanted[rows.argmax(axis=-1)], excess, np.minimum(excess, -1e-12)), best
 
 
 @dataclass(frozen=True)
 class Judges:
-    """The judges of a text.
+    """The judges of an edited text.
 
-    attributes: the panels that should err.
-    tasks:      the panels whose answers should stay.
-    tags:       tags sentences; None if tags may change.
-    guards:     take (text, candidate) pairs and return whether each passes.
-    similarity: takes such pairs and returns a number for each, for `choose: similarity`.
+    attributes: panels of the attributes, whose predictions must reach the aim.
+    tasks:      panels of the tasks, whose predictions must not change.
+    tags:       function that tags sentences; None: tags may change.
+    guards:     functions that map (text, candidate) pairs to True if the candidate is acceptable.
+    similarity: function that maps such pairs to similarities, for `choose: similarity`.
     """
 
     attributes: Sequence[Panel]

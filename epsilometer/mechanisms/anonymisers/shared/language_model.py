@@ -1,8 +1,8 @@
-"""The base of mechanisms in which a language model rewrites a text on request.
+"""Base class of mechanisms in which a language model rewrites a text on request.
 
-An answer must be the rewrite in a JSON object and nothing else. Otherwise the request is sent once more; if it fails
-again, an empty text is released (status `unusable`), never the original. An endpoint sees the texts themselves, so they
-must be public (`models.assistant.AsksModel`).
+An answer must consist of a JSON object with the rewrite. Otherwise the request is sent once more. If the second answer
+is invalid, too, an empty text is released (status `unusable`), never the original. An endpoint's provider sees the
+texts, so they must be public (`models.assistant.AsksModel`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ FORM = "Your return is a valid JSON response with a single key called 'text' and
 
 @component
 class LanguageModelMechanism(AsksModel):
-    """resource: a folder of auxiliaries, which names the labels to hide and to keep, and their classes."""
+    """A mechanism that asks a language model for the rewrite.
+
+    resource: a folder of auxiliaries, which states the labels to hide and to preserve, and their classes.
+    """
 
     has_budget: ClassVar[bool] = False
 
@@ -34,17 +37,17 @@ class LanguageModelMechanism(AsksModel):
 
     @cached_property
     def auxiliaries(self) -> Auxiliaries:
-        """The auxiliaries, which name the labels to hide and to keep."""
+        """The auxiliaries in the folder `resource`."""
         return Auxiliaries(Path(self.resource))
 
 
 def read_rewrite(answer: str) -> str | None:
-    """Returns the rewrite in an answer; None if the answer has another form, or if the rewrite is empty."""
+    """Return the rewrite in an answer; None if the answer is invalid, or the rewrite empty."""
     answered = read_object(answer, "text")
     return None if answered is None else read_text(answered["text"])
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Returns the parts as a phrase: "a", "a and b", "a, b and c"."""
+    """Return the parts as a phrase: "a", "a and b", "a, b and c"."""
     *most, last = parts
     return f"{', '.join(most)} and {last}" if most else last

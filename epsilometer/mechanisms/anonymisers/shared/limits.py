@@ -1,4 +1,4 @@
-"""Limits on replacements: the word's tag, and the text's similarity to the original."""
+"""Limits on replacements: the word's tag must stay, and the text must stay similar to the original."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ALIKE = frozenset({"NOUN", "VERB"})  # tags that may replace each other
 
 @dataclass(frozen=True)
 class SimilarityRule:
-    """The least similarity that a changed text must keep.
+    """The smallest similarity to the original that a changed text must have.
 
-    metric:    of vectors, "angular" (1 - angle / pi) or "cosine".
-    window:    the words around a changed word that are compared; None: the whole text.
-    previous:  compare with the text before this swap instead of the original.
-    published: only the window around the swapped word counts, not those of other changed words near it; and texts
-               shorter than the window always pass.
+    metric:    similarity of embeddings, "angular" (1 - angle / pi) or "cosine".
+    window:    number of words around a changed word that are compared; None: the whole text.
+    previous:  True to compare with the text before this replacement instead of the original.
+    published: True to compare only the window around the replaced word, not windows of other changed words near it, and
+               to accept all texts shorter than the window.
     """
 
     least: float
@@ -38,32 +38,33 @@ class SimilarityRule:
     published: bool = False
 
     def of(self, first: NDArray[np.float32], second: NDArray[np.float32]) -> float:
-        """Returns the similarity of two unit vectors."""
+        """Return the similarity of two unit vectors."""
         cosine = min(1.0, float(first.astype(np.float64) @ second.astype(np.float64)))
         return cosine if self.metric == "cosine" else 1 - math.acos(max(cosine, -1.0)) / math.pi
 
 
 @dataclass(frozen=True)
 class EditLimits:
-    """The limits on a candidate.
+    """The limits on a replacement.
 
-    tags: the context in which the word's tag is read. The tag must stay (nouns and verbs may replace each other).
-    "sentence": the word's sentence, as changed so far; "context": that of TextAttack, 4 words before and 3 after in the
-    original, at the word's first occurrence there. None: the tag may change.
-    similarity: None for no limit.
+    tags: the context in which the word is tagged. The tag must stay the same, but nouns and verbs may replace each
+    other. "sentence": the word's sentence, as changed so far; "context": TextAttack's context of 4 words before and 3
+    after in the original, at the word's first occurrence there; None: the tag may change.
+
+    similarity: limit on the similarity; None: no limit.
     """
 
     tags: Literal["sentence", "context"] | None
     similarity: SimilarityRule | None
 
     def keep(self, tag: str, other: str) -> bool:
-        """Returns whether a word with one tag may become a word with the other."""
+        """Return True if a word with one tag may become a word with the other."""
         return tag == other or {tag, other} <= _ALIKE
 
 
 @dataclass(frozen=True, eq=False)
 class Inspector:
-    """Checker of replacements against the limits; its networks are loaded at first use."""
+    """A checker of replacements against the limits. Networks are loaded when they are first used."""
 
     limits: EditLimits
 
@@ -76,17 +77,17 @@ class Inspector:
         return Encoder(ENCODER)
 
     def tags(self, sentences: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        """Returns the tags of sentences, given as words."""
+        """Return the tags of the words of each sentence."""
         return self._tagger.upos(sentences)
 
     def vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Returns the unit vectors of texts."""
+        """Return the unit vectors of texts."""
         return list(self._encoder.encode(texts))
 
     def similarities(self, draft: Draft, position: int, tokens: Sequence[str]) -> Search[dict[str, float | None]]:
-        """Return the text's similarity with each of these tokens in a word's place; None if it breaks a limit.
+        """Return the similarity of the text with each of these tokens at a position; None if it breaks a limit.
 
-        The similarity is 0 without a limit on it.
+        Without a limit on similarity, the similarity is 0.
         """
         result: dict[str, float | None] = dict.fromkeys(tokens)
         left = (yield from self._same_tag(draft, position, tokens)) if self.limits.tags else tokens

@@ -1,4 +1,4 @@
-"""The words that a masked language model expects in a word's place, as candidates to replace it."""
+"""Candidate replacements of a word, predicted by a masked language model at the word's place."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, is_word
 from epsilometer.models.fill_mask import FillMask, Place
 
-_SPARE = 2  # factor of k: extra words to consider, since the word itself and marks are not candidates
+_SPARE = 2  # predictions per candidate, since the word itself and marks are not candidates
 
 
 def masked_words(
     fill_mask: FillMask, cut: Sequence[Spans], words: Sequence[Sequence[str]], k: int
 ) -> list[list[list[str]]]:
-    """Returns, for each of these words of each text, at most k other whole words, likeliest first.
+    """Return at most k candidates for each word of each text: other whole words, likeliest first.
 
-    words: for each text, some of its words in lower case. A word that occurs several times is masked at its first
+    words: for each text, some of its words in lower case. A word that occurs several times is masked only at its first
     place, since all its occurrences get the same replacement.
     """
     places = [

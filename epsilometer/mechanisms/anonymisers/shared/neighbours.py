@@ -1,4 +1,4 @@
-"""The words whose vectors are nearest to a word's, by cosine, as candidates to replace it."""
+"""Candidate replacements of a word: the words whose vectors have the largest cosines with the word's vector."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from epsilometer.text.vectors import WordVectors
 
 
 class NearestWords:
-    """Nearest neighbours among whole words in lower case, which a text holds as one word.
+    """Nearest neighbours among lower-case words that are one token in a text.
 
-    vectors: the word vectors; those of other words are ignored. Raises UserError for a vector of length 0.
+    vectors: word vectors; other entries are ignored. Raises UserError for a vector of length 0.
     """
 
     def __init__(self, vectors: WordVectors) -> None:
@@ -26,13 +26,13 @@ class NearestWords:
         self._nearest: dict[tuple[int, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
     def has(self, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Returns [n], whether each word, in any case, has a vector."""
+        """Return [n]: True for each word with a vector, ignoring case."""
         return np.array([word.lower() in self._number for word in words], bool)
 
     def of(self, words: Sequence[str], k: int, least: float = -1.0) -> list[list[str]]:
-        """Returns the k words nearest to each, nearest first, without itself and without cosines below `least`.
+        """Return the k nearest other words of each word, nearest first, without words of a cosine below `least`.
 
-        Of equally near words, those that come first among the vectors. A word without a vector has no neighbours.
+        Of equally near words, the first in the vocabulary are returned. A word without a vector has no neighbours.
         """
         numbers = [self._number.get(word.lower()) for word in words]
         self._find([number for number in numbers if number is not None and (number, k) not in self._nearest], k)
@@ -43,7 +43,7 @@ class NearestWords:
         return [self._vectors.words[i] for i in near[cosines >= least]]
 
     def _find(self, numbers: Sequence[int], k: int) -> None:
-        """Cache the k nearest of each word with their cosines."""
+        """Compute and cache the k nearest words of each word, with their cosines."""
         new = np.unique(np.array(numbers, np.int64))
         count = min(k + 1, len(self._vectors))
         nearest, far = self._vectors.neighbours(self._vectors.exact[new], count)

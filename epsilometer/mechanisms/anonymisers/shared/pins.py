@@ -1,6 +1,6 @@
-"""The packages whose weights maskers read: hashes and sizes, so that an update changes the code of a result.
+"""Pins of the packages whose weights maskers read. They are code, so an update makes results stale.
 
-A pin names a file whose folder is read as a whole (`packages.folder`); `unpacked` counts the folder.
+A pin states one file, whose whole folder is read (`packages.folder`). `unpacked` is the size of the folder in bytes.
 """
 
 from __future__ import annotations

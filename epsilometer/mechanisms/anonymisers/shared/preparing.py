@@ -1,4 +1,4 @@
-"""Preparation of texts, each on its own: predicted classes, the words that may change, and their replacements."""
+"""Preparation of a text before a search: its classes, the words that may change, and their replacements."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from epsilometer.mechanisms.anonymisers.shared.source import SourceText
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, spans
 from epsilometer.models.classifier import Classifier, HasWindow
 
-MOST = 64  # the most words of a text that may change, those with the largest scores; bounds the search in long texts
-_ASKING = ("occlusion", "lime")  # attributions that classify other texts, too
-
-# A function of texts, and of the words of each that may change; it returns the options of each word.
+MOST = 64  # most words of a text that may change (those with the largest scores), which limits searches in long texts
+_ASKING = ("occlusion", "lime")  # attributions that classify perturbed texts, too
+# Function that maps texts, and the words of each that may change, to the options of each word.
 Options = Callable[[Sequence[Spans], Sequence[Sequence[str]]], Sequence[Sequence[Sequence[str]]]]
 
 
 @dataclass(frozen=True)
 class PreparedText:
-    """A text and its preparation.
+    """A prepared text.
 
     classes: the class of each attribute, the true one if it is given, else the predicted one; owners: its numbers in
-    the ledger; cut: whether some classifier reads only its beginning; labelled: whether a true class is given.
+    the ledger; cut: True if a classifier truncates it; labelled: True if a true class is given.
     """
 
     source: SourceText
@@ -40,7 +39,7 @@ class PreparedText:
 
 @dataclass(frozen=True, eq=False)
 class Label:
-    """A label's classifiers, as the panel that judges and as themselves; the first one gives the attributions."""
+    """A label with its panel and the classifiers in it. The first classifier computes the attributions."""
 
     name: str
     panel: Panel
@@ -57,10 +56,11 @@ def prepare(
     ignore_utility: bool = False,
     truths: Truths,
 ) -> list[PreparedText]:
-    """Returns prepared texts.
+    """Return the prepared texts.
 
-    texts: distinct, each with the numbers in the ledger that its queries count for; truths: true classes of some texts.
-    The words that may change have a positive score for an attribute and, unless `ignore_utility`, none for a task.
+    texts: distinct texts, each with the numbers in the ledger that its questions count for; truths: true classes of
+    some texts. The words that may change have a positive score for an attribute. Unless `ignore_utility` is set, they
+    also have no positive score for a task.
     """
     every = [spans(text) for text in texts]
     classes = {label: _classes(label, texts, truths) for label in (*attributes, *tasks)}
@@ -87,13 +87,13 @@ def prepare(
 
 
 def cut_by(classifiers: Sequence[Classifier], texts: Sequence[str]) -> NDArray[np.bool_] | None:
-    """Return whether some classifier reads only a text's beginning, [n]; None if all of them read everything."""
+    """Return [n]: True for each text that a classifier truncates; None if no classifier has a window."""
     windows = [classifier for classifier in classifiers if isinstance(classifier, HasWindow)]
     return np.any([classifier.cuts(list(texts)) for classifier in windows], axis=0) if windows else None
 
 
 def influential(private: Sequence[Mapping[str, float]], useful: Sequence[Mapping[str, float]]) -> list[str]:
-    """Returns the words with a positive score in any of `private` and in none of `useful`, largest scores first."""
+    """Return at most MOST words with a positive score in any of `private` and none of `useful`, by falling score."""
     best: dict[str, float] = {}
     for scores in private:
         for word, score in scores.items():
@@ -104,7 +104,7 @@ def influential(private: Sequence[Mapping[str, float]], useful: Sequence[Mapping
 
 
 def _classes(label: Label, texts: Mapping[str, Sequence[int]], truths: Truths) -> NDArray[np.int64]:
-    """Return the class [n] of each text: the true one if it is given, else the predicted one."""
+    """Return the class index [n] of each text: of the true class if it is given, else of the predicted one."""
     classes, names = _predicted(label.panel, texts), list(label.classifiers[0].classes)
     for i, text in enumerate(texts):
         if label.name in truths.get(text, ()):
@@ -113,31 +113,31 @@ def _classes(label: Label, texts: Mapping[str, Sequence[int]], truths: Truths) -
 
 
 def _predicted(panel: Panel, texts: Mapping[str, Sequence[int]]) -> NDArray[np.int64]:
-    """Returns the class [n] with the largest mean log-probability over a label's classifiers."""
+    """Return the class index [n] with the largest mean log-probability over a label's classifiers."""
     rows = panel([(owner, text) for text, owners in texts.items() for owner in owners])
     first = np.cumsum([0, *(len(owners) for owners in texts.values())])[:-1]
     return np.array([rows[i].mean(axis=0).argmax() for i in first], np.int64)
 
 
 def _scores(label: Label, texts: Mapping[str, Sequence[int]], settings: Attribution) -> Sequence[Mapping[str, float]]:
-    """Return the scores of each text's words; queries about other texts count for that text."""
+    """Return the scores of each text's words. Questions about perturbed texts count for the original text."""
     if settings.method not in _ASKING:
         return attributions(label.classifiers[0], list(texts), settings).scores
     return [
-        attributions(_Counted(label, owners), [text], settings).scores[0]  # one text at a time, to count for its owners
+        attributions(_Counted(label, owners), [text], settings).scores[0]  # one text, to count for its owners
         for text, owners in texts.items()
     ]
 
 
 class _Counted:
-    """The first classifier of a label, queried through its ledger for some private texts."""
+    """The first classifier of a label, asked through its ledger on behalf of some private texts."""
 
     def __init__(self, label: Label, owners: Sequence[int]) -> None:
         self._panel, self._owners = label.panel, owners
         self.classes, self.kind = label.classifiers[0].classes, label.classifiers[0].kind
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return probabilities [n, classes]; each text counts as a query for each of the private texts."""
+        """Return probabilities [n, classes]. Each text counts as a question for each of the private texts."""
         owners = np.repeat(np.asarray(self._owners), len(texts))
         rows = self._panel.ledger.probabilities(self._panel.names[0], [*texts] * len(self._owners), owners)
         return rows[: len(texts)]

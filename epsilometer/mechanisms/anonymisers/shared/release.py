@@ -1,4 +1,4 @@
-"""The released text with its outcome, and the conversion of releases to rewrites with outcomes."""
+"""Released texts with their outcomes, and their conversion to `Rewrites`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from epsilometer.core.outcomes import Outcomes
 
 
 class Release(NamedTuple):
-    """A released text and its outcome, without any state of the search, so that memory does not grow."""
+    """A released text and its outcome. It has no reference to the search, so that the search's memory is freed."""
 
     text: str
     status: str
@@ -22,7 +22,7 @@ class Release(NamedTuple):
 
 
 def rewrites(releases: Sequence[Release], to_victim: bool = False) -> Rewrites:
-    """Return the releases as rewrites, in their order; to_victim: whether a victim was queried."""
+    """Return the releases as rewrites, in order. to_victim: True if the questions went to a victim."""
     questions, none = np.array([release.questions for release in releases], np.int64), np.zeros(len(releases), np.int64)
     outcomes = Outcomes(
         [release.status for release in releases],

@@ -1,21 +1,23 @@
-"""The search for a few replaced words that make classifiers of an attribute err and those of a task answer as before.
+"""Search for a few replacements after which classifiers of an attribute err, and those of a task predict as before.
 
-An edit is a set of replacements: each word that it changes is replaced, at all its occurrences, by one of its options.
-Searches propose edits of 1, 2, ... words. The classifiers of the attributes judge each edit first; those that reach the
-aim are judged by the classifiers of the tasks; and the rest, best first, by the tagger, which reads only the changed
-sentences, and by the guards. Every search is one generator per text (`in_step`), so that many texts are judged in one
-pass.
+An edit is a set of replacements. Each replaces all occurrences of a word by one of its options. The size of an edit is
+its number of different words. Searches propose edits of size 1, 2, ... The attributes' classifiers judge each edit
+first. Edits that reach the aim are then judged by the tasks' classifiers, and the accepted ones, best first, by the
+tagger, which reads only changed sentences, and by the guards. A search is a generator (`in_step`), so that edits of
+many texts are judged in one pass.
 
-- sampled: q edits of every size, drawn at random.
-- beam: of every size, the q best edits are kept, and grow by the best replacements of one more word.
-- exhaustive: all edits of a size, as long as their total number does not exceed a given limit. Then the choice by
-  `fewest` is minimal: no smaller edit of these words by these options reaches the aim.
+The strategies are:
+
+- sampled: q random edits of every size.
+- beam: the q best edits of every size, each extended by the best replacements of one more word.
+- exhaustive: all edits of a size, until their total number exceeds a limit; after that, beam search. Up to the limit,
+  the choice `fewest` is minimal: no smaller edit of these words by these options reaches the aim.
 - `as_published` (Faustini, Tonni, McIver, Xu and Dras, Computational Linguistics 2025, algorithm 1): q chains of every
-  size. A chain draws words without replacement and an option for each, makes one replacement after another, and reverts
-  those that change the tags of the text; every text on the way is a candidate.
+  size. A chain samples words without replacement, and an option for each. It makes one replacement after another, and
+  reverts those that change the text's tags. Every intermediate text is a candidate.
 
-`fewest` takes the most confident edit of the first size at which any passes; `confidence` and `similarity` go through
-all sizes. Size is the number of different words, not of their occurrences.
+The choice `fewest` takes the most confident edit of the smallest size at which any is accepted. `confidence` and
+`similarity` try all sizes.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ from epsilometer.mechanisms.anonymisers.shared.source import Edit, SourceText
 Choice = Literal["fewest", "confidence", "similarity"]
 Strategy = Literal["sampled", "beam", "exhaustive"]
 
-_BEST = 32  # edits to keep, in case the aim is not reached
-_OPTIONS = 2  # options per word by which a beam grows
-_DECOYS = 64  # decoys to draw
-_ROUND = 4  # candidates to check first; then twice as many each time
+_BEST = 32  # number of edits nearest to the aim that are stored, in case it is not reached
+_OPTIONS = 2  # options per word with which a beam extends edits
+_DECOYS = 64  # number of sampled decoys
+_ROUND = 4  # candidates in the first round of checks; each round is twice as large as the one before
 
 
 class Candidate(NamedTuple):
-    """An edit; how far it is from the aim (0: reached, else negative), its confidence, and a number to break ties."""
+    """A judged edit: distance from the aim (0: reached, else negative), confidence, and a random number for ties."""
 
     edit: Edit
     progress: float
@@ -52,7 +54,7 @@ class Candidate(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The number of the private text for which a ledger counts questions, and the stream of all draws."""
+    """The number of a private text in the ledger, and its random stream."""
 
     owner: int
     stream: np.random.Generator
@@ -61,8 +63,8 @@ class Trial(NamedTuple):
 class TextSearch:
     """The search in one text for one trial.
 
-    lost:    whether a candidate that reached the aim changed a task's answer.
-    minimal: whether all edits of every size so far were judged.
+    lost:    True if a candidate that reached the aim changed a task's prediction.
+    minimal: True if all edits of all sizes so far were judged.
     """
 
     def __init__(self, source: SourceText, aims: Sequence[Aim], judges: Judges, trial: Trial) -> None:
@@ -75,13 +77,13 @@ class TextSearch:
         self._start = Candidate((), -math.inf, -math.inf, 0.0)
 
     def begin(self) -> Search[bool]:
-        """Return whether the text already reaches the aim."""
+        """Return True if the text already reaches the aim."""
         (self._start,) = yield from self._judge([()])
         self._nearest.clear()
         return self._start.progress >= 0
 
     def published(self, draws: int) -> Search[Edit | None]:
-        """Returns the edit that reaches the aim with the highest confidence, among `draws` chains of every size."""
+        """Return the most confident edit that reaches the aim and passes all checks, from `draws` chains per size."""
         chains = self._chains(draws)
         edits: list[Edit] = [()] * len(chains)
         reached: list[Candidate] = []
@@ -98,10 +100,10 @@ class TextSearch:
         return (yield from self._first(self._ranked(reached)))
 
     def search(self, strategy: Strategy, choose: Choice, draws: int, candidates: int) -> Search[Edit | None]:
-        """Returns the edit chosen among those that reach the aim and pass all checks; None if there are none.
+        """Return the edit chosen among those that reach the aim and pass all checks; None if there are none.
 
-        draws: the edits of a size that are drawn, or kept by a beam; candidates: the most edits that `exhaustive` may
-        judge in all.
+        draws: number of edits per size that are sampled, or that a beam holds; candidates: most edits that `exhaustive`
+        may judge in total.
         """
         reached: list[Candidate] = []
         left = candidates
@@ -126,11 +128,11 @@ class TextSearch:
         return (yield from self._first(self._ranked(reached)))
 
     def nearest(self) -> Search[Edit | None]:
-        """Returns the judged edit nearest to the aim that passes all checks; None if none improves on the text."""
+        """Return the judged edit nearest to the aim that passes all checks; None if none improves on the original."""
         return (yield from self._first([candidate for candidate in self._nearest if candidate[1:3] > self._start[1:3]]))
 
     def decoy(self, edit: Edit, aims: Sequence[Aim]) -> Search[Edit | None]:
-        """Returns an edit of the same words that reaches other aims, the most confident of several that are drawn."""
+        """Return the most confident of several sampled edits of the same words that reach other aims, or None."""
         self.aims = aims
         yield from self.begin()
         words = np.array([word for word, _ in edit])
@@ -141,7 +143,7 @@ class TextSearch:
     # Proposals
 
     def _chains(self, draws: int) -> list[Edit]:
-        """Returns `draws` chains of every size, with replacements in the order in which they are tried."""
+        """Return `draws` random chains of every size, with replacements in the order in which they are tried."""
         chains = []
         for size in range(1, len(self.source.words) + 1):
             words = self.stream.random((draws, len(self.source.words))).argsort(axis=1)[:, :size]
@@ -154,11 +156,11 @@ class TextSearch:
         return list(dict.fromkeys(self._pick(row, u) for row, u in zip(words, uniforms, strict=True)))
 
     def _pick(self, words: NDArray[np.integer], uniforms: NDArray[np.float64]) -> Edit:
-        """Returns the edit of these words by options chosen uniformly, by these uniforms."""
+        """Return the edit that replaces these words by options sampled uniformly, with one uniform per word."""
         return tuple((w, int(u * len(self.source.options[w]))) for w, u in zip(words.tolist(), uniforms, strict=True))
 
     def _count(self, size: int) -> int:
-        """Returns the number of edits of this size."""
+        """Return the number of edits of this size."""
         counts = [1] + [0] * size
         for options in self.source.options:
             for i in range(size, 0, -1):
@@ -171,7 +173,7 @@ class TextSearch:
                 yield tuple(zip(words, picked, strict=True))
 
     def _grown(self, size: int, width: int) -> Search[list[Edit]]:
-        """Returns the best edits of the size before, each with one of the best replacements of one more word."""
+        """Return the best edits of the previous size, each extended by one of the best replacements of another word."""
         if size == 1:
             return list(self._all(1))
         if not self._swaps:
@@ -186,10 +188,10 @@ class TextSearch:
         return list(dict.fromkeys(edits))
 
     def _best_swaps(self, singles: Sequence[Candidate]) -> Search[list[tuple[int, int]]]:
-        """Return for each word the few replacements, as (word, option), that alone come nearest to the aim.
+        """Return the best few replacements (word, option) of each word: those nearest to the aim by themselves.
 
-        They must be an improvement on the original text and keep its tags. Options that have the word's own tag when
-        both are tagged without context are tried first.
+        They must be better than the original text and preserve its tags. Options with the same tag as the word, without
+        context, are tried first.
         """
         helpful = [
             candidate for candidate in sorted(singles, key=_rank, reverse=True) if candidate[1:3] > self._start[1:3]
@@ -207,7 +209,7 @@ class TextSearch:
         return [swap for swaps in best.values() for swap in swaps[:_OPTIONS]]
 
     def _alike(self, swaps: Sequence[tuple[int, int]]) -> Search[list[bool]]:
-        """Returns whether a word and its option have the same tag without context."""
+        """Return, for each replacement, True if word and option have the same tag without context."""
         if self.judges.tags is None:
             return [True] * len(swaps)
         words = [(self.source.words[word],) for word, _ in swaps]
@@ -218,14 +220,14 @@ class TextSearch:
     # Judgements
 
     def _judge(self, edits: Sequence[Edit]) -> Search[list[Candidate]]:
-        """Returns how near each edit comes to the aim."""
+        """Return the edits as judged candidates."""
         progress, confidence = np.zeros(len(edits)), np.full(len(edits), np.inf)
         if not edits:
             return []
         for panel, aim in zip(self.judges.attributes, self.aims, strict=True):
             rows = yield from self._rows(panel, edits)
             excess, sure = aim.judge(rows)
-            # Reached by at least `enough` of the classifiers: the smallest of the `enough` largest values.
+            # At least `enough` classifiers must reach the aim, so the value of the `enough`-th best one counts.
             progress += np.minimum(np.sort(excess, axis=1)[:, -panel.enough], 0)
             confidence = np.minimum(confidence, np.sort(sure, axis=1)[:, -panel.enough])
         ties = self.stream.random(len(edits))
@@ -235,12 +237,12 @@ class TextSearch:
         return judged
 
     def _rows(self, panel: Panel, edits: Sequence[Edit]) -> Search[NDArray[np.float64]]:
-        """Returns log-probabilities [n, classifiers, classes] for the edited texts."""
+        """Return log-probabilities [n, classifiers, classes] for the edited texts."""
         questions = [(self.owner, self.source.text(edit)) for edit in edits]
         return np.stack((yield from ask(panel, questions, self.source.at_once)))
 
     def _ranked(self, reached: Sequence[Candidate]) -> list[Candidate]:
-        """Returns candidates by confidence, then by fewest changed words, then by the stream."""
+        """Return candidates sorted by confidence, then by fewest changed words, then by random number."""
         return sorted(
             reached, key=lambda candidate: (-candidate.confidence, self.source.changed(candidate.edit), candidate.tie)
         )
@@ -252,7 +254,7 @@ class TextSearch:
         return [candidate._replace(confidence=answer) for candidate, answer in zip(reached, answers, strict=True)]
 
     def _first(self, ranked: Sequence[Candidate]) -> Search[Edit | None]:
-        """Returns the first candidate that passes all checks. They are checked in rounds, each twice as large."""
+        """Return the edit of the first candidate that passes all checks. Each round of checks doubles in size."""
         start, count = 0, _ROUND
         while start < len(ranked):
             passing = yield from self._keeping_tasks(ranked[start : start + count])
@@ -267,7 +269,7 @@ class TextSearch:
         return None
 
     def _keeping_tasks(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
-        """Returns the candidates under which every task's answer stays."""
+        """Return the candidates that do not change any task's prediction."""
         for panel, answer in zip(self.judges.tasks, self.source.answers, strict=True):
             if not candidates:
                 return []
@@ -280,7 +282,7 @@ class TextSearch:
         return list(candidates)
 
     def _tags(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
-        """Returns the candidates under which the tags stay."""
+        """Return the candidates that do not change the text's tags."""
         equal = yield from self._tags_equal([candidate.edit for candidate in candidates])
         return [candidate for candidate, same in zip(candidates, equal, strict=True) if same]
 
@@ -291,10 +293,10 @@ class TextSearch:
 
 
 def _with(edit: Edit, swap: tuple[int, int]) -> Edit:
-    """Returns the edit with one more replacement."""
+    """Return the edit extended by a replacement."""
     return tuple(sorted((*edit, swap)))
 
 
 def _rank(candidate: Candidate) -> tuple[float, float, float]:
-    """Returns the sort key of a candidate: how near it comes, then its confidence, then the stream's number."""
+    """Return the sort key of a candidate: distance from the aim, then confidence, then random number."""
     return candidate.progress, candidate.confidence, candidate.tie

@@ -1,4 +1,4 @@
-"""A text with its words that may change and their replacements, and the sentences that an edit changes."""
+"""A source text: the words that may change, their options, and the sentences that an edit changes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from epsilometer.mechanisms.anonymisers.shared.in_step import Search, ask
 from epsilometer.mechanisms.anonymisers.shared.judges import Tags
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited, in_case_of
 
-Edit = tuple[tuple[int, int], ...]  # (number of a word, number of its option), sorted
-
-_CHARACTERS = 1 << 17  # total length of the texts that one search submits at once
+Edit = tuple[tuple[int, int], ...]  # (index of a word, index of its option), sorted
+_CHARACTERS = 1 << 17  # largest total length of the texts that one search submits at once
 
 
 @dataclass(frozen=True, eq=False)
 class SourceText:
-    """A text and what depends only on it, for all its trials.
+    """A text and data that depend only on it, shared by all its trials.
 
-    words: those that may change, in lower case; options: the replacements of each word; answers: the class of each task
-    that must stay.
+    words: words that may change, in lower case; options: possible replacements of each word; answers: the predicted
+    class of each task, which must not change.
     """
 
     spans: Spans
@@ -30,26 +29,26 @@ class SourceText:
     _tags_equal: dict[tuple[int, Edit], bool] = field(default_factory=dict)
 
     def text(self, edit: Edit) -> str:
-        """Returns the text after an edit, with every replacement in the case of the word it replaces."""
+        """Return the text after an edit. Replacements get the letter case of the words that they replace."""
         return edited(self.spans, self._tokens(edit))
 
     def changed(self, edit: Edit) -> int:
-        """Returns the number of words that an edit changes, counting every occurrence."""
+        """Return the number of word occurrences that an edit changes."""
         return sum(len(self.spans.places[self.words[word]]) for word, _ in edit)
 
     def parts(self, edit: Edit) -> list[tuple[int, Edit]]:
-        """Returns the number of each sentence that an edit changes, with the replacements in it."""
+        """Return the index of each sentence that an edit changes, with the replacements in it."""
         inside = self._sentences
         touched = sorted({number for word, _ in edit for number in inside[word]})
         return [(number, tuple(swap for swap in edit if number in inside[swap[0]])) for number in touched]
 
     def sentence(self, number: int, edit: Edit) -> tuple[str, ...]:
-        """Returns the words and marks of a sentence after an edit."""
+        """Return the tokens of a sentence after an edit."""
         new = self._tokens(edit)
         return tuple(new.get(i, self.spans.tokens[i]) for i in self.spans.sentences[number])
 
     def tags_equal(self, edits: Sequence[Edit], tags: Tags) -> Search[list[bool]]:
-        """Returns whether the tags of the text stay as they are under each edit."""
+        """Return, for each edit, True if it does not change the tags of the text."""
         verdicts = self._tags_equal
         parts = {part: None for edit in edits for part in self.parts(edit) if part not in verdicts}
         plain = {(number, ()): None for number, _ in parts}
@@ -66,7 +65,7 @@ class SourceText:
 
     @cached_property
     def _sentences(self) -> list[set[int]]:
-        """For each word, the numbers of the sentences in which it occurs."""
+        """The indices of the sentences in which each word occurs."""
         number = {i: n for n, sentence in enumerate(self.spans.sentences) for i in sentence}
         return [{number[i] for i in self.spans.places[word] if i in number} for word in self.words]
 

@@ -1,8 +1,8 @@
-"""The base of mechanisms that replace spans of a text by the kind of what stood there: "<EMAIL_ADDRESS>".
+"""Base class of mechanisms that replace identifiers in a text by their kind, such as "<EMAIL_ADDRESS>".
 
-Nothing is drawn, so a distinct text is searched once. Spans that overlap, or touch and have one kind, become one, of
-the longest one's kind. The kind and place of each span stay visible, and what is not recognised is released unchanged:
-nothing is claimed.
+The mechanisms are deterministic, so each distinct text is searched once. Overlapping spans, and adjacent spans of one
+kind, are merged into one span with the kind of the longest. The kind and place of each span stay visible, and
+unrecognised identifiers are released unchanged, so nothing is claimed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from epsilometer.text.sentences import passages
 
 
 class Span(NamedTuple):
-    """An identifier's kind, such as "phone number", and its characters from start to end."""
+    """An identifier: its kind, such as "phone number", and its first and last (exclusive) character."""
 
     kind: str
     start: int
@@ -34,7 +34,7 @@ class Span(NamedTuple):
 
 @component
 class SpanMasker(ABC):
-    """A mechanism that replaces the spans in each text."""
+    """A mechanism that replaces the spans of identifiers in each text."""
 
     has_budget: ClassVar[bool] = False
 
@@ -47,7 +47,7 @@ class SpanMasker(ABC):
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Return the texts with their spans replaced; neither epsilon nor noise has an effect."""
+        """Return the texts with their spans replaced. epsilon and noise have no effect."""
         written = {text: replaced(text, self.spans(text)) for text in dict.fromkeys(texts)}
         rewrites = [written[text] for text in texts]
         status = [NOTHING if text == rewrite else FOUND for text, rewrite in zip(texts, rewrites, strict=True)]
@@ -64,7 +64,7 @@ def replaced(text: str, spans: Sequence[Span]) -> str:
 
 
 def merged(spans: Sequence[Span]) -> list[Span]:
-    """Return the spans in order, without empty ones; overlapping ones are one span of the longest one's kind."""
+    """Return the spans in order, without empty ones. Overlapping spans are merged, with the kind of the longest."""
     rows: list[Span] = []
     longest = 0
     for span in sorted(spans, key=lambda each: (each.start, -each.end)):
@@ -81,7 +81,7 @@ def merged(spans: Sequence[Span]) -> list[Span]:
 
 
 def by_expression(text: str, kinds: Sequence[str]) -> list[Span]:
-    """Return the matches of regular expressions of these kinds, searched in passages of up to LONGEST characters."""
+    """Return the matches of these kinds' regular expressions, searched in passages of LONGEST characters."""
     return [
         Span(kind, first + match.start, first + match.end)
         for first, passage in passages(text, LONGEST)
@@ -91,12 +91,12 @@ def by_expression(text: str, kinds: Sequence[str]) -> list[Span]:
 
 
 def chosen(kinds: Sequence[str] | None, every: Sequence[str], usual: Sequence[str]) -> list[str]:
-    """Return the kinds to mask: the usual ones without a choice. Raises UserError for an unknown kind, and for none."""
+    """Return the kinds to mask. kinds: None: the usual ones. Raises UserError for an unknown kind or an empty list."""
     if kinds is None:
         return [*usual]
     if not kinds:
         raise UserError(
-            "kinds is empty, so that nothing would be masked; name kinds, or leave kinds out for all", "EPS-M115"
+            "kinds is empty, so nothing would be masked; list kinds, or omit kinds for the default", "EPS-M115"
         )
     for kind in kinds:
         if kind not in every:

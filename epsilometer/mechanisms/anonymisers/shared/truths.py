@@ -1,7 +1,7 @@
-"""True classes of texts, which may be given to an anonymiser: without them it uses its classifiers' predictions.
+"""True classes of texts that may be given to an anonymiser, which otherwise uses its classifiers' predictions.
 
-If a classifier misclassifies an attribute of two classes, an edit against its prediction is an edit towards the truth.
-A text with a given class that already deceives the classifiers is released unchanged.
+True classes matter for misclassified texts: with two classes, an edit that changes a wrong prediction reveals the true
+class. A text with a given class that already deceives the classifiers is released unchanged.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from epsilometer.core.mechanism import Truths
 
 
 class WithTruths(ABC):
-    """A mechanism that takes true classes: `TakesTruths`."""
+    """A mechanism that accepts true classes (`TakesTruths`)."""
 
     truths: ClassVar[Truths] = {}
 
     @abstractmethod
     def classes_of(self) -> Mapping[str, Sequence[str]]:
-        """Returns the classes that the classifiers know, by label."""
+        """Return the classes that the classifiers know, by label."""
 
     def with_truths(self, truths: Truths) -> Self:
-        """Return the mechanism with the true classes of texts, by text and label.
+        """Return a copy of the mechanism with true classes, by text and label.
 
-        For other texts and labels it uses its classifiers' predictions. Raises UserError for a class that these do not
-        know; for a label that they do not know, if the text lacks one of their labels (a stage passes all labels of a
-        data set); and for a text without a mapping.
+        For other texts and labels it uses its classifiers' predictions. Raises UserError for a class unknown to the
+        classifiers, and for a text without a mapping. Raises it also for a label unknown to the classifiers, unless the
+        text has all labels of the classifiers, since stages pass all labels of a data set.
         """
         known_classes = self.classes_of()
         for of_text in truths.values():

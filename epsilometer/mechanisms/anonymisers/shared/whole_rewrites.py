@@ -1,4 +1,4 @@
-"""Outcomes of rewrites that a model wrote as a whole, without naming the words that it changed."""
+"""Outcomes of rewrites by a model that does not report the words it changed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from epsilometer.text.words import words
 def outcomes(
     texts: Sequence[str], rewrites: Sequence[str], status: Sequence[str], questions: NDArray[np.int64]
 ) -> Outcomes:
-    """Returns the outcomes of n rewrites. A word counts as changed unless an alignment with fewest edits keeps it.
+    """Return the outcomes of n rewrites. A word counts as unchanged if an alignment with fewest edits matches it.
 
-    asked: int64 [n], the number of queries to auxiliaries; the victim is not queried.
+    questions: int64 [n], number of questions to auxiliaries. No victim is asked.
     """
     from rapidfuzz.distance import Indel
 

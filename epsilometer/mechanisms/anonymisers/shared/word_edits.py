@@ -1,8 +1,8 @@
-"""Edits of a text as sets of replaced words; everything between and around them stays byte for byte as it was.
+"""Edits of a text that replace whole words and change no other byte.
 
-A text consists of words and marks by the tagger's rule (`models.tagging.words_and_marks`): contractions are one word,
-and every other mark is a token of its own. A word is replaced as a whole token, by its position. Replacing characters
-instead would change words that merely contain it: "is" in "this".
+A text is split into tokens (`models.tagging.words_and_marks`): words, where a contraction is one word, and single
+punctuation marks. A word is replaced as a token, by its position. Replacing a string instead would also change words
+that contain it, such as "is" in "this".
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from epsilometer.models import tagging
 
 @dataclass(frozen=True)
 class Spans:
-    """A text's n words and marks.
+    """The n tokens of a text: words and punctuation marks.
 
-    starts, ends: [n], the place of each one's first character, and of the one after its last.
-    tokens:       [n], the words and marks themselves.
+    starts, ends: [n], first and last (exclusive) character of each token.
+    tokens:       [n], the tokens as strings.
     """
 
     text: str
@@ -34,12 +34,12 @@ class Spans:
 
     @cached_property
     def words(self) -> tuple[int, ...]:
-        """The positions of tokens with letters; marks and numbers have none."""
+        """The positions of tokens with letters."""
         return tuple(i for i, token in enumerate(self.tokens) if any(map(str.isalpha, token)))
 
     @cached_property
     def places(self) -> Mapping[str, tuple[int, ...]]:
-        """The positions of each word, given in lower case."""
+        """The positions of each word, by the word in lower case."""
         positions: dict[str, list[int]] = {}
         for i in self.words:
             positions.setdefault(self.tokens[i].lower(), []).append(i)
@@ -47,7 +47,7 @@ class Spans:
 
     @cached_property
     def sentences(self) -> tuple[range, ...]:
-        """The positions in each sentence by the tagger's rule, which leaves out closing marks after the stop."""
+        """The positions of each sentence's tokens (`models.tagging.sentences`), without closing marks after its end."""
         positions, at, first = [], 0, 0
         for sentence in tagging.sentences(self.text):
             at = self.text.index(sentence, at)
@@ -58,13 +58,13 @@ class Spans:
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """The 2 n + 1 parts of the text, cut before and after every token: gap, token, gap, ..., token, gap."""
+        """The 2 n + 1 parts of the text: gap, token, gap, ..., token, gap."""
         cuts = [0, *(cut for span in zip(self.starts, self.ends, strict=True) for cut in span), len(self.text)]
         return tuple(self.text[a:b] for a, b in pairwise(cuts))
 
 
 def spans(text: str) -> Spans:
-    """Returns the words and marks of a text, with their places."""
+    """Return the tokens of a text, with their character ranges."""
     cuts = list(tagging.places(text))
     return Spans(
         text,
@@ -75,7 +75,7 @@ def spans(text: str) -> Spans:
 
 
 def edited(spans: Spans, replacements: Mapping[int, str]) -> str:
-    """Returns the text with other tokens at these positions, and every other character as it was."""
+    """Return the text with the tokens at these positions replaced, and all other characters unchanged."""
     parts = list(spans.parts)
     for position, token in replacements.items():
         parts[2 * position + 1] = token
@@ -83,17 +83,17 @@ def edited(spans: Spans, replacements: Mapping[int, str]) -> str:
 
 
 def occurrences(spans: Spans, word: str) -> tuple[int, ...]:
-    """Returns the positions at which a word is a whole token, in any case."""
+    """Return the positions at which a word is a whole token, ignoring case."""
     return spans.places.get(word.lower(), ())
 
 
 def is_word(token: str) -> bool:
-    """Returns whether a text holds this as one token with letters: "co-op" would be three tokens, "42" has none."""
+    """Return True if a string is one token with letters. "co-op" is three tokens, and "42" has no letters."""
     return list(tagging.places(token)) == [(0, len(token))] and any(map(str.isalpha, token))
 
 
 def in_case_of(word: str, model: str) -> str:
-    """Returns a word in the case of `model`: all capitals (of two or more), or a capital first; otherwise as it is."""
+    """Return a word in the letter case of `model`: all capitals, a capital first, or unchanged."""
     if len(model) > 1 and model.isupper():
         return word.upper()
     return word[:1].upper() + word[1:] if model[:1].isupper() else word

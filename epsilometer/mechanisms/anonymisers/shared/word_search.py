@@ -1,23 +1,27 @@
-"""The search that TextFooler, TextBugger and BAE share: one word after another, the most important first.
+"""The search that TextFooler, TextBugger and BAE share. It replaces one word after another, the most important first.
 
-A word's importance is 1 - p(y) with the word deleted, where y is the queried classifier's first answer. At each word,
-the classifier is queried about candidates within the limits (`EditLimits`). The search ends at the first word with
-candidates that change the answer, and takes the one of them that is most similar to the text. At other words it takes
-the candidate with the smallest p(y), if that is below the current p(y). No word is changed twice, and stop-words are
-never changed.
+The importance of a word is 1 - p(y) with the word deleted, where y is the class that the queried classifier predicts
+for the original text. At each word, the classifier is queried about candidates within the limits (`EditLimits`). The
+search ends at the first word with candidates that change the prediction, and takes the most similar of them. At other
+words it takes the candidate with the smallest p(y), if that is below the current p(y). No word is changed twice, and
+stop-words are never changed.
 
-This is GreedyWordSwapWIR of TextAttack 0.3.11, with which the published comparisons were run (the authors of TextFooler
-compare with p(y) of the original text, so a later swap may undo progress). Differences: y is the text's label only if
-it is given (`truths.py`; a text that already deceives the classifier is then released unchanged), since a user's text
-may have none; equally important words keep the text's order; and if the search does not fool the classifier, its last
-state is released with status `part`, whereas TextAttack reports a failure.
+This is GreedyWordSwapWIR of TextAttack 0.3.11, with which the published comparisons were run. (The authors of
+TextFooler compare with p(y) of the original text instead, so a later replacement may undo progress.) Differences:
 
-Their Universal Sentence Encoder is on a model hub; **MiniLM replaces it here**, with the published thresholds.
-`similarity: free` drops that constraint; of several successes it takes the most confident one.
+- y is the true label only if it is given (`truths.py`), since a user's text may have none; a text with a given label
+  that already deceives the classifier is released unchanged;
+- equally important words are tried in the text's order;
+- if the search does not deceive the classifier, its last state is released with status `part`, whereas TextAttack
+  reports a failure.
 
-A ledger counts queries, each distinct text once. Queries to a victim, or within a budget, are expensive, so candidates
-are then checked before the query. Otherwise they are checked after it, since the user's own auxiliaries are cheaper
-than a tagger and an encoder. The rewrites are the same, the counts are not. All searches run side by side (`in_step`).
+The published Universal Sentence Encoder is on a model hub; **MiniLM replaces it here**, with the published thresholds.
+`similarity: free` drops the limit on similarity, and takes the most confident of several successes.
+
+A ledger counts queries, each distinct text once. Queries to a victim, or with a budget, are expensive, so candidates
+are then checked against the limits before the query. Otherwise they are checked after it, since querying the user's own
+auxiliaries is cheaper than the tagger and the encoder. The order changes the counts, but not the rewrites. All searches
+run concurrently (`in_step`).
 """
 
 from __future__ import annotations
@@ -52,30 +56,29 @@ from epsilometer.models.classifiers.by_kind import load
 from epsilometer.models.ledger import Ledger
 from epsilometer.text.words import STOP_WORDS
 
-# The most texts with one ledger, and the largest sum of their squared lengths. These bound memory, and cannot
-# change a result.
+# Most texts per ledger, and the largest sum of their squared lengths. These limit memory and do not change results.
 _TOGETHER = 256
 _SQUARED = 10**8
-_ROUND = 4  # unsuccessful candidates to check at a time, best first
+_ROUND = 4  # candidates without success that are checked at a time, best first
 
 
 @component
 class WordSearch(WithTruths):
-    """The base of mechanisms that search word by word.
+    """Base class of mechanisms that search word by word.
 
     resource:     a folder of auxiliaries.
-    attribute:    the label to hide; needed if the auxiliaries have several.
-    kind:         the kind of classifier to query; None: the first.
-    asks:         the queried side: the auxiliaries, or the victim, which is the first of this kind in `victims`.
+    attribute:    the label to hide; required if the auxiliaries have several.
+    kind:         kind of classifier to query; None: the first kind.
+    asks:         queried side: the auxiliaries, or the victim, which is the first one of this kind in `victims`.
     victims:      a folder of victims such as data/classifiers/DATASET.
-    query_budget: the most queries for a text.
-    similarity:   whether the constraint on similarity holds.
-    as_published: with the quirks of TextAttack's recipe that change results.
+    query_budget: most queries per text; None: no limit.
+    similarity:   `kept` to limit the similarity, `free` not to.
+    as_published: True to reproduce details of TextAttack's recipe that change results.
     """
 
     has_budget: ClassVar[bool] = False
     stop_words: ClassVar[frozenset[str]] = STOP_WORDS
-    draws: ClassVar[bool] = False  # whether candidates are drawn from the text's stream
+    draws: ClassVar[bool] = False  # True if candidates are random
 
     resource: Path
     attribute: str | None = None
@@ -89,11 +92,11 @@ class WordSearch(WithTruths):
     @property
     @abstractmethod
     def limits(self) -> EditLimits:
-        """Return the limits on candidates."""
+        """The limits on replacements."""
 
     @abstractmethod
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """Return the candidates to replace the word at a position; of equally good ones, the first is tried first."""
+        """Return the candidates to replace the word at a position. Of equally good ones, the first is preferred."""
 
     @cached_property
     def _inspector(self) -> Inspector:
@@ -105,7 +108,7 @@ class WordSearch(WithTruths):
         return Auxiliaries(self.resource)
 
     def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
-        """Raise UserError if no label to hide is named, and for a label or kind that the auxiliaries do not have."""
+        """Raise UserError if the label to hide is ambiguous, or if the auxiliaries lack the label or kind."""
         if self.asks == "victim":
             if self.victims is None:
                 raise UserError(
@@ -131,7 +134,7 @@ class WordSearch(WithTruths):
         if len(auxiliaries.attributes) > 1:
             names = ", ".join(auxiliaries.attributes)
             raise UserError(
-                f"the auxiliaries hide {names}, but this search hides a single attribute; name it as `attribute`",
+                f"the auxiliaries hide {names}, but this search hides a single attribute; set `attribute` to it",
                 "EPS-M029",
             )
         return auxiliaries.attributes[0]
@@ -141,14 +144,14 @@ class WordSearch(WithTruths):
         folders = sorted(victims.glob(wanted))
         if not folders:
             raise UserError(
-                f"{victims} does not contain the victim {wanted}; run stage classifiers, or name another kind",
+                f"{victims} does not contain the victim {wanted}; run stage classifiers, or set another kind",
                 "EPS-M030",
             )
         return load(folders[0])
 
     @cached_property
     def neighbours(self) -> NearestWords:
-        """Near words by the auxiliaries' vectors, counter-fitted if they have word relations."""
+        """Nearest words by the auxiliaries' vectors, which are counter-fitted if there are word relations."""
         auxiliaries = self.auxiliaries
         return NearestWords(auxiliaries.vectors if auxiliaries.relations is None else auxiliaries.counter_fitted)
 
@@ -161,7 +164,7 @@ class WordSearch(WithTruths):
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Returns the rewrites, from searches side by side; one per distinct text if candidates are not drawn."""
+        """Return the rewrites. Searches run concurrently, one per distinct text unless candidates are random."""
         first = {text: i for i, text in reversed(list(enumerate(texts)))}
         rows = list(range(len(texts))) if self.draws else sorted(first.values())
         done: dict[int, Release] = {}
@@ -177,7 +180,7 @@ class WordSearch(WithTruths):
         return rewrites([done[i if self.draws else first[text]] for i, text in enumerate(texts)], self.asks == "victim")
 
     def _release(self, draft: Draft, questions: Asker, ledger: Ledger) -> Search[Release]:
-        """Return the search in one text, which returns its release."""
+        """Return a search in one text, whose result is the release."""
         yield from self._search(draft, questions)
         count = int(ledger.questions[draft.owner])
         status = FOUND if draft.fooled else PART if draft.edits else MISSED if count else NOTHING
@@ -185,7 +188,7 @@ class WordSearch(WithTruths):
         return Release(draft.text(), status, len(draft.edits), words=len(draft.spans.words), questions=count)
 
     def _search(self, draft: Draft, questions: Asker) -> Search[None]:
-        """Change the text until the classifier's answer changes, or until no word or question is left."""
+        """Change the text until the classifier's prediction changes, or until no word or query is left."""
         tokens = draft.spans.tokens
         positions = [i for i in draft.spans.words if tokens[i].lower() not in self.stop_words]
         if not positions:
@@ -211,7 +214,7 @@ class WordSearch(WithTruths):
                 return
 
     def _swap(self, draft: Draft, position: int, tokens: list[str], questions: Asker) -> Search[bool]:
-        """Replace a word by the best candidate, if that is better than the word; return whether the search is over."""
+        """Replace a word by the best candidate if that is an improvement; return True if the search is over."""
         similar: dict[str, float | None] = {}
         if self.asks == "victim" or self.query_budget is not None:
             similar = yield from self._inspector.similarities(draft, position, tokens)
@@ -235,7 +238,7 @@ class WordSearch(WithTruths):
 
 
 def _parts(rows: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:
-    """Yields the rows in parts: of one text, or of at most _TOGETHER whose squared lengths sum to at most _SQUARED."""
+    """Yield the rows in parts of at most _TOGETHER texts, with squared lengths that sum to at most _SQUARED."""
     part: list[int] = []
     size = 0
     for row in rows:

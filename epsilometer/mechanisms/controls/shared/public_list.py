@@ -1,4 +1,4 @@
-"""A public list of texts, and the number of a text on it."""
+"""A public list of texts, and the index of a text on it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PublicList:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The distinct texts, in their order. Raises UserError for a file without them, and for fewer than two."""
+        """The distinct texts, in order. Raises UserError for an unreadable file, and for fewer than two texts."""
         resource = self._resource
         if isinstance(resource, tuple):
             texts = list(dict.fromkeys(resource))
@@ -32,11 +32,11 @@ class PublicList:
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise UserError(
                     f"{str(resource)!r} cannot be read as a list of public texts; give a Parquet file with a column "
-                    "`text`, or leave resource out to use the audited texts",
+                    "`text`, or omit resource to use the audited texts",
                     "EPS-M031",
                 ) from error
         if len(texts) < 2:
-            raise UserError(f"the public list must hold at least 2 distinct texts, got {len(texts)}", "EPS-M032")
+            raise UserError(f"the public list must contain at least 2 distinct texts, got {len(texts)}", "EPS-M032")
         return texts
 
     @cached_property
@@ -44,7 +44,7 @@ class PublicList:
         return {text: i for i, text in enumerate(self.texts)}
 
     def numbers(self, texts: Sequence[str], elsewhere: int) -> NDArray[np.int64]:
-        """Return the place of each of n texts on the list [n]; `elsewhere` for a text that is not on it."""
+        """Return the index of each of n texts on the list, [n]; `elsewhere` for texts that are not on it."""
         if isinstance(texts, Repeated):
             return self.numbers(texts.texts, elsewhere).take(texts.numbers)
         return np.array([self._number.get(text, elsewhere) for text in texts], np.int64)

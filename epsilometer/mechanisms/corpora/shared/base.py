@@ -1,4 +1,4 @@
-"""The common base of mechanisms on votes: who counts, how neighbours differ, the noise, and one release."""
+"""Base class of mechanisms that release noisy votes: the votes that count, neighbours, noise, and the release."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from epsilometer.mechanisms.corpora.shared.noisy_table import CellNoise, exact_d
 
 @component
 class NoisyVotes(ABC):
-    """A mechanism that releases a noisy table of votes, and what is computed from it.
+    """A mechanism that releases post-processed noisy counts of votes.
 
-    labels:     the public list of labels; texts with others cast no vote.
-    unit:       what is protected: user (all texts of a person) or document.
-    most:       c, the number of texts that count of a person; for unit: document it is 1.
+    labels:     the public list of labels; texts with other labels cast no vote.
+    unit:       protected unit: user (all texts of a person) or document.
+    most:       c, most texts of a person that count; 1 for unit: document.
     neighbours: replaced, or "added or removed".
-    delta:      above 0: Gaussian noise.
+    delta:      0 for Laplace noise, above 0 for Gaussian noise.
     """
 
     labels: tuple[str, ...] = ()
@@ -45,11 +45,11 @@ class NoisyVotes(ABC):
 
     @property
     def public_sources(self) -> Sequence[str]:
-        """The public data that a release reads, in a few words each."""
+        """Descriptions of the public data that a release uses."""
         return ["the list of labels"] if self.labels else []
 
     def guarantee(self, epsilon: float) -> Guarantee:
-        """Epsilon for a unit's texts; with Gaussian noise and delta."""
+        """Epsilon for a unit's texts; (epsilon, delta) with Gaussian noise."""
         sizes = {"user": "the number of people", "document": "the number of texts"}
         public = [*self.public_sources, *([sizes[self.unit]] if self.neighbours == "replaced" else [])]
         unit, neighbours = Granularity(self.unit), Neighbours(self.neighbours)
@@ -64,9 +64,9 @@ class NoisyVotes(ABC):
         return corpus.count_people if self.unit == "user" else len(corpus)
 
     def voters(self, corpus: PrivateCorpus, key: bytes) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the texts that vote and the numbers [n] of their labels, 0 without labels.
+        """Return the texts that vote and the indices [n] of their labels, 0 without labels.
 
-        key: of the hash that chooses a person's texts.
+        key: key of the hash that selects a person's texts.
         """
         numbers = check_labels(self.labels)
         eligible = labelled_only(corpus, numbers)
@@ -75,13 +75,13 @@ class NoisyVotes(ABC):
         return [eligible.texts[row] for row in rows.tolist()], labels
 
     def cells(self, epsilon: float) -> int:
-        """Return the smallest number of cells for a label, by default 1."""
+        """Return the smallest number of cells per label; 1 unless overridden."""
         return 1
 
     def needed(self, epsilon: float) -> int:
-        """Return the number of people (or texts) at which a label's votes equal the deviation of its noisy total.
+        """Return the fewest people (or texts) for which a label's average votes reach the noise's standard deviation.
 
-        With fewer, noise drowns the votes of a label with an average share: L sqrt(cells v) / c for L labels.
+        For L labels and noise of variance v per cell it is L sqrt(cells v) / c.
         """
         noise = math.sqrt(self.cells(epsilon) * self.cell_noise(epsilon).variance)
         return math.ceil(max(1, len(self.labels)) * noise / self.most)
@@ -92,10 +92,10 @@ class NoisyVotes(ABC):
 
     @abstractmethod
     def published(self, table: NDArray[np.int64], epsilon: float) -> Release:
-        """Return the release that follows from a noisy table and public data."""
+        """Return the release, computed from a noisy table and public data only."""
 
     def noisy_votes(self, corpus: PrivateCorpus, epsilon: float, noise: Noise) -> NDArray[np.int64]:
-        """Return the noisy table, all that is computed from private texts."""
+        """Return the noisy table. Nothing else is computed from private texts."""
         draws = exact_draws(noise)
         table = self.votes(corpus, epsilon, draws.words(4).tobytes())
         return table + self.cell_noise(epsilon).draw(table.size, draws).reshape(table.shape)

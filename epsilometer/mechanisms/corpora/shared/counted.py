@@ -1,8 +1,7 @@
-"""The texts of a corpus that count: at most c of each person, chosen by a keyed hash.
+"""Selection of the texts of a corpus that count: at most c texts of each person, by a keyed hash.
 
-The choice among a person's texts depends on these texts and on a fresh random key, never on the order of rows, on
-other people or on what the texts say. So two corpora that differ in the texts of one person differ in at most c votes
-of that person, each for a cell of its own.
+The selection among a person's texts depends only on these texts and on a fresh random key. It does not depend on the
+order of rows or on other people. So two corpora that differ in one person's texts differ in at most c votes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from epsilometer.core.errors import UserError
 
 
 def counted(corpus: PrivateCorpus, most: int | None, key: bytes) -> NDArray[np.int64]:
-    """Return the rows that count, ascending: at most `most` of each person, all for None. key: 16 to 64 bytes."""
+    """Return the rows that count, ascending. most: most texts per person; None: no limit. key: 16 to 64 bytes."""
     if corpus.people is None or most is None:
         return np.arange(len(corpus))
     rows: dict[str, list[tuple[bytes, int]]] = {}
@@ -30,7 +29,7 @@ def counted(corpus: PrivateCorpus, most: int | None, key: bytes) -> NDArray[np.i
 
 
 def label_numbers(corpus: PrivateCorpus, labels: Mapping[str, int]) -> NDArray[np.int64]:
-    """Return the number [n] of each text's label, -1 for one that is not in the public list.
+    """Return the index [n] of each text's label in the public list, -1 for other labels.
 
     Raises UserError for a corpus without labels.
     """
@@ -42,7 +41,7 @@ def label_numbers(corpus: PrivateCorpus, labels: Mapping[str, int]) -> NDArray[n
 
 
 def labelled_only(corpus: PrivateCorpus, labels: Mapping[str, int]) -> PrivateCorpus:
-    """Return the texts whose label is in the public list; the others cast no vote."""
+    """Return the corpus of the texts whose label is in the public list, since others cast no vote."""
     if not labels:
         return PrivateCorpus(corpus.texts, corpus.people)
     rows = np.flatnonzero(label_numbers(corpus, labels) >= 0).tolist()
@@ -52,7 +51,7 @@ def labelled_only(corpus: PrivateCorpus, labels: Mapping[str, int]) -> PrivateCo
 
 
 def check_labels(labels: tuple[str, ...]) -> dict[str, int]:
-    """Return the number of each label in a public list. Raises ValueError for an empty name and a repeated one."""
+    """Return the index of each label in a public list. Raises ValueError for an empty or duplicate label."""
     if len(set(labels)) < len(labels) or not all(label.strip() for label in labels):
         raise ValueError("labels must be distinct names, each with a character")
     return {label: number for number, label in enumerate(labels)}

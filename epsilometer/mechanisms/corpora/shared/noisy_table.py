@@ -1,15 +1,16 @@
-"""Integer noise in every cell of a table of counts, exactly: discrete Laplace, or discrete Gaussian.
+"""Exact integer noise in every cell of a table of counts: discrete Laplace or discrete Gaussian.
 
-Z has P(Z = z) ~ q^|z| with q = e^(-epsilon / D), D the L1 distance of two neighbours' tables. A release H + Z has a
-pure epsilon: the log-ratio of P(H + Z = t) and P(H' + Z = t) is the sum over cells of (|t - H'| - |t - H|) epsilon / D,
-which is at most epsilon by the triangle inequality. It holds for any table of integers, so every cell has noise,
-the empty ones too: a cell without noise would show that nobody votes for it.
+Laplace noise Z has P(Z = z) ~ q^|z| with q = e^(-epsilon / D), where D is the L1 distance of the tables of two
+neighbours. The release H + Z is epsilon-private: the log-ratio of P(H + Z = t) and P(H' + Z = t) is the sum over cells
+of (|t - H'| - |t - H|) epsilon / D, which is at most epsilon by the triangle inequality. Empty cells get noise, too,
+since a cell without noise would reveal that nobody votes for it.
 
-The discrete Gaussian of deviation s is rho-zCDP with rho = D2^2 / (2 s^2), D2 the L2 distance (Canonne, Kamath and
-Steinke 2020, theorem 14). `core.curves.Zcdp.delta` converts that to (epsilon, delta) by their proposition 12.
+The discrete Gaussian of standard deviation s is rho-zCDP with rho = D2^2 / (2 s^2), where D2 is the L2 distance
+(Canonne, Kamath and Steinke 2020, theorem 14). `core.curves.Zcdp.delta` converts rho to (epsilon, delta) by their
+proposition 12.
 
-Both are drawn by the integer algorithms of the same paper (`core.exact_samplers`). The rate epsilon / D is rounded
-down to a multiple of 2^-40, so the noise is never smaller than stated.
+Both are sampled by the integer algorithms of that paper (`core.exact_samplers`). The rate epsilon / D is rounded down
+to a multiple of 2^-40 (2^-20 for large rates), so the noise is never smaller than stated.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.randomness import Noise
 
-_FINEST, _COARSE = 40, 20  # bits of a rate's fraction; the coarse ones for rates that would not fit into 64 bits
-_DEVIATION = 1 << 31  # largest deviation that is drawn
+_FINEST, _COARSE = 40, 20  # fractional bits of a rate; _COARSE for rates that would not fit into 64 bits otherwise
+_DEVIATION = 1 << 31  # largest supported standard deviation
 
 
 @dataclass(frozen=True)
 class CellNoise:
     """The noise of each cell.
 
-    epsilon, delta: the claim; delta 0: Laplace noise, otherwise Gaussian. votes: the most votes of a unit, in which
-    two neighbours differ. replaced: neighbours by replacement, which differ in twice as many, else by adding.
+    epsilon, delta: the claim; Laplace noise if delta is 0, otherwise Gaussian. votes: most votes of a unit. replaced:
+    True if neighbours replace a unit, so that their tables differ in up to 2 `votes` votes; False if they add one.
     """
 
     epsilon: float
@@ -47,21 +48,21 @@ class CellNoise:
 
     @property
     def rate(self) -> Fraction:
-        """Epsilon over the L1 distance, rounded down: the rate of Laplace noise."""
+        """The rate of Laplace noise: epsilon over the L1 distance, rounded down."""
         exact = Fraction(self.epsilon) / (self.votes * (2 if self.replaced else 1))
         scale = 1 << (_FINEST if exact < 1 << _COARSE else _COARSE)
         rate = Fraction(math.floor(exact * scale), scale)
         if not rate:
             raise UserError(
-                f"epsilon {self.epsilon:g} over {self.votes} texts a person is below 2^-{_FINEST}; count fewer texts, "
-                "or give a larger epsilon",
+                f"epsilon {self.epsilon:g} over {self.votes} texts per person is below 2^-{_FINEST}; count fewer "
+                "texts, or give a larger epsilon",
                 "EPS-M101",
             )
         return rate
 
     @property
     def deviation(self) -> int:
-        """The least integer deviation of Gaussian noise that keeps (epsilon, delta)."""
+        """The smallest integer standard deviation of Gaussian noise that satisfies (epsilon, delta)."""
 
         def keeps(deviation: int) -> bool:
             rho = self.votes**2 * (2 if self.replaced else 1) / (2 * deviation**2)
@@ -83,14 +84,14 @@ class CellNoise:
 
     @property
     def variance(self) -> float:
-        """The variance of the noise of a cell, 2 q / (1 - q)^2 for Laplace noise; at most s^2 for Gaussian noise."""
+        """The variance of a cell's noise: 2 q / (1 - q)^2 for Laplace noise, the upper bound s^2 for Gaussian noise."""
         if self.delta:
             return float(self.deviation**2)
         rate = float(self.rate)
         return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
 
     def draw(self, cells: int, draws: ExactDraws) -> NDArray[np.int64]:
-        """Return [cells] independent integers."""
+        """Sample independent noise, int64 [cells]."""
         if self.delta:
             return draws.gaussian(np.full(cells, self.deviation, np.uint64))
         rate = self.rate
@@ -98,5 +99,5 @@ class CellNoise:
 
 
 def exact_draws(noise: Noise) -> ExactDraws:
-    """Return the samplers of a publication, or the same ones on the bits of a seeded stream."""
+    """Return the exact samplers of a publication; in an audit, the same samplers on a seeded stream."""
     return noise.exact or ExactDraws(partial(system.words, noise.generator(0)))

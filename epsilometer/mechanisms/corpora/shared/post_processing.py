@@ -1,19 +1,21 @@
-"""Post-processing of noisy votes to public texts with labels and weights. It sees no private text, so it is free.
+"""Post-processing of noisy votes: computes public texts with labels and weights. It costs no budget.
 
-With noisy votes H [m, L] of exemplars with unit vectors e_i, and all public texts with vectors x_j:
+Let H [m, L] be the noisy votes for exemplars with unit vectors e_i, and x_j the vectors of all public texts.
 
-    plain:   exemplar i, its label of most votes, weighted by these votes, where they exceed the noise's deviation.
-    ridge:   the mean of a Gaussian process with the linear kernel <e_i, e_j> at the exemplars, i.e. a smoothed H.
-    spread:  the mean of one with the kernel exp(g (cos - 1)), g = 24, at all public texts. Each gets the label of the
-             largest mean, then the label that a ridge classifier fitted to these labels predicts, for ten rounds or
-             until no label changes. In each fit all labels count equally: without that, noise makes a label rare, and
-             each round makes it rarer.
+    plain:   returns each exemplar whose label with most votes has more votes than the noise's standard deviation, with
+             that label, and these votes as weight.
+    ridge:   smooths H by the mean of a Gaussian process with the linear kernel <e_i, e_j>, and then works like plain,
+             with threshold 0.
+    spread:  computes the mean of a Gaussian process with the kernel exp(g (cos - 1)), g = 24, at all public texts. Each
+             text gets the label with the largest mean. Then a ridge classifier is fitted to the labels, and predicts
+             new ones, for ten rounds or until no label changes. All labels have equal weight in a fit; otherwise noise
+             makes a label rare, and each round makes it rarer.
 
-The noise's variance over the signal's regularises both: (v + n / (m L)) / ((n / m)^2 / L), v the variance of a cell's
-noise, n the noisy total. Weights of `spread` give each label its share of the noisy totals. A total below the deviation
-of its noise, sqrt(m v), counts as that deviation. g, the rounds and the ridge were chosen on one half of the training
-texts of SNIPS (`benchmarks/release.py` measures on the other). They are constants since nothing private may choose
-them.
+Both processes are regularised by the ratio of noise and signal variance, (v + n / (m L)) / ((n / m)^2 / L), where v is
+the variance of a cell's noise and n the noisy total. The weights of `spread` give each label its share of the noisy
+totals; a total below the standard deviation of its noise, sqrt(m v), counts as that deviation. g, the number of rounds
+and the ridge parameter were chosen on one half of the training texts of SNIPS (`benchmarks/release.py` measures on the
+other half). They are constants, since private data must not choose them.
 """
 
 from __future__ import annotations
@@ -29,15 +31,16 @@ Array = NDArray[np.float64]
 PostProcessing = Literal["spread", "ridge", "plain"]
 
 _SHARPNESS, _ROUNDS, _RIDGE = 24.0, 10, 3.0
-_HEAVIEST = 20.0  # weight of a label in a fit
+_HEAVIEST = 20.0  # largest weight of a text in a fit
 _BLOCK = 4096  # public texts whose kernel is computed at a time
 
 
 @dataclass(frozen=True)
 class VotesForTexts:
-    """Noisy votes [m, L] for exemplars, which are the public texts at `places` [m] with unit vectors [p, d].
+    """Noisy votes [m, L] for exemplars.
 
-    variance: of the noise of a cell.
+    places: [m], indices of the exemplars among the public texts; vectors: [p, d], unit vectors of the public texts;
+    variance: variance of a cell's noise.
     """
 
     counts: Array
@@ -47,7 +50,7 @@ class VotesForTexts:
 
     @property
     def regularisation(self) -> float:
-        """The noise's variance over the signal's."""
+        """The ratio of noise variance to signal variance."""
         m, labels = self.counts.shape
         total = max(float(self.counts.sum()), math.sqrt(m * labels * self.variance), 1.0)
         return (self.variance + total / (m * labels)) / ((total / m) ** 2 / labels)
@@ -55,16 +58,16 @@ class VotesForTexts:
 
 Labelled = tuple[
     NDArray[np.int64], NDArray[np.int64], Array
-]  # places of public texts, label numbers, weights; [n] each
+]  # indices of public texts, indices of labels, weights; [n] each
 
 
 def plain(votes: VotesForTexts) -> Labelled:
-    """Return the exemplars whose most frequent label has more votes than the noise's deviation."""
+    """Return the exemplars with a label that has more votes than the noise's standard deviation."""
     return _largest(votes.places, votes.counts, math.sqrt(votes.variance))
 
 
 def ridge(votes: VotesForTexts) -> Labelled:
-    """Return the exemplars by their smoothed votes, where these are positive."""
+    """Return the exemplars with a label that has positive smoothed votes."""
     chosen = votes.vectors[votes.places]
     kernel = chosen @ chosen.T
     smooth = kernel @ np.linalg.solve(kernel + votes.regularisation * np.eye(len(chosen)), votes.counts)
@@ -72,7 +75,7 @@ def ridge(votes: VotesForTexts) -> Labelled:
 
 
 def spread(votes: VotesForTexts) -> Labelled:
-    """Return all public texts with a label each."""
+    """Return all public texts, each with a label."""
     chosen = votes.vectors[votes.places]
     inner = np.linalg.solve(_kernel(chosen, chosen) + votes.regularisation * np.eye(len(chosen)), votes.counts)
     parts = (votes.vectors[start : start + _BLOCK] for start in range(0, len(votes.vectors), _BLOCK))
@@ -84,7 +87,7 @@ def spread(votes: VotesForTexts) -> Labelled:
 
 
 def self_trained(vectors: Array, labels: NDArray[np.integer], count: int) -> NDArray[np.int64]:
-    """Return the labels [p] after rounds of fitting a ridge classifier to them and predicting them again."""
+    """Return the labels [p] after rounds of self-training. A round fits a ridge classifier, and predicts all labels."""
     inputs, every = np.column_stack([vectors, np.ones(len(vectors))]), np.eye(count)
     for _ in range(_ROUNDS):
         size = np.maximum(np.bincount(labels, minlength=count), 1)

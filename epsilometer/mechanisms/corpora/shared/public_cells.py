@@ -1,9 +1,9 @@
-"""Public texts and the exemplars among them, to which private texts are assigned.
+"""Public texts and the exemplars among them, for which private texts vote.
 
 The exemplars are the public texts nearest to the centres of k-means on the public texts' embeddings. A private text
-votes for the exemplar with the largest inner product, the first of equal ones. Vectors are rounded to multiples of
-2^-24, so inner products of unit vectors are sums of integers below 2^53, which are exact in any order. So a vote
-is the same bit for bit whatever else is in the batch. A vector depends on its text alone, too (`models.encoder`).
+votes for the exemplar with the largest inner product; ties go to the first. Vectors are rounded to multiples of 2^-24.
+Inner products of unit vectors are then sums of integers below 2^53, which are exact in any order. So a vote depends
+only on its text and not on the batch, since the embedding does so, too (`models.encoder`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from epsilometer.runtime.progress import track
 Array = NDArray[np.float64]
 
 GRID = 2.0**24
-_CHUNK = 4096  # private texts embedded at a time: memory does not grow with their number
+_CHUNK = 4096  # private texts embedded at a time, to limit memory
 
 
 @dataclass(frozen=True)
 class PublicTexts:
-    """Distinct public texts in their order.
+    """Distinct public texts, in order.
 
-    encode: unit vectors [n, d] of any texts, each a function of its text alone. seed: of the clustering.
+    encode: function that returns unit vectors [n, d] of n texts, each independent of the other texts. seed: seed of the
+    clustering.
     """
 
     texts: Sequence[str]
@@ -40,11 +41,11 @@ class PublicTexts:
 
     @classmethod
     def of(cls, texts: Sequence[str], encode: Callable[[Sequence[str]], Array], seed: int) -> PublicTexts:
-        """Return the distinct non-empty ones of some texts. Raises UserError for none."""
+        """Return the distinct non-empty texts among these as public texts. Raises UserError if there are none."""
         distinct = usable(texts)
         if not distinct:
             raise UserError(
-                "there are no public texts; give a file of texts that were collected apart (--public)", "EPS-M103"
+                "there are no public texts; give a file of texts that were collected separately (--public)", "EPS-M103"
             )
         return cls(distinct, encode, seed)
 
@@ -66,7 +67,7 @@ class PublicTexts:
             )
 
     def exemplars(self, m: int) -> NDArray[np.int64]:
-        """Return the places [m] of m exemplars among the public texts. Raises UserError for fewer texts than m."""
+        """Return the indices [m] of m exemplars among the public texts. Raises UserError for fewer texts than m."""
         self.check(m)
         if m not in self._exemplars:
             self._exemplars[m] = np.array(central(self.vectors, m, self.seed))
@@ -79,14 +80,14 @@ class PublicTexts:
             yield part, on_grid(self.encode(texts[part]))
 
     def nearest(self, texts: Sequence[str], m: int) -> NDArray[np.int64]:
-        """Return the number [n] of the nearest of m exemplars."""
+        """Return the index of the nearest of m exemplars to each of n texts, [n]."""
         chosen = self.vectors[self.exemplars(m)]
         parts = [nearest(vectors, chosen) for _, vectors in self.embedded(texts)]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
 def by_encoder(name: str) -> Callable[[Sequence[str]], Array]:
-    """Return the embedding of texts by a sentence encoder, which is loaded at first use."""
+    """Return a function that embeds texts by a sentence encoder, which is loaded when first used."""
 
     @cache
     def encoder() -> Encoder:
@@ -102,5 +103,8 @@ def on_grid(vectors: Array) -> Array:
 
 
 def nearest(vectors: Array, chosen: Array) -> NDArray[np.int64]:
-    """Return the place [n] of the nearest of the chosen vectors [m, d], the first of equal ones; both on the grid."""
+    """Return the index [n] of the chosen vector [m, d] nearest to each vector [n, d]; ties go to the first.
+
+    All vectors must be on the grid.
+    """
     return (vectors @ chosen.T).argmax(1)

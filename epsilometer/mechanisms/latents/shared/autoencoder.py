@@ -1,13 +1,13 @@
-"""A sequence autoencoder: one LSTM reads a text into one vector, another writes the text from it (ADePT's model).
+"""A sequence autoencoder (ADePT's model): one LSTM encodes a text as one vector, another decodes a text from it.
 
-Krishna, Gupta and Dupuy 2021, "ADePT: auto-encoder based differentially private text transformation": one
-unidirectional layer each, the latent is [h; c] at the end of the text, clipped to an L2 norm. Departures, for a model
-that learns in minutes: the text is read from its end (Sutskever et al. 2014), the decoder sees a projection of the
-latent at every step, words dropped from its input make it rely on the latent, and input and output words share their
-vectors.
+As in Krishna, Gupta and Dupuy 2021, "ADePT: auto-encoder based differentially private text transformation", encoder and
+decoder have one unidirectional layer each, and the latent is [h; c] at the end of the text, clipped to an L2 norm. To
+train in minutes, this model departs from the paper: the text is read backwards (Sutskever et al. 2014); the decoder
+gets a projection of the latent at every step; words are dropped from the decoder's input, so that it relies on the
+latent; and input and output words share their vectors.
 
-A text is its words (`epsilometer.text.words`), truncated to a public length; out-of-vocabulary words are one symbol.
-The vocabulary and the weights come from the training text, which must be public.
+A text is the list of its words (`epsilometer.text.words`), truncated to a public length. Out-of-vocabulary words become
+one symbol. The vocabulary and the weights come from the training texts, which must be public.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ from epsilometer.text.words import words, write
 
 UNKNOWN, START, END = 0, 1, 2
 SYMBOLS = 3  # entries before the first word
-EQUAL_ROWS = {"cpu": 64, "cuda": 1024}  # rows of every batch outside training, if they fit in memory
+EQUAL_ROWS = {"cpu": 64, "cuda": 1024}  # rows per batch outside training; fewer if memory is short
 _FILES = ("config.json", "vocabulary.json", "model.safetensors")
-_HELD_OUT = 20  # one of 20 texts is held out, 500 at most
-_WARM_UP = 50  # in steps
+_HELD_OUT = 20  # one in 20 texts is held out, at most 500
+_WARM_UP = 50  # steps
 
 
 @component
 class Shape:
     """The sizes of an autoencoder.
 
-    hidden: of both LSTMs; dimensions: of the word vectors; longest: words of a text; clip: L2 norm of a latent.
+    hidden: hidden size of both LSTMs; dimensions: size of word vectors; longest: most words of a text; clip: largest L2
+    norm of a latent.
     """
 
     hidden: PositiveInt = 256
@@ -62,8 +63,8 @@ class Shape:
 class AutoencoderTraining:
     """Settings of an autoencoder's training.
 
-    words: size of the vocabulary; steps, batch: the number of updates and the texts of each; rate: the largest rate of
-    Adam; dropped: share of the decoder's input words that are hidden; seed: the seed of all randomness.
+    words: size of the vocabulary; steps: number of updates; batch: texts per update; rate: largest learning rate of
+    Adam; dropped: share of the decoder's input words that are hidden; seed: seed of all randomness.
     """
 
     words: PositiveInt = 2000
@@ -77,7 +78,7 @@ class AutoencoderTraining:
 class Autoencoder(nn.Module):
     """An LSTM encoder and an LSTM decoder with shared word vectors.
 
-    vocabulary: the words, most frequent first; vectors: [words, dimensions] to start from, kept as they are.
+    vocabulary: the words, most frequent first; vectors: fixed word vectors [words, dimensions]; None: learnt vectors.
     """
 
     def __init__(self, shape: Shape, vocabulary: Sequence[str], vectors: NDArray[np.float32] | None = None) -> None:
@@ -98,7 +99,7 @@ class Autoencoder(nn.Module):
                 self.words.weight[SYMBOLS:] = torch.from_numpy(vectors * (shape.dimensions**-0.5 / vectors.std()))
             self.words.weight.requires_grad_(False)
         for lstm in (self.encoder, self.decoder):
-            # The memory starts complete: orthogonal recurrence, forget gates open.
+            # At first the LSTM remembers everything: orthogonal recurrence, open forget gates.
             weights = dict(lstm.named_parameters())
             with torch.no_grad():
                 for gate in weights["weight_hh_l0"].split(shape.hidden):
@@ -150,12 +151,12 @@ class Autoencoder(nn.Module):
         return 2 * self.shape.hidden
 
     def ids(self, text: str) -> list[int]:
-        """Return the word numbers of a text, truncated."""
+        """Return the word ids of a text, truncated."""
         return [self.number.get(word, UNKNOWN) for word in words(text)[: self.shape.longest]]
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return [n, width]: the latents, not clipped. Each depends on its own text alone."""
+        """Return the unclipped latents [n, width] of n texts. A latent does not depend on other texts."""
         numbers = [self.ids(text) for text in texts]
         out = np.empty((len(texts), self.width), np.float32)
 
@@ -171,7 +172,7 @@ class Autoencoder(nn.Module):
 
     @torch.inference_mode()
     def decode(self, latents: NDArray[np.float32]) -> list[str]:
-        """Return texts by greedy choice from latents [n, width]: up to the longest length, or to the end symbol."""
+        """Return the texts decoded greedily from latents [n, width], up to the end symbol or the largest length."""
 
         def first(rest: NDArray[np.float32]) -> list[list[int]]:
             rows = self._rows(EQUAL_ROWS[self.bias.device.type])
@@ -186,10 +187,10 @@ class Autoencoder(nn.Module):
         ]
 
     def set_gradients(self, parameters: Sequence[Tensor], numbers: Sequence[Sequence[int]], dropped: float) -> None:
-        """Give parameters the gradient of the mean cross-entropy of texts of one length, given as word numbers.
+        """Set the gradients of parameters to those of the mean cross-entropy of texts of one length.
 
-        dropped: the share of preceding words hidden from the decoder. If the texts do not fit in memory together, the
-        gradients of parts are summed.
+        numbers: word ids of the texts; dropped: share of preceding words hidden from the decoder. If the texts do not
+        fit in memory together, the gradients of parts are summed.
         """
         hide = torch.rand(len(numbers), len(numbers[0]) + 1) < dropped
         done = 0
@@ -206,10 +207,9 @@ class Autoencoder(nn.Module):
             done += count
 
     def loss(self, numbers: Sequence[Sequence[int]], hide: Tensor) -> Tensor:
-        """Return the mean cross-entropy of texts of one length, given as word numbers; the decoder sees preceding
-        words.
+        """Return the mean cross-entropy of texts of one length, when the decoder reads the preceding words.
 
-        hide: the words hidden from it, bool [n, length + 1].
+        numbers: word ids of the texts; hide: bool [n, length + 1], True for words hidden from the decoder.
         """
         target = torch.tensor([[*row, END] for row in numbers], device=self.bias.device)
         inputs = F.pad(target[:, :-1], (1, 0), value=START)
@@ -220,12 +220,12 @@ class Autoencoder(nn.Module):
         return F.cross_entropy(self._logits(states).flatten(0, 1), target.flatten())
 
     def _rows(self, most: int) -> int:
-        """Return the number of texts in memory at a time, with the states of both LSTMs and the vocabulary's logits."""
+        """Return the number of texts per batch that fit in memory, at most `most`."""
         numbers = (self.shape.longest + 1) * (16 * self.shape.hidden + 4 * self.shape.dimensions + 3 * len(self.bias))
         return self._memory.rows(4 * numbers, most)
 
     def _read(self, numbers: Sequence[Sequence[int]]) -> Tensor:
-        """Return the latents of texts, read backwards, then the start symbol, so that empty texts have one."""
+        """Return the latents of texts. Each is read backwards, then a start symbol, so that empty texts work, too."""
         ids = torch.tensor([[*reversed(row), START] for row in numbers], device=self.bias.device)
         _, (hidden, cell) = self.encoder(self.words(ids))
         return torch.cat([hidden[0], cell[0]], dim=1)
@@ -254,18 +254,18 @@ class Autoencoder(nn.Module):
 
 
 def clipped(latents: Tensor, norm: float) -> Tensor:
-    """Return vectors [n, d] of L2 norm at most `norm` (ADePT eq. 1)."""
+    """Return the vectors [n, d], clipped to L2 norm `norm` (ADePT eq. 1)."""
     return latents * (norm / latents.norm(dim=1, keepdim=True).clamp(min=1e-12)).clamp(max=1)
 
 
 def train(
     texts: Sequence[str], shape: Shape, how: AutoencoderTraining, vectors: WordVectors | None = None
 ) -> tuple[Autoencoder, dict[str, Any]]:
-    """Train an autoencoder on public texts; return it with its record: sizes and reconstruction of held-out texts.
+    """Train an autoencoder on public texts; return it with a record of sizes and of its quality on held-out texts.
 
-    vectors: frozen word vectors; the vocabulary is then limited to their words. The same call gives the same weights
-    on one kind of processor with the same number of threads. Raises UserError for too few texts, or vectors that do not
-    fit.
+    vectors: fixed word vectors, which limit the vocabulary to their words; None: learnt vectors. The same call gives
+    the same weights on one kind of processor with the same number of threads. Raises UserError for too few texts, or
+    vectors of another size.
     """
     if vectors is not None and vectors.vectors.shape[1] != shape.dimensions:
         raise UserError(
@@ -296,9 +296,9 @@ def train(
 
 
 def quality(model: Autoencoder, texts: Sequence[str]) -> dict[str, float]:
-    """Return the shares reconstructed without noise: of words in their place, of words anywhere, of whole texts.
+    """Return the shares reconstructed without noise: words in the right position, words in any position, whole texts.
 
-    An out-of-vocabulary word counts as lost.
+    Out-of-vocabulary words count as not reconstructed.
     """
     latent = clipped(torch.from_numpy(model.encode(texts)), model.shape.clip).numpy()
     rebuilt = [text.split(" ") for text in model.decode(latent)]
@@ -333,7 +333,7 @@ def _vocabulary(
 
 
 def _fit(model: Autoencoder, numbers: list[list[int]], how: AutoencoderTraining, random: np.random.Generator) -> None:
-    """Train by Adam, with a short warm-up and a rate that falls to 0 over the second half."""
+    """Train by Adam, with a short warm-up and a learning rate that falls to 0 over the second half."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimiser = torch.optim.Adam(parameters, lr=how.rate)
     batches = _endless(numbers, how.batch, random)
@@ -355,7 +355,7 @@ def _endless(numbers: Sequence[Sequence[int]], size: int, random: np.random.Gene
 
 
 def _by_length(numbers: Sequence[Sequence[int]], size: int, order: Sequence[int] | None = None) -> Iterator[list[int]]:
-    """Yield indices of at most `size` rows of one length each."""
+    """Yield batches of indices, each of at most `size` rows of one length."""
     places = range(len(numbers)) if order is None else order
     for _, run in groupby(sorted(places, key=lambda i: len(numbers[i])), key=lambda i: len(numbers[i])):
         members = list(run)

@@ -1,7 +1,6 @@
-"""The base of mechanisms that encode a text as one vector, add noise to it, and decode the result.
+"""Base class of mechanisms that encode a text as one vector, add noise to it, and decode the result.
 
-Only the noise touches the private vector; the text is computed from the noisy vector alone. So a claim for the vector
-is a claim for the text, and for anything else computed from it.
+The released text is computed only from the noisy vector. So a claim for the noisy vector also holds for the text.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _TEXTS = 512  # texts encoded at a time
 class LatentMechanism(OneOfGrid):
     """A mechanism that adds noise to a vector of each text.
 
-    resource: the model's folder or id; delta: the additive slack of the claim, for a whole text.
+    resource: the model's folder or id; delta: the delta of the claim for a whole text.
     """
 
     law_of: ClassVar[str] = LATENTS
@@ -48,20 +47,20 @@ class LatentMechanism(OneOfGrid):
 
     @abstractmethod
     def law(self, epsilon: float) -> LatentNoise:
-        """Return the noise on a latent at this epsilon."""
+        """Return the distribution of the noise on a latent at this epsilon."""
 
     @abstractmethod
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return [n, d]: the texts encoded and clipped, each on its own."""
+        """Return the clipped latents [n, d] of n texts. A latent must not depend on other texts."""
 
     @abstractmethod
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
         """Return a text for each latent [n, d]."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the latents [n, d], on disk and mapped: one pass of the encoder for each distinct text.
+        """Return the latents [n, d] as a memory-mapped array on disk. Each distinct text is encoded once.
 
-        The latents of the last texts are cached, since successive attacks request the same ones.
+        The latents of the last call are cached, since successive attacks use the same texts.
         """
         key = tuple(texts)
         if key not in self._encoded:
@@ -87,7 +86,7 @@ class LatentMechanism(OneOfGrid):
         return latents if len(distinct) == len(texts) else latents[[number[text] for text in texts]]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Rewrite with one pass of the encoder for each distinct text, for any number of trials and epsilons."""
+        """Return the rewrites at each epsilon. Each distinct text is encoded once for all trials and epsilons."""
         laws = [self.law(epsilon) for epsilon in epsilons]
         before = np.asarray(self.encode(texts))
         results = []
@@ -103,7 +102,7 @@ class LatentMechanism(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return [n, k] an epsilon: the log-density of the noise that leads from each candidate to the output."""
+        """Return [n, k] per epsilon: the log-density of the noise between each candidate's latent and the output."""
         latents = self.encode(texts)
         afters = [latents_after(output, latents.shape[1]) for output in rewrites]
         laws = [self.law(epsilon) for epsilon in epsilons]
@@ -116,7 +115,7 @@ class LatentMechanism(OneOfGrid):
 
 
 def _on_disk(rows: int, columns: int) -> NDArray[np.float32]:
-    """Return a temporary array that the operating system may page out, and that vanishes with its last reference."""
+    """Return an array in a temporary file, which the system may page out and which is deleted with the array."""
     if rows == 0:
         return np.empty((0, columns), np.float32)
     with tempfile.TemporaryFile() as file:

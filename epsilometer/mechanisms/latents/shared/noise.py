@@ -1,36 +1,38 @@
-"""Noise on vectors: its calibration to a claim, its draws, its densities. Losses are in nats.
+"""Noise on vectors: calibration to a claim, sampling, and densities. Losses are in nats.
 
-The Gaussian is calibrated by its exact privacy profile (Balle and Wang 2018, "Improving the Gaussian mechanism for
-differential privacy", theorem 8): with sigma noise on a vector of L2 sensitivity Delta, and s = sigma / Delta,
+Gaussian noise is calibrated by its exact privacy profile (Balle and Wang 2018, "Improving the Gaussian mechanism for
+differential privacy", theorem 8). For noise of standard deviation sigma on a vector of L2 sensitivity Delta, and
+s = sigma / Delta, the smallest delta that holds at epsilon is
 
-    delta(epsilon, s) = Phi(1/(2s) - epsilon s) - e^epsilon Phi(-1/(2s) - epsilon s),
+    delta(epsilon, s) = Phi(1/(2s) - epsilon s) - e^epsilon Phi(-1/(2s) - epsilon s).
 
-the least delta that holds at this epsilon. With a = 1/(2s) - epsilon s and b = 1/(2s) + epsilon s the factor e^epsilon
-phi(b) is phi(a), so that delta = phi(a) (R(-a) - R(b)) with Mills' ratio R(x) = (1 - Phi(x)) / phi(x): nothing
-overflows at any epsilon, and no long arithmetic is needed.
+Let a = 1/(2s) - epsilon s and b = 1/(2s) + epsilon s. Then e^epsilon phi(b) = phi(a), so delta = phi(a) (R(-a) - R(b))
+with Mills' ratio R(x) = (1 - Phi(x)) / phi(x). This form does not overflow at any epsilon.
 
-Numbers of an audit: a draw is the inverse CDF of a 53-bit uniform, so noise ends at 8.3 sigma (Gaussian) or 37 scales
-(Laplace). Adding it in floating point would leave the low bits of the sum dependent on the input, so that a sum can
-rule an input out (Mironov 2012, "On significance of the least significant bits for differential privacy"). Sums are
-therefore rounded to a public grid, of a power of two between 1/512 and 1/256 of the noise's scale, the same for every
-input. What remains is the coarseness of the uniforms, which moves the probability of a grid cell by at most 2^-52: for
-10,000 coordinates an additive slack of order 10^-8, beside a usual delta of 10^-5. Claims refer to the exact laws.
+In an audit, a sample is the inverse CDF of a 53-bit uniform, so noise is limited to 8.3 sigma (Gaussian) or 37 scales
+(Laplace). If the sum were not rounded, its low bits would depend on the input and could exclude inputs (Mironov 2012,
+"On significance of the least significant bits for differential privacy"). So sums are rounded to a public grid. Its
+step is a power of two between 1/512 and 1/256 of the noise's scale, the same for every input. The remaining error comes
+from the 53-bit uniforms: it changes the probability of a grid cell by at most 2^-52. For 10,000 coordinates this adds
+about 10^-8 to delta, compared with a usual delta of 10^-5. Claims refer to the exact distributions.
 
-Numbers of a publication: the vector is rounded towards 0 to multiples of scale / 2^24, which never leaves a ball or a
-cube around 0, hence does not change the sensitivity; discrete noise of the scale 2^24 is added in integers, exactly
-(`epsilometer.core.exact_samplers`, Canonne, Kamath and Steinke 2020). The sum, in floating point again, is
+In a publication, the vector is rounded towards 0 to multiples of scale / 2^24. This does not leave a ball or a cube
+around 0, so the sensitivity does not change. Discrete noise of scale 2^24 is sampled exactly and added in integers
+(`epsilometer.core.exact_samplers`, Canonne, Kamath and Steinke 2020). The conversion of the sum to floating point is
 post-processing.
 
-- Laplace: e^(-|k| / 2^24) on integers loses at most epsilon, as on real numbers.
-- Gaussian: with s = 2^24, the probability D(k) ~ e^(-k^2 / 2s^2) is compared with R(k), that of a real Gaussian that is
-  rounded to k. By the mean of e^(-(k u + u^2 / 2) / s^2) over |u| <= 1/2, and with c the ratio of the normalisers,
+- Laplace: noise on integers with P(k) ~ e^(-|k| / 2^24) has a loss of at most epsilon, as on real numbers.
+- Gaussian: let s = 2^24, D(k) ~ e^(-k^2 / 2s^2) the discrete probability of k, and R(k) the probability that a real
+  Gaussian is rounded to k. Averaging e^(-(k u + u^2 / 2) / s^2) over |u| <= 1/2 gives, with c the ratio of the
+  normalisers,
 
       e^(-1 / 8s^2) <= R(k) / (c D(k)) <= e^(k^2 / 24s^4).
 
-  The rounded real Gaussian is post-processing of the calibrated one. Where the noise is at most (sqrt(d) + 13) s long,
-  both are within e^eta of each other, from either input, with eta = d / 8s^2 + (sqrt(d) + 13 + Delta / sigma)^2 /
-  24s^2; it is longer with probability tau < 2^-120. So the discrete Gaussian in d dimensions keeps (epsilon + eta,
-  delta e^eta + tau). For a million dimensions eta is 6e-10, for 8,000 and epsilon 1,000 it is 7e-12.
+  The rounded real Gaussian is post-processing of the calibrated one. If the norm of the noise is at most
+  (sqrt(d) + 13) s, both distributions differ by a factor of at most e^eta, from either input, with eta = d / 8s^2 +
+  (sqrt(d) + 13 + Delta / sigma)^2 / 24s^2. The norm is larger with probability tau < 2^-120. So the discrete Gaussian
+  in d dimensions satisfies (epsilon + eta, delta e^eta + tau). For a million dimensions eta is 6e-10; for 8,000
+  dimensions and epsilon 1,000 it is 7e-12.
 """
 
 from __future__ import annotations
@@ -48,14 +50,14 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.randomness import Noise, open_unit
 
-_GRID = 8  # sums are multiples of a power of two, at most 2^-8 scales
-_STEPS = 1 << 24  # steps of a publication's grid in one scale of the noise
-_CELLS = 1 << 18  # numbers at a time: the working arrays stay in the processor's cache
-_SAFE = 1 + 1e-9  # safety factor, larger than the error of root finding
+_GRID = 8  # in an audit, sums are multiples of a power of two of at most 2^-8 scales
+_STEPS = 1 << 24  # grid steps per scale of the noise, in a publication
+_CELLS = 1 << 18  # numbers at a time, so that the working arrays stay in the processor's cache
+_SAFE = 1 + 1e-9  # safety factor that exceeds the error of root finding
 
 
 def gaussian_log_delta(epsilon: float, scale: float) -> float:
-    """Return the log of the exact delta at `epsilon` of Gaussian noise; scale: its sigma over the L2 sensitivity."""
+    """Return ln delta of Gaussian noise at `epsilon`, exactly. scale: sigma divided by the L2 sensitivity."""
     a, b = 1 / (2 * scale) - epsilon * scale, 1 / (2 * scale) + epsilon * scale
     if a < 0:
         ratios = erfcx(-a / math.sqrt(2)) - erfcx(b / math.sqrt(2))
@@ -64,7 +66,7 @@ def gaussian_log_delta(epsilon: float, scale: float) -> float:
 
 
 def gaussian_log_deltas(epsilons: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
-    """Return `gaussian_log_delta` at epsilons [n]."""
+    """Return `gaussian_log_delta` at each of n epsilons, [n]."""
     a, b = 1 / (2 * scale) - epsilons * scale, 1 / (2 * scale) + epsilons * scale
     beyond = erfcx(b / math.sqrt(2))
     far = a < 0
@@ -75,10 +77,9 @@ def gaussian_log_deltas(epsilons: NDArray[np.float64], scale: float) -> NDArray[
 
 
 def gaussian_scale(epsilon: float, delta: float) -> float:
-    """Return the least sigma, over the L2 sensitivity, at which Gaussian noise is (epsilon, delta)-private, at any
-    epsilon.
+    """Return the smallest sigma / L2 sensitivity at which Gaussian noise is (epsilon, delta)-private, for any epsilon.
 
-    The sigma of Balle and Wang 2018, algorithm 1. Raises UserError outside 0 < epsilon, 0 < delta < 1.
+    It is the sigma of Balle and Wang 2018, algorithm 1. Raises UserError unless 0 < epsilon and 0 < delta < 1.
     """
     _check(epsilon, delta)
 
@@ -94,10 +95,10 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
 
 
 def classical_gaussian_scale(epsilon: float, delta: float, as_published: bool = False) -> float:
-    """Return sigma over the L2 sensitivity by the classical formula, sqrt(2 ln(1.25 / delta)) / epsilon.
+    """Return sigma / L2 sensitivity by the classical formula, sqrt(2 ln(1.25 / delta)) / epsilon.
 
-    Its proof (Dwork and Roth 2014, theorem A.1) needs epsilon < 1. Larger values raise UserError, unless they reproduce
-    a published mechanism, whose claim is then false.
+    Its proof (Dwork and Roth 2014, theorem A.1) needs epsilon < 1. Raises UserError for a larger epsilon. as_published:
+    True to allow it, to reproduce a published mechanism whose claim is false.
     """
     _check(epsilon, delta)
     if epsilon > 1 and not as_published:
@@ -113,12 +114,12 @@ class LatentNoise(Protocol):
 
     @property
     def scale(self) -> float:
-        """The scale of one coordinate, in the latents' own units."""
+        """The scale of the noise on one coordinate, in the units of the latents."""
         ...
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of one coordinate."""
+        """The standard deviation of the noise on one coordinate."""
         ...
 
     def quantiles(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -126,7 +127,7 @@ class LatentNoise(Protocol):
         ...
 
     def integers(self, exact: ExactDraws, count: int) -> NDArray[np.int64]:
-        """Return [count] draws of the discrete law on the integers, of the scale 2^24."""
+        """Return [count] samples of the discrete distribution on the integers with scale 2^24."""
         ...
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -150,7 +151,7 @@ class Gaussian:
         return ndtri(uniforms) * self.scale
 
     def integers(self, exact: ExactDraws, count: int) -> NDArray[np.int64]:
-        """Return [count] draws of the discrete Gaussian."""
+        """Return [count] samples of the discrete Gaussian with scale 2^24."""
         return exact.gaussian(np.full(count, _STEPS, np.uint64))
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -161,7 +162,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Laplace:
-    """Double exponential noise of density e^(-|x| / scale) / (2 scale); epsilon is the L1 sensitivity over scale."""
+    """Laplace noise of density e^(-|x| / scale) / (2 scale). Epsilon is the L1 sensitivity divided by the scale."""
 
     scale: float
 
@@ -171,11 +172,11 @@ class Laplace:
         return math.sqrt(2) * self.scale
 
     def quantiles(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the inverse CDF, elementwise; each tail is computed from its own end, so that no digits are lost."""
+        """Return the inverse CDF, elementwise. Each tail is computed from its end, so that no digits are lost."""
         return np.copysign(np.log(2 * np.minimum(uniforms, 1 - uniforms)) * self.scale, uniforms - 0.5)
 
     def integers(self, exact: ExactDraws, count: int) -> NDArray[np.int64]:
-        """Return [count] draws of the discrete Laplace law."""
+        """Return [count] samples of the discrete Laplace distribution with scale 2^24."""
         return exact.laplace(np.ones(count, np.uint64), np.full(count, _STEPS, np.uint64))
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -184,7 +185,7 @@ class Laplace:
 
 
 def laplace(epsilon: float, sensitivity: float) -> Laplace:
-    """Return the noise that makes a vector of this L1 sensitivity epsilon-private (Dwork et al. 2006).
+    """Return the Laplace noise that makes a vector of this L1 sensitivity epsilon-private (Dwork et al. 2006).
 
     Raises UserError for an invalid epsilon.
     """
@@ -193,7 +194,7 @@ def laplace(epsilon: float, sensitivity: float) -> Laplace:
 
 
 def add(before: NDArray[np.float32], law: LatentNoise, noise: Noise) -> NDArray[np.float32]:
-    """Return the vectors [n, d] with noise, each from its own stream, on the grid of the module's docstring."""
+    """Return the vectors [n, d] plus noise, rounded to the grid that the module describes. Vector i uses stream i."""
     count, columns = before.shape
     grid = 2.0 ** (math.floor(math.log2(law.scale)) - _GRID)
     after = np.empty((count, columns), np.float32)
@@ -212,10 +213,10 @@ def add(before: NDArray[np.float32], law: LatentNoise, noise: Noise) -> NDArray[
 
 
 def _uniforms(noise: Noise, columns: int) -> NDArray[np.float64]:
-    """Return uniforms [n, columns] in the open unit interval.
+    """Return uniforms [n, columns] in the open unit interval, row i from stream i.
 
-    With thousands of numbers a trial, the cost of a generator object for each is negligible, and numpy's own Philox is
-    six times as fast as the one that `Noise` computes on arrays.
+    numpy's Philox generator is six times as fast as `Noise` on arrays. One generator object per row costs little, since
+    rows have thousands of numbers.
     """
     bits = np.empty((len(noise), columns), np.uint64)
     for i, row in enumerate(bits):

@@ -1,12 +1,12 @@
-"""Training an encoder-decoder for the states that DP-BART gives its decoder (PR and PR+ of Igamberdiev and Habernal).
+"""Training of an encoder-decoder for DP-BART's variants PR and PR+ (Igamberdiev and Habernal).
 
-The encoder is frozen; the decoder learns to write a public text from the encoder's states of that text, truncated and
-clipped as in the mechanism. For `pr`, round after round, a quarter of the dimensions is dropped before the next steps.
-For `pr_plus` the dropped dimensions are those of the starting model, and fresh noise of one epsilon is added to every
+The encoder is frozen. The decoder learns to write a public text from the encoder's states of that text, truncated and
+clipped as in the mechanism. For `pr`, each round drops a quarter of the remaining dimensions before its training steps.
+For `pr_plus`, the dropped dimensions are those of the starting model, and fresh noise for one epsilon is added to every
 text at every step.
 
-Departures: the paper trains the encoder as well, for 20 epochs of 500 steps of 32 texts, and keeps for pr_plus the
-checkpoint that a person picked.
+Departures: the paper also trains the encoder, for 20 epochs of 500 steps of 32 texts. For `pr_plus` its authors chose
+the checkpoint by hand.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _HELD_OUT = 64  # texts held out from training
 class NoiseAware:
     """Settings of a model's training.
 
-    variant, clip, length: as in the mechanism. rounds: rounds of `steps` updates of `batch` texts, for pr after
-    dropping dimensions; rate: the largest rate of Adam. epsilon, delta: the budget of the noise, for pr_plus; seed: the
-    seed of all randomness.
+    variant, clip, length: as in the mechanism. rounds: number of rounds; steps: updates per round; batch: texts per
+    update; rate: largest learning rate of Adam. epsilon, delta: budget of the noise, only for pr_plus; seed: seed of
+    all randomness.
     """
 
     variant: Literal["pr", "pr_plus"]
@@ -56,12 +56,12 @@ class NoiseAware:
 
 
 def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path) -> dict[str, Any]:
-    """Train a model on public texts and write it to the folder `out`, with pruning.json. Returns the record.
+    """Train a model on public texts, write it to the folder `out` with pruning.json, and return the training record.
 
-    resource: an encoder-decoder; for pr_plus one with a pruning.json if dimensions must be dropped. The same call gives
-    the same weights on one kind of processor with the same number of threads. Raises UserError for a model of another
-    kind, too few texts, or a length beyond the model's window. loss_before and loss_after are the cross-entropies of
-    held-out texts under the starting and the trained model, each with its own dimensions.
+    resource: an encoder-decoder; for pr_plus, one with a pruning.json if dimensions are to be dropped. In the record,
+    loss_before and loss_after are the cross-entropies of held-out texts under the starting and the trained model, each
+    with its own dimensions. The same call gives the same weights on one kind of processor with the same number of
+    threads. Raises UserError for a model of another kind, too few texts, or a length beyond the model's window.
     """
     if len(texts) < 2 * _HELD_OUT:
         raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more texts", "EPS-M047")
@@ -99,7 +99,7 @@ def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path
 
 
 class _Task:
-    """The task of rewriting a text from its own states, as the mechanism passes them to the decoder."""
+    """The training task: write a text from its encoder states, as the mechanism passes them to the decoder."""
 
     def __init__(self, model: Seq2Seq, how: NoiseAware, texts: Sequence[str]) -> None:
         self.model, self.how = model, how
@@ -117,7 +117,7 @@ class _Task:
 
         model, how = self.model, self.how
         ids, mask = model.padded(texts, how.length)
-        states = model.states(ids, mask).clone()  # out of inference mode
+        states = model.states(ids, mask).clone()  # leaves inference mode
         used = torch.zeros(model.width)
         used[torch.from_numpy(used_dimensions)] = 1
         states = states.clamp(-how.clip, how.clip)
@@ -135,12 +135,12 @@ class _Task:
         return F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=IGNORED)
 
     def measured(self, texts: Sequence[str], used: NDArray[np.int64]) -> float:
-        """Return the loss on texts, under the same noise every time."""
+        """Return the loss on texts, with the same noise at every call."""
         with torch.no_grad(), self.model._only_outputs():
             return round(float(self.loss(texts, used, torch.Generator().manual_seed(self.how.seed + 1))), 4)
 
     def fit(self, texts: Sequence[str], used: NDArray[np.int64], random: np.random.Generator, label: str) -> None:
-        """Train by Adam at a rate that falls to 0 over the second half."""
+        """Train by Adam with a learning rate that falls to 0 over the second half."""
         how = self.how
         optimiser = torch.optim.Adam(self.weights, lr=how.rate)
         with self.model._only_outputs():

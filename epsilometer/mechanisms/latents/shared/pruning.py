@@ -1,8 +1,8 @@
-"""The dimensions of an encoder's states that a decoder hardly uses, and the record of those left out (DP-BART-PR).
+"""Pruning of encoder dimensions that a decoder hardly uses, and its record (DP-BART-PR).
 
-Igamberdiev and Habernal 2023, "DP-BART for privatized text rewriting under local differential privacy":
-the score of a dimension is the sum of the absolute weights with which it enters the keys of the decoder's first
-cross-attention; a quarter of the remaining dimensions is dropped per round, the lowest scores first.
+As in Igamberdiev and Habernal 2023, "DP-BART for privatized text rewriting under local differential privacy", the score
+of a dimension is the sum of its absolute weights in the key projection of the decoder's first cross-attention. Each
+round drops the quarter of the remaining dimensions with the lowest scores.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FILE = "pruning.json"
 SHARE = 0.25  # share of the remaining dimensions dropped in a round, as in the paper
-# Names of a cross-attention and of its projection to keys, in the models of transformers.
+# Names of cross-attention modules, and of their key projections, in models of transformers.
 _ATTENTIONS = ("encoder_attn", "EncDecAttention", "crossattention")
 _KEYS = ("k_proj", "k", "key")
 
@@ -32,8 +32,8 @@ _KEYS = ("k_proj", "k", "key")
 class Pruning:
     """The record of a pruned encoder-decoder, in its folder as pruning.json.
 
-    variant: pr or pr_plus; pruned: the dimensions that are 0; width: the number of all dimensions; length, clip: those
-    of training; for pr_plus also the noise of training.
+    variant: pr or pr_plus; pruned: indices of the dropped dimensions; width: number of all dimensions; length, clip:
+    settings of training; epsilon, delta: budget of the noise in training, only for pr_plus.
     """
 
     variant: str
@@ -69,12 +69,12 @@ class Pruning:
         write_text(json.dumps(asdict(self)) + "\n", folder / FILE)
 
     def remaining(self) -> NDArray[np.int64]:
-        """Return the remaining dimensions, ascending."""
+        """Return the indices of the remaining dimensions, ascending."""
         return np.setdiff1d(np.arange(self.width), self.pruned)
 
 
 def key_projection(network: Any, width: int) -> Tensor:
-    """Return the weights [keys, width] by which encoder states enter the decoder's first cross-attention as keys.
+    """Return the weights [keys, width] of the key projection of the decoder's first cross-attention.
 
     Raises UserError if the network has no such matrix.
     """
@@ -93,14 +93,14 @@ def key_projection(network: Any, width: int) -> Tensor:
 
 
 def scores(network: Any, width: int) -> NDArray[np.float64]:
-    """Return [width]: the sum of the absolute weights of each dimension."""
+    """Return the score of each dimension, [width]: the sum of its absolute weights in the key projection."""
     weight = key_projection(network, width).detach()
     score: NDArray[np.float64] = weight.double().abs().sum(dim=0).cpu().numpy()
     return score
 
 
 def prune_round(left: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the dimensions left after another round: of 768 in turn 576, 432, 324, 243, 182, 137, 103, 77."""
+    """Return the dimensions that remain after a round. Of 768, successive rounds leave 576, 432, 324, 243, 182, ..."""
     count = int(len(left) * (1 - SHARE) + 0.5)
     order = np.argsort(-score[left], kind="stable")
     return np.sort(left[order[:count]])

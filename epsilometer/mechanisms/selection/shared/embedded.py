@@ -1,4 +1,4 @@
-"""Default resources from the embedded generators' texts: DP-ST's public corpus of triples, and public exemplars."""
+"""Default resources, made from texts of the embedded generators: a corpus of triples (DP-ST), and public exemplars."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from epsilometer.models.embedded import cached
 
 
 def triples() -> Path:
-    """Return the folder of the corpus."""
+    """Return the folder of the default corpus of triples."""
     from epsilometer.corpora.synthetic import generate
     from epsilometer.mechanisms.selection.shared.triples import Clustering, build
 
@@ -20,7 +20,7 @@ def triples() -> Path:
 
 
 def exemplars() -> Path:
-    """Return the folder of 64 exemplars among 2,000 public texts."""
+    """Return the folder of 64 exemplars, chosen from 2,000 public texts."""
     from epsilometer.corpora.synthetic import generate
     from epsilometer.mechanisms.selection.shared.public_exemplars import choose
 

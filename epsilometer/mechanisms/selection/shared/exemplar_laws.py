@@ -1,17 +1,18 @@
-"""The laws by which a text becomes one of m exemplars, or a subset of them.
+"""Output distributions (laws) of exemplars, or of sets of exemplars, for a text.
 
-n(x) is the exemplar nearest to a text x. Outputs are fixed sets S_1..S_N of exemplars, which are single exemplars
-except under subset selection, and P(S_i | x) is proportional to
+Let n(x) be the exemplar nearest to a text x. Outputs are fixed sets S_1..S_N of exemplars. Except under subset
+selection, each set is a single exemplar c_i. P(S_i | x) is proportional to
 
     randomized response, subset selection:  e^(epsilon [n(x) in S_i])
     exponential:                            e^(-epsilon ||e(x) - e(c_i)|| / 2)
-    two levels:                             the product of e^(epsilon/2 [n(x) is in the group of c_i]) / its normaliser
-                                            and e^(epsilon/2 [c_i is nearest to x in its group]) / its own.
+    two levels:                             the product of two normalised factors:
+                                            e^(epsilon/2 [n(x) is in the group of c_i]) over groups, and
+                                            e^(epsilon/2 [c_i is nearest to x in its group]) within the group.
 
-Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each exemplar is in equally many sets, so that all
-normalisers agree, which the claim needs. The sets are all sets of that size, or, if these are too many, the rotations
-of some fixed random sets, in which pairs occur about equally often: a block design, which estimates the index as well
-as all sets do if pairs occur exactly equally often (Park, Nam and Lee 2023).
+Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each exemplar is in the same number of sets, so all
+texts have the same normaliser, which the claim needs. The sets are all sets of size w. If these are too many, they are
+the rotations of some fixed random sets, in which all pairs occur about equally often. Such a block design has the same
+utility as all sets if pairs occur exactly equally often (Park, Nam and Lee 2023).
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from epsilometer.core.randomness import Noise
 
 Array = NDArray[np.float64]
 Kind = Literal["randomized_response", "subset_selection", "exponential"]
-_SETS = 4096  # most outputs, if that leaves a rotation of one set for each exemplar
+_SETS = 4096  # most outputs, except that there are always all rotations of one set
 
 
 class ExemplarLaw(Protocol):
     """A law of outputs.
 
-    shown: bool [outputs, m], the exemplars that an output shows. by_nearest: whether n(x) alone decides the law.
+    shown: bool [outputs, m], the exemplars in each output. by_nearest: True if the law depends only on n(x).
     """
 
     @property
@@ -44,13 +45,13 @@ class ExemplarLaw(Protocol):
     @property
     def by_nearest(self) -> bool: ...
     def log_law(self, nearness: Array, epsilon: float) -> Array:
-        """Return ln P: [n, outputs], from inner products [n, m] of unit vectors with the exemplars."""
+        """Return ln P [n, outputs] for n texts. nearness: [n, m], inner products of their vectors with exemplars."""
         ...
 
 
 @dataclass(frozen=True)
 class InSets:
-    """Randomised response on sets of exemplars: sets that hold the nearest exemplar are e^epsilon times as likely."""
+    """Randomised response on sets. Sets with the nearest exemplar are e^epsilon times as likely as other sets."""
 
     shown: NDArray[np.bool_]
     by_nearest: bool = True
@@ -78,7 +79,7 @@ class ByDistance:
 class TwoLevels:
     """Randomised response on groups of exemplars, then on the exemplars of the released group, half of epsilon each.
 
-    group: [m], the number of each exemplar's group.
+    group: [m], the index of each exemplar's group.
     """
 
     group: NDArray[np.integer]
@@ -86,7 +87,7 @@ class TwoLevels:
 
     @property
     def shown(self) -> NDArray[np.bool_]:
-        """Exemplars by output: each output is one exemplar."""
+        """The exemplars in each output; here each output is one exemplar."""
         return np.eye(len(self.group), dtype=bool)
 
     def log_law(self, nearness: Array, epsilon: float) -> Array:
@@ -103,7 +104,10 @@ class TwoLevels:
 
 
 def law_of(kind: Kind, size: int | None, levels: int) -> Callable[[Array], ExemplarLaw]:
-    """Return the function that builds the law of m exemplars from unit vectors [m, d]. size: w, of subset selection."""
+    """Return a function that builds the law from the exemplars' unit vectors [m, d].
+
+    size: w, for subset selection; None for other laws.
+    """
 
     def make(vectors: Array) -> ExemplarLaw:
         m = len(vectors)
@@ -117,7 +121,7 @@ def law_of(kind: Kind, size: int | None, levels: int) -> Callable[[Array], Exemp
 
 
 def groups(vectors: Array) -> NDArray[np.int64]:
-    """Return about sqrt(m) groups of exemplars by k-means, at least two, as numbers [m]."""
+    """Divide exemplars into about sqrt(m) groups, at least two, by k-means; return each one's group index, [m]."""
     from sklearn.cluster import KMeans
 
     count = max(2, round(len(vectors) ** 0.5))
@@ -126,7 +130,7 @@ def groups(vectors: Array) -> NDArray[np.int64]:
 
 
 def sets(m: int, size: int) -> NDArray[np.bool_]:
-    """Return the sets of `size` exemplars for subset selection, [N, m]; each exemplar is in equally many."""
+    """Return N sets of `size` exemplars, bool [N, m]. Each exemplar is in the same number of sets."""
     if comb(m, size) <= _SETS:
         held = np.array(list(combinations(range(m), size)))
     else:
@@ -134,7 +138,7 @@ def sets(m: int, size: int) -> NDArray[np.bool_]:
         order = Noise.named(count, "sets of exemplars", m, size).ragged(np.full(count, m))[:, 0].reshape(count, m)
         first = np.argsort(order, axis=1)[:, :size]
         held = np.sort((first[:, None] + np.arange(m)[:, None]) % m, axis=2).reshape(-1, size)
-        held = np.unique(held, axis=0)  # whole orbits of the rotations stay, which hold all exemplars equally often
+        held = np.unique(held, axis=0)  # keeps whole orbits of rotations, so exemplars stay balanced
     shown = np.zeros((len(held), m), bool)
     shown[np.arange(len(held))[:, None], held] = True
     return shown

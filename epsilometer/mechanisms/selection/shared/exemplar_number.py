@@ -1,9 +1,9 @@
-"""The number of exemplars that keeps most of held-out public texts at a target loss.
+"""Choice of the number of exemplars with the highest utility on held-out public texts at a target loss.
 
-With more exemplars the nearest one is nearer, but naming it equally often needs a larger epsilon. Each number m has an
-epsilon at which the average loss of guessing between two held-out texts equals the target. The chosen m has the largest
-expected cosine, at its epsilon, between a text and its release. On the texts that were clustered it would be too large.
-Private texts are not used, so the claim is the same for any m.
+With more exemplars the nearest one is more similar, but to release it equally often needs a larger epsilon. For each
+number m, the epsilon is found at which the average loss of guessing between two held-out texts equals the target. The
+chosen m has the largest expected cosine between a text and its release at this epsilon. Texts are held out because the
+clustered texts would favour a too large m. Private texts are not used, so the claim does not depend on the choice.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ from epsilometer.models.encoder import Encoder
 
 Array = NDArray[np.float64]
 NUMBERS = (8, 16, 32, 64, 128, 256, 512)
-_HELD_OUT = 5  # one of 5 public texts
-_PAIRS = 300  # pairs of held-out texts that the average loss is computed on
+_HELD_OUT = 5  # one in 5 public texts is held out
+_PAIRS = 300  # number of pairs of held-out texts for the average loss
 _RANGE = (1e-3, 100.0)  # range of epsilon
 
 
 def best_number(
     public: Sequence[str], law: Callable[[Array], ExemplarLaw], target: float, encoder: str, seed: int, least: int = 2
 ) -> Mapping[str, Any]:
-    """Return the number of exemplars, `m`, with the `epsilon` that meets the target, the `cosine` there, and the
-    search.
+    """Return the best number of exemplars `m`, the `epsilon` that meets the target, the `cosine`, and the search.
 
-    law: builds the law of exemplars from their vectors [m, d]. target: the average guess loss in nats. least: the
+    law: function that builds the law from the exemplars' vectors [m, d]; target: average guess loss in nats; least:
     fewest exemplars that the law allows. Raises UserError if no number can be tried, or if none meets the target.
     """
     texts = usable(public)
@@ -63,7 +62,7 @@ def best_number(
 def _tried(
     learn: Array, held: Array, m: int, law: Callable[[Array], ExemplarLaw], target: float, seed: int
 ) -> dict[str, Any] | None:
-    """Return the result for one number of exemplars at the target; None if no epsilon meets it."""
+    """Return m, epsilon and cosine for one number of exemplars at the target; None if no epsilon meets it."""
     vectors = learn[central(learn, m, seed)]
     chosen_law, nearness = law(vectors), held @ vectors.T
     pairs = np.stack([Noise.named(_PAIRS, "held out", side, seed).uniforms()[:, 0] for side in (0, 1)], axis=1)

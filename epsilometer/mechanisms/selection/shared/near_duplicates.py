@@ -1,20 +1,20 @@
-"""Near-duplicates among texts by MinHash (Broder 1997), with an index on disk: memory does not grow with the texts.
+"""Near-duplicates among texts by MinHash (Broder 1997), with an index on disk to limit memory.
 
 Two texts are compared if all rows of one of their bands agree (Indyk and Motwani 1998; bands and rows are those of
-datasketch's MinHashLSH). They are near-duplicates if the share of equal hashes, MinHash's estimate of the Jaccard
-similarity of their character 3-grams, reaches the threshold.
+datasketch's MinHashLSH). They are near-duplicates if the share of equal hashes reaches the threshold. This share is
+MinHash's estimate of the Jaccard similarity of their character 3-grams. Each text is represented by a stand-in: the
+first staying text that is a near-duplicate of it, or itself, in which case it stays.
 
-Texts are processed in parts of some thousands. The index of earlier parts is on disk: the hashes of the texts that
-stayed, and for each band their keys in sorted runs (O'Neil et al. 1996, "The log-structured merge-tree"). The sorted
-keys of a part are looked up in these runs in one pass; runs of similar size are merged. Texts of one part are compared
-in memory. A text's key only chooses the texts that it is compared with, so the result is that of one index in memory.
+Texts are processed in parts of some thousands. The index of earlier parts is on disk. It contains the hashes of the
+texts that stayed, and for each band their keys in sorted runs (O'Neil et al. 1996, "The log-structured merge-tree").
+The sorted keys of a part are looked up in these runs in one pass, and runs of similar size are merged. Texts of one
+part are compared in memory. Keys only select the texts to compare, so the result equals that of an index in memory.
 
-On disk a text that stays takes 4 bytes for each of `PERMUTATIONS` hashes and 12 for each band, and while runs are
-merged up to 18 more. In memory a text takes 8 bytes for its stand-in; a merge takes some 40 bytes for each text that
-stayed.
+On disk, a text that stays takes 4 bytes per hash and 12 per band, and up to 18 more while runs are merged. In memory, a
+text takes 8 bytes for its stand-in; a merge takes about 40 bytes per text that stayed.
 
-Each part ends with its state, written whole or not at all, which names the files that count and their lengths. So a
-killed call resumes at the interrupted part, and ends with the same stand-ins.
+After each part the state is written atomically. It lists the valid files and their lengths, so a killed call resumes at
+the interrupted part, with the same result.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import track
 
 PERMUTATIONS, GRAM = 128, 3
-HIGHEST = 0.95  # threshold
-_PART = 8192  # texts that are compared in memory
-_PAIRS = 1 << 15  # compared at a time
+HIGHEST = 0.95  # largest threshold
+_PART = 8192  # texts per part, which are compared in memory
+_PAIRS = 1 << 15  # pairs compared at a time
 _STATE = "state.json"
 
 Hashes = NDArray[np.uint32]  # [texts, PERMUTATIONS]
@@ -48,16 +48,15 @@ Keys = NDArray[np.uint64]  # [bands, texts]
 def stand_ins(
     texts: Sequence[str], threshold: float = 0.4, seed: int = 0, folder: Path | None = None
 ) -> NDArray[np.int64]:
-    """Return [n]: for each text the number of the text that represents it, its own if it stays.
+    """Return the index of each text's stand-in, [n]; its own index if it stays.
 
-    Texts come in order of preference: each text is represented by the first staying text whose similarity, estimated by
-    MinHash, reaches the threshold. folder: a folder for the index alone, from which the same call resumes after a kill;
-    at the end it holds the result, and the caller removes it. By default a temporary one. Raises UserError for a
-    threshold outside (0, 0.95].
+    texts: in order of preference; the first of several near-duplicates stays. folder: a folder used only for the index,
+    from which the same call resumes if killed. At the end it contains the result, and the caller must delete it. None:
+    a temporary folder. Raises UserError for a threshold outside (0, 0.95].
     """
     from datasketch import MinHashLSH
 
-    if not 0 < threshold <= HIGHEST:  # above it the index has a single band
+    if not 0 < threshold <= HIGHEST:  # above HIGHEST the index would have a single band
         raise UserError(f"threshold must be above 0 and at most {HIGHEST}, got {threshold}", "EPS-M062")
     if folder is None:
         with TemporaryDirectory(prefix="near-duplicates-") as place:
@@ -73,7 +72,7 @@ def stand_ins(
 
 
 def _digest(texts: Sequence[str], threshold: float, seed: int) -> str:
-    """Return the digest of an index: its texts, its settings and this code."""
+    """Return a hash of the texts, the settings and this code, which identifies an index."""
     every = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
     every.update(f"{version('datasketch')} {len(texts)} {threshold} {seed}".encode())
     for text in texts:
@@ -82,7 +81,7 @@ def _digest(texts: Sequence[str], threshold: float, seed: int) -> str:
 
 
 def _hashes(texts: Sequence[str], seed: int, start: int) -> Iterator[Hashes]:
-    """Yield the hashes of the texts from a number on, some texts at a time."""
+    """Yield the hashes of the texts from index `start` on, one part at a time."""
     from datasketch import MinHash
 
     rest = map(_grams, islice(texts, start, None))
@@ -93,7 +92,7 @@ def _hashes(texts: Sequence[str], seed: int, start: int) -> Iterator[Hashes]:
 
 
 def _keys(hashes: Hashes, bands: int, rows: int) -> Keys:
-    """Return a number for each band of each text, equal if the band's rows are equal, and otherwise hardly ever."""
+    """Return a hash of each band of each text, [bands, texts]. Equal bands have equal hashes."""
     parts = hashes[:, : bands * rows].reshape(len(hashes), bands, rows).astype(np.uint64)
     keys = np.zeros((len(hashes), bands), np.uint64)
     for row in range(rows):
@@ -103,7 +102,10 @@ def _keys(hashes: Hashes, bands: int, rows: int) -> Keys:
 
 
 def _compare(hashes: Hashes, keys: Keys, part: NDArray[np.int64], threshold: float, start: int) -> NDArray[np.int64]:
-    """Fill in the stand-ins, in `part`, of texts without an earlier one (-1). Return which texts of the part stay."""
+    """Fill in the stand-ins in `part` that are -1, and return the indices of the texts of the part that stay.
+
+    start: index of the part's first text.
+    """
     buckets: list[defaultdict[int, list[int]]] = [defaultdict(list) for _ in keys]
     named, stay = keys.T.tolist(), []
     for i in np.flatnonzero(part < 0).tolist():
@@ -119,10 +121,9 @@ def _compare(hashes: Hashes, keys: Keys, part: NDArray[np.int64], threshold: flo
 
 
 class _Index:
-    """An index in a folder: the stand-ins of all texts so far, and for those that stayed hashes, and keys in sorted
-    runs.
+    """An index in a folder: stand-ins of all texts so far; hashes, and keys in sorted runs, of the texts that stayed.
 
-    done: the number of texts in it. Data of other texts (`of`) in the folder is deleted.
+    done: number of texts in the index. of: hash of texts, settings and code; data with another hash is deleted.
     """
 
     def __init__(self, folder: Path, shape: tuple[int, int], threshold: float, most: int, *, of: str) -> None:
@@ -133,8 +134,8 @@ class _Index:
             folder.mkdir(parents=True)
             state = {"done": 0, "stayed": 0, "runs": [], "written": 0}
         self.done, self._count, self._written = state["done"], state["stayed"], state["written"]
-        self._runs = [(folder / name, count) for name, count in state["runs"]]  # with their numbers of texts
-        self._numbers = np.full(most + 1, -1, np.int64)  # of texts; the last entry is for texts without one
+        self._runs = [(folder / name, count) for name, count in state["runs"]]  # path and number of texts
+        self._numbers = np.full(most + 1, -1, np.int64)  # indices of staying texts; the last entry means none
         self._forget_the_rest()
         before = self.result()
         self._numbers[: self._count] = np.flatnonzero(before == np.arange(len(before)))[: self._count]
@@ -144,7 +145,7 @@ class _Index:
         return np.fromfile(self._folder / "stand_ins", np.int64)
 
     def nearest(self, hashes: Hashes, keys: Keys) -> NDArray[np.int64]:
-        """Return the number of each text's first near-duplicate among those that stayed, [texts]; -1 without one."""
+        """Return the index of each text's first near-duplicate among texts that stayed, [texts]; -1 if none."""
         nearest = np.full(len(hashes), len(self._numbers) - 1, np.int64)
         if self._count:
             stored = np.memmap(self._folder / "hashes", np.uint32, "r", shape=(self._count, PERMUTATIONS))
@@ -158,10 +159,10 @@ class _Index:
         return self._numbers[nearest]
 
     def add(self, hashes: Hashes, keys: Keys, part: NDArray[np.int64]) -> None:
-        """Store a part's stand-ins, and the hashes and keys of its texts that stay."""
+        """Store a part's stand-ins, and the hashes and keys of its texts that stay, and save the state."""
         self._append("stand_ins", part)
-        numbers = np.unique(part[part >= self.done])  # texts that represent themselves
-        last = self.done + len(part) == len(self._numbers) - 1  # nothing will be searched
+        numbers = np.unique(part[part >= self.done])  # texts that stay
+        last = self.done + len(part) == len(self._numbers) - 1  # no later part will be compared
         if len(numbers) and not last:
             self._append("hashes", hashes)
             order = keys.argsort(axis=1, kind="stable")
@@ -172,7 +173,7 @@ class _Index:
             while len(self._runs) > 1 and self._runs[-2][1] <= 2 * self._runs[-1][1]:
                 right, left = self._runs.pop(), self._runs.pop()
                 self._write(self._merged(left, right), left[1] + right[1])
-                for path in {left[0], right[0]} - self._counted:  # the others are needed to resume a killed part
+                for path in {left[0], right[0]} - self._counted:  # files in the state are needed to resume
                     path.unlink()
         self.done += len(part)
         if last:
@@ -187,7 +188,7 @@ class _Index:
             file.write(np.ascontiguousarray(values).tobytes())
 
     def _forget_the_rest(self) -> None:
-        """Delete the files that the state does not count: merged runs, and remains of a killed part."""
+        """Delete files that are not in the state: merged runs, and remains of a killed part."""
         self._counted = {path for path, _ in self._runs}
         for path in set(self._folder.glob("run-*")) - self._counted:
             path.unlink()
@@ -196,7 +197,7 @@ class _Index:
                 file.truncate(length)
 
     def _pairs(self, keys: Keys) -> NDArray[np.uint64]:
-        """Return pairs of a text and a staying text that share a key, as one number, text * 2^32 + place; ascending."""
+        """Return the pairs of a text and a staying text that share a key, encoded as text * 2^32 + place, ascending."""
         collected = [np.empty(0, np.uint64)]
         for band, own in enumerate(keys):
             order = own.argsort()
@@ -210,7 +211,7 @@ class _Index:
         return np.unique(np.concatenate(collected))
 
     def _band(self, run: tuple[Path, int], band: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-        """Return the sorted keys of a run and, for each, the place of its text among those that stayed."""
+        """Return the sorted keys of one band of a run, and the place of each key's text among texts that stayed."""
         path, count = run
         at = band * count * 12
         keys = np.memmap(path, np.uint64, "r", offset=at, shape=(count,))

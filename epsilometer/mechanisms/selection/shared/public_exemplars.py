@@ -1,4 +1,4 @@
-"""Exemplars: few public texts that represent many, chosen without any private text."""
+"""Choice of exemplars: a few public texts that represent many, chosen without private texts."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 from epsilometer.runtime import checksums
 
-_PIECE = 160  # words that are embedded at a time: fewer tokens than the encoder's window
+_PIECE = 160  # words per embedded piece, so that its tokens fit into the encoder's window
 _PUBLIC: tables.Schema = {"text": pl.String, "exemplar": pl.Int64}
 
 
 @dataclass(frozen=True)
 class ExemplarSet:
-    """m exemplars, and the public texts that they were chosen among.
+    """m exemplars, and the public texts from which they were chosen.
 
-    texts:    m distinct ones.
+    texts:    the exemplars, m distinct texts.
     vectors:  their sentence embeddings, float64 [m, d], of length 1.
     public:   all public texts.
-    encoder:  the sentence encoder, by name; seed: of the clustering.
-    source:   where the public texts come from, in a few words, for the claim.
-    search:   the record of choosing their number by held-out public texts, if it was (`exemplar_number`).
+    encoder:  name of the sentence encoder; seed: seed of the clustering.
+    source:   short description of the origin of the public texts, for the claim.
+    search:   record of the choice of m by `exemplar_number`; empty if m was given.
     """
 
     texts: list[str]
@@ -52,7 +52,7 @@ class ExemplarSet:
         return {}
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return unit vectors [n, d]; those of the last call are cached, since every budget requests the same texts."""
+        """Return unit vectors [n, d] of texts. The last result is cached, since every budget uses the same texts."""
         key = tuple(texts)
         if key not in self._last:
             self._last.clear()
@@ -60,7 +60,7 @@ class ExemplarSet:
         return self._last[key]
 
     def save(self, folder: Path) -> None:
-        """Write the files that `load` reads, with checksums: public texts, exemplars and the record of the choice."""
+        """Write the files that `load` reads, with checksums: public texts, exemplars and a record of the choice."""
         number = {text: i for i, text in enumerate(self.texts)}
         table = pl.DataFrame({"text": self.public, "exemplar": [number.get(t) for t in self.public]}, schema=_PUBLIC)
         tables.write(table, folder / "public.parquet", _PUBLIC)
@@ -77,7 +77,7 @@ class ExemplarSet:
 
     @classmethod
     def load(cls, folder: Path) -> ExemplarSet:
-        """Read a folder that `save` wrote. Raises UserError for anything else, and for a damaged one."""
+        """Read a folder that `save` wrote. Raises UserError for other folders and damaged files."""
         checksums.check(folder)
         try:
             record = _record(folder)
@@ -95,7 +95,7 @@ class ExemplarSet:
 
     @staticmethod
     def source_of(folder: Path) -> str:
-        """Return a folder's description of the source of its public texts, without loading it."""
+        """Return the description of the origin of a folder's public texts, without loading them."""
         try:
             return str(_record(folder)["source"])
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -124,10 +124,10 @@ def choose(
     source: str = "",
     search: Mapping[str, Any] | None = None,
 ) -> ExemplarSet:
-    """Cluster the embeddings of public texts by k-means; the exemplars are the texts nearest to the centres.
+    """Cluster the embeddings of public texts by k-means; return the texts nearest to the centres as exemplars.
 
-    Empty texts are left out, and equal ones count once. source, search: as in `ExemplarSet`; source is by default the
-    number of texts. Raises UserError if fewer than `count` remain.
+    Empty texts and duplicates are left out. source, search: as in `ExemplarSet`; the default source is the number of
+    texts. Raises UserError if fewer than `count` texts remain.
     """
     distinct = usable(public)
     check_enough(len(distinct), count)
@@ -145,12 +145,12 @@ def choose(
 
 
 def usable(public: Sequence[str]) -> list[str]:
-    """Return the public texts without empty ones and repeats, in their order."""
+    """Return the public texts in order, without empty texts and duplicates."""
     return list(dict.fromkeys(text for text in public if text.strip()))
 
 
 def check_enough(public: int, count: int) -> None:
-    """Raise UserError for fewer different public texts than exemplars."""
+    """Raise UserError if there are fewer distinct public texts than exemplars."""
     if public < count:
         raise UserError(
             f"{public} distinct non-empty public texts are too few for {count} exemplars; give more public texts, or a "
@@ -160,9 +160,9 @@ def check_enough(public: int, count: int) -> None:
 
 
 def central(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
-    """Return the places, ascending, of the unit vectors [n, d] that are nearest to the centres of k-means.
+    """Return the ascending indices of the unit vectors [n, d] that are nearest to the centres of k-means.
 
-    Raises UserError for fewer different vectors than centres.
+    Raises UserError if there are fewer distinct vectors than centres.
     """
     from sklearn.cluster import KMeans
 
@@ -173,16 +173,16 @@ def central(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
             "EPS-M066",
         )
     centres = KMeans(count, n_init=4, random_state=seed).fit(vectors).cluster_centers_
-    nearness = centres @ vectors.T - (vectors**2).sum(1) / 2  # minus half the squared distance, up to a constant
+    nearness = centres @ vectors.T - (vectors**2).sum(1) / 2  # -(distance^2) / 2, up to a constant
     places: list[int] = []
-    for row in nearness:  # a text that is nearest to two centres represents the first
+    for row in nearness:  # if a text is nearest to two centres, the second centre gets its next nearest text
         row[places] = -np.inf
         places.append(int(row.argmax()))
     return sorted(places)
 
 
 def embed(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return unit vectors [n, d] of texts: the word-weighted mean of their pieces' embeddings, scaled to length 1."""
+    """Return unit vectors [n, d] of texts: the mean of their pieces' embeddings, weighted by words, at length 1."""
     pieces = [_pieces(text) for text in texts]
     flat = list(dict.fromkeys(piece for parts in pieces for piece in parts))
     vectors = encoder.encode(flat).astype(np.float64)

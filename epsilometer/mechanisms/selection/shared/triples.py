@@ -1,12 +1,14 @@
-"""The public corpus of triples that DP-ST draws from: collected, deduplicated, embedded and clustered.
+"""The public corpus of triples from which DP-ST samples: collects, deduplicates, embeds and clusters triples.
 
-After Meisenbacher et al.'s DP-ST: triples of public texts as "s | r | o"; near-duplicates by MinHash (Broder 1997;
-threshold 0.4 on the Jaccard similarity of character 3-grams, 128 permutations), one of each group stays; the first 32
-dimensions of a sentence embedding; mini-batch k-means (Sculley 2010). Everything here must come from public text.
+As in Meisenbacher et al.'s DP-ST, triples of public texts are written as "s | r | o". Near-duplicates are found by
+MinHash (Broder 1997; threshold 0.4 on the Jaccard similarity of character 3-grams, 128 permutations), and one triple of
+each group stays. Triples are embedded by the first 32 dimensions of a sentence embedding, and clustered by mini-batch
+k-means (Sculley 2010). All texts must be public.
 
-Departures: among near-duplicates the most frequent triple stays, then the shortest, then the first in the alphabet (in
-the paper: the triple of lowest perplexity under GPT-2). A triple is dropped only for a triple that stays, so that
-groups do not chain. A triple without a near-duplicate stays, too (in the paper it is dropped).
+Departures: among near-duplicates the most frequent triple stays; ties go to the shortest, then to the first in
+alphabetical order. In the paper the triple with the lowest perplexity under GPT-2 stays. A triple is dropped only if it
+is a near-duplicate of a triple that stays, so that groups do not chain. A triple without a near-duplicate stays, too;
+in the paper it is dropped.
 """
 
 from __future__ import annotations
@@ -37,21 +39,21 @@ from epsilometer.runtime.progress import track
 
 SCHEMA: tables.Schema = {"subject": pl.String, "relation": pl.String, "object": pl.String, "count": pl.Int64}
 
-_CHUNK = 512  # triples at a time: progress is reported after each
-_PART = 2048  # texts read at a time, so that a kill costs no more
+_CHUNK = 512  # triples embedded at a time; progress is reported after each chunk
+_PART = 2048  # texts read at a time; a killed call repeats at most one part
 _READ: tables.Schema = {"text": pl.Int64, "subject": pl.String, "relation": pl.String, "object": pl.String}
 
 
 @dataclass(frozen=True)
 class TripleCorpus:
-    """n triples, their unit vectors, and the models that made them.
+    """n triples with their unit vectors and clusterings.
 
-    triples:    n.
+    triples:    the n triples.
     vectors:    float32 [n, dimensions], of length 1.
-    centroids:  for each number K of clusters float32 [K, dimensions].
-    members:    for each K int32 [n]: the cluster of each triple.
-    encoder:    the sentence encoder behind the vectors, by name; tagger: the one that read the triples.
-    heads:      the folder of the embedded tagger's weights.
+    centroids:  float32 [K, dimensions] for each number K of clusters.
+    members:    int32 [n] for each K: the cluster of each triple.
+    encoder:    name of the sentence encoder of the vectors; tagger: name of the tagger that extracted the triples.
+    heads:      folder of the embedded tagger's weights.
     """
 
     triples: Sequence[Triple]
@@ -64,7 +66,7 @@ class TripleCorpus:
 
     @cached_property
     def reader(self) -> TripleReader:
-        """The tagger."""
+        """The tagger that extracts triples."""
         return tagger(self.tagger, self.heads)
 
     @cached_property
@@ -72,13 +74,13 @@ class TripleCorpus:
         return Encoder(self.encoder)
 
     def encode(self, triples: Sequence[Triple]) -> NDArray[np.float32]:
-        """Return unit vectors [n, dimensions] of other triples, computed as those of the corpus."""
+        """Return unit vectors [n, dimensions] of any triples, computed like those of the corpus."""
         return embed(self._encoder, triples, self.vectors.shape[1])
 
     def save(self, folder: Path, counts: Mapping[str, int], count_of: Sequence[int]) -> None:
-        """Write the files that a mechanism needs.
+        """Write the files that `load` reads.
 
-        counts: the numbers of texts by their fate; count_of: the occurrences of each triple.
+        counts: statistics of the corpus, such as numbers of texts and triples; count_of: occurrences of each triple.
         """
         columns = {name: [triple[i] for triple in self.triples] for i, name in enumerate(list(SCHEMA)[:3])}
         tables.write(
@@ -95,7 +97,7 @@ class TripleCorpus:
         settings = {"encoder": self.encoder, "tagger": self.tagger, "clusters": sorted(self.centroids)}
         tables.write_json(
             {**settings, "counts": dict(counts)}, folder / "meta.json"
-        )  # last: without it the folder is not a corpus
+        )  # written last, since without it the folder is not a corpus
 
     @classmethod
     def load(cls, folder: Path) -> TripleCorpus:
@@ -130,8 +132,8 @@ class TripleCorpus:
 class Clustering:
     """Settings of a corpus of triples.
 
-    clusters: sizes of the clusterings; dimensions: number of leading dimensions of the embedding; threshold: Jaccard
-    similarity from which two triples are near-duplicates; encoder, tagger: models by name.
+    clusters: number of clusters of each clustering; dimensions: number of leading dimensions of the embedding;
+    threshold: smallest Jaccard similarity of near-duplicates; encoder, tagger: names of models.
     """
 
     clusters: Sequence[int]
@@ -143,14 +145,14 @@ class Clustering:
 
 
 def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCorpus:
-    """Make the corpus of some public texts and write it into a folder.
+    """Make a corpus of triples from public texts, write it to a folder, and return it.
 
-    Reading and the search for near-duplicates resume after a killed call, with the same result. Raises UserError if the
-    texts hold no triple, or fewer triples than clusters.
+    If a call is killed, the same call resumes the extraction and the search for near-duplicates. Raises UserError if
+    the texts contain no triple, or fewer triples than clusters.
     """
     clusters, seed = settings.clusters, settings.seed
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the folder's parent, since DVC may watch all of it.
+    # Outside the folder's parent, since DVC may track the whole parent.
     unfinished = folder.parent.with_name(f"{folder.parent.name}.unfinished") / folder.name
     counted: Counter[Triple] = Counter()
     with_triple = 0
@@ -196,13 +198,13 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
     folder.mkdir(exist_ok=True)
     corpus.save(folder, counts, total.tolist())
     shutil.rmtree(unfinished)
-    with suppress(OSError):  # it may hold the work of other calls
+    with suppress(OSError):  # it may contain the work of other calls
         unfinished.parent.rmdir()
     return corpus
 
 
 def _read(texts: Sequence[str], name: str, folder: Path) -> Iterator[pl.DataFrame]:
-    """Yield the triples of texts (schema `_READ`), part by part; each part is a file, which survives a killed call."""
+    """Yield the triples of texts (schema `_READ`) part by part. Each part is stored in a file to resume from."""
     reader = tagger(name)
     of = hashlib.blake2b(f"{name} {described()}".encode() + Path(tagging.__file__).read_bytes(), digest_size=16)
     of.update((HEADS / "heads.safetensors").read_bytes())
@@ -228,7 +230,10 @@ def embed(encoder: Encoder, triples: Sequence[Triple], dimensions: int) -> NDArr
 
 
 def cluster(vectors: NDArray[np.float32], size: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Return mini-batch k-means: centroids [size, dimensions], and the cluster of each vector [n], some maybe empty."""
+    """Cluster vectors by mini-batch k-means; return centroids [size, dimensions] and each vector's cluster, [n].
+
+    Clusters may be empty.
+    """
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 

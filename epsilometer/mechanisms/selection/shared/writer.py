@@ -1,4 +1,4 @@
-"""Fluent texts from released triples: a language model turns notes into a text by its likeliest tokens."""
+"""Fluent texts from released triples: a language model writes a text from notes by greedy decoding."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ INSTRUCTION = (
 
 
 class NoteWriter:
-    """An encoder-decoder or a decoder-only model, with a `prompt` in which {} is replaced by the notes.
+    """An encoder-decoder or decoder-only model that writes texts. Its chat template is used if it has one.
 
-    prompt:   unless given, the notes alone for an encoder-decoder, else an instruction with an example; a chat template
-              is used if there is one.
-    longest:  most tokens of a text, a public number.
+    prompt:   {} in it is replaced by the notes. None: only the notes for an encoder-decoder, an instruction with an
+              example for other models.
+    longest:  most tokens in a text, a public number.
 
     Raises UserError for a model that does not write text, or a prompt without {}.
     """
@@ -43,14 +43,13 @@ class NoteWriter:
         self._longest = longest
 
     def length(self, text: str) -> int:
-        """Return the number of the model's tokens in a text."""
+        """Return the number of tokens in a text."""
         return len(self._model.plain(text))
 
     def write(self, notes: Sequence[str], limits: Sequence[int] | None = None) -> list[str]:
-        """Return one text for each of the notes, which depends on these notes alone, and on its limit if limits are
-        given.
+        """Return one text for each of the notes. A text does not depend on other notes.
 
-        limits: the most tokens of each text, at most `longest`, which is the default.
+        limits: most tokens of each text, at most `longest`; None: `longest`.
         """
         from epsilometer.models.causal_lm import CausalLM
         from epsilometer.models.generation import TokenLaw, generate
@@ -67,7 +66,7 @@ class NoteWriter:
                 "fewer triples, lower longest, or give a model with a larger window",
                 "EPS-M074",
             )
-        law = TokenLaw(-1e4, 1e4, top_k=1)  # nothing to clip: the likeliest token
+        law = TokenLaw(-1e4, 1e4, top_k=1)  # without clipping; samples the likeliest token
         count = len(prompts)
         most_tokens = np.full(count, self._longest) if limits is None else np.minimum(limits, self._longest)
         uniforms = np.full((count, self._longest), 0.5)

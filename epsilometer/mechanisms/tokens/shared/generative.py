@@ -1,21 +1,23 @@
-"""The base of mechanisms whose language model rewrites the text, each token drawn by the exponential mechanism.
+"""Base class of mechanisms in which a language model writes the rewrite, sampling each token exponentially.
 
-The claim. Given the tokens drawn so far, the law of the next token changes by at most a factor e^epsilon between any
-two private texts (`generation`). A text y_1 ... y_m is the adaptive composition of m such draws, so for any two texts
+Claim: given the tokens sampled so far, the probability of the next token changes by a factor of at most e^epsilon
+between any two private texts (`generation`). A text y_1 ... y_m is the adaptive composition of m such samples, so for
+any two texts
 
     P(y | x) <= e^(m epsilon) P(y | x'),    m <= max_new_tokens.
 
-The end of the sequence is one of the outputs: the mechanism draws the length, and its cost is included. After the end
-nothing is drawn or released. So the claim for whole texts is max_new_tokens times epsilon, a public number; the number
-of tokens actually drawn is information, not a claim.
+The end of the sequence is one of the outputs, so the length is sampled, too, and its cost is included. After the end
+nothing is sampled or released. So the claim for whole texts is max_new_tokens times epsilon. This number is public; the
+actual number of tokens is private information.
 
-The text spells out the drawn tokens and does not determine them: one text can be split into tokens in several ways
-(with the embedded model 40 % of rewrites at epsilon 1, 3 % at 100, are tokenised into other tokens than were drawn). So
-the tokens do not count as released, and the likelihood attack, which sees them, bounds what the text reveals.
+The text does not determine the sampled tokens, since a text can be divided into tokens in several ways. With the
+embedded model, 40 % of rewrites at epsilon 1, and 3 % at 100, are tokenised into other tokens than were sampled. So the
+tokens do not count as released. The likelihood attack sees the tokens, so its success is an upper bound for attacks on
+the text.
 
-`as_published: true` stops after as many tokens as the prompt has, as the reference code does. That number depends on
-the private text and its cost is not included: an output longer than another text's prompt rules that text out. The
-published claim is shown with it: epsilon a generated token, for as many tokens as the longer prompt has.
+`as_published: true` stops after as many tokens as the prompt has, like the reference code. That number depends on the
+private text, and its cost is not included: an output longer than another text's prompt excludes that text. The
+published claim is epsilon per generated token, for as many tokens as the longer prompt has.
 """
 
 from __future__ import annotations
@@ -46,9 +48,10 @@ if TYPE_CHECKING:
 
 @component
 class GenerativeMechanism(OneOfGrid):
-    """resource: a language model by id, folder or pin; max_new_tokens: the public maximum of tokens of a rewrite.
+    """A mechanism whose language model writes the rewrite.
 
-    clip: [low, high] of the logits, by default the model's measured bounds. as_published: the published form.
+    resource: a language model by id, folder or pin; max_new_tokens: public maximum of tokens in a rewrite. clip:
+    [low, high] of the logits; None: the model's measured bounds. as_published: True for the published form.
     """
 
     resource: str | Path
@@ -64,43 +67,43 @@ class GenerativeMechanism(OneOfGrid):
 
     @abstractmethod
     def framed(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the prompt of each text as token ids, of any length."""
+        """Return the prompt of each text as token ids, not truncated."""
 
     @property
     def top_k(self) -> int | None:
-        """The number of tokens that the reference code limits its draws to."""
+        """The number of likeliest tokens to which sampling is limited; None for no limit."""
         return None
 
     @cached_property
     def law(self) -> TokenLaw:
-        """The law of one token."""
+        """The distribution of one token."""
         from epsilometer.models.generation import TokenLaw
 
         return TokenLaw(*(self.clip or bounds(self.resource)), self.top_k)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for each generated token, whatever the text; max_new_tokens times that for a text (`distance`)."""
+        """Epsilon for each generated token; max_new_tokens times epsilon for a text (`distance`)."""
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.ANY)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return max_new_tokens for two different texts; in the published form the tokens of the longer prompt."""
+        """Return max_new_tokens for two different texts; as published, the number of tokens of the longer prompt."""
         longest = self._limits(self.prompts(texts))[pairs].max(axis=1) if self.as_published else self.max_new_tokens
         same = np.array([texts[i] == texts[j] for i, j in pairs], bool)
         return np.where(same, 0.0, longest)
 
     def prompts(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the prompt of each text as token ids; a text too long for the model's window loses its end."""
+        """Return the prompt of each text as token ids. Texts that do not fit into the model's window are truncated."""
         room = self.model.room(self.max_new_tokens)
         if room < max(len(ids) for ids in self.framed(["", "a"])):
             raise UserError(
                 f"max_new_tokens must leave room for the prompt in the window of {self.resource} ({self.model.window} "
-                f"tokens to read, {self.model.longest(0)} to write), got {self.max_new_tokens}; set fewer",
+                f"tokens to read, {self.model.longest(0)} to write), got {self.max_new_tokens}; set a smaller number",
                 "EPS-M077",
             )
         return fitted(texts, self.framed, room)
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Return the counts of texts that do not fit into the prompt, or that have more tokens than a rewrite may."""
+        """Return the number of texts that are truncated, or that have more tokens than a rewrite may have."""
         room = self.model.room(self.max_new_tokens)
         cut = [
             len(framed) > room or (not self.as_published and len(self.tokens(text)) > self.max_new_tokens)
@@ -109,15 +112,15 @@ class GenerativeMechanism(OneOfGrid):
         return Unread(cut=sum(cut), texts=len(texts))
 
     def _limits(self, prompts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-        """Return the most tokens that may be drawn after each prompt."""
+        """Return the most tokens that may be sampled after each prompt."""
         if not self.as_published:
             return np.full(len(prompts), self.max_new_tokens)
         return np.array([min(len(ids), self.model.longest(len(ids))) for ids in prompts])
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Rewrite with one reading of each distinct text, for any number of trials and epsilons.
+        """Return the rewrites at each epsilon. Each distinct text is read once for all trials and epsilons.
 
-        Units are the drawn tokens as ids of the model's vocabulary, with the end of the sequence if it was drawn.
+        Units are the sampled tokens as ids of the model's vocabulary, including the end of the sequence if reached.
         """
         from epsilometer.models.generation import generate
 
@@ -150,7 +153,7 @@ class GenerativeMechanism(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return log-likelihoods of the drawn tokens; the last one is the end token or at its text's limit."""
+        """Return log-likelihoods of the sampled tokens; minus infinity if they end before the end token and limit."""
         from epsilometer.models.generation import log_likelihoods
 
         used, place = np.unique(candidates, return_inverse=True)
@@ -189,9 +192,9 @@ class GenerativeMechanism(OneOfGrid):
         return [values[index] for index in indices]
 
     def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
-        """Draw as in `DrawsBetween`, token by token from a law between both laws.
+        """Sample as in `DrawsBetween`, token by token.
 
-        log_rho depends on the tokens, so that its only bound is 0.
+        log_rho depends on the tokens, so its only upper bound is 0.
         """
         from epsilometer.models.between import generate_between
 
@@ -205,7 +208,7 @@ class GenerativeMechanism(OneOfGrid):
         return Between(log_rho, loss, np.zeros(len(pairs)))
 
     def tokens(self, text: str) -> list[str]:
-        """Return the model's tokens of a text, as if it wrote the text; the end of the sequence is `(end)`."""
+        """Return the tokens with which the model would write a text, then `(end)`."""
         return [self._spelled(i) for i in [*self.model.plain(text), self.model.end]]
 
     def _spelled(self, token: int) -> str:
@@ -229,9 +232,9 @@ class GenerativeMechanism(OneOfGrid):
         return tokens
 
     def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
-        """Yield parts [positions, outputs] of the logits before the clip, with the model forced to repeat each text.
+        """Yield arrays [positions, outputs] of unclipped logits, when the model is forced to repeat each text.
 
-        `epsilometer bounds` measures these: the logits of the mechanism's own prompts.
+        `epsilometer bounds` measures clip bounds on these logits, which belong to the mechanism's prompts.
         """
         from epsilometer.models.generation import forced
 

@@ -1,8 +1,8 @@
-"""The base of DP-MLM and its variant with insertions: the exponential mechanism at one mask of a private text.
+"""Base class of mechanisms that apply the exponential mechanism at a mask in a private text (DP-MLM and others).
 
-The model reads the text and the text with a mask in it; its logits at the mask, clipped to a public range [low, high],
-are utilities of sensitivity high - low for any text. So P(y | x) ~ exp(epsilon clip(logit_y) / (2 (high - low)))
-changes by at most a factor e^epsilon between any two texts and masks (McSherry and Talwar 2007).
+The model reads the text, and the text with a mask in it. Its logits at the mask, clipped to a public range [low, high],
+are utilities of sensitivity high - low. So P(y | x) ~ exp(epsilon clip(logit_y) / (2 (high - low))) changes by a factor
+of at most e^epsilon between any two texts and masks (McSherry and Talwar 2007).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from epsilometer.text.words import words
 
 @component
 class MaskMechanism:
-    """A mechanism that draws words at masks.
+    """A mechanism that samples words at masks.
 
-    resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds.
+    resource: a masked language model by id or folder; clip: [low, high]; None: the model's measured bounds.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(masked_lm)
-    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # one piece per word, except for pieces spelled alike
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # words identify pieces, except equally spelled ones
 
     resource: str | Path
     clip: Clip | None = None
@@ -52,7 +52,7 @@ class MaskMechanism:
         return words(text)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of words of both texts, infinite if it differs; 0 between texts of the same words."""
+        """Return the number of words of both texts; infinite if it differs, and 0 if all words are equal."""
         split = [tuple(words(text)) for text in texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(split))}
         length, which = np.array([len(text) for text in split]), np.array([number[text] for text in split])
@@ -61,7 +61,7 @@ class MaskMechanism:
         return np.where(which[left] == which[right], 0.0, apart)
 
     def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
-        """Yield parts [words, pieces] of the logits before the clip, which `epsilometer bounds` measures."""
+        """Yield arrays [words, pieces] of unclipped logits, on which `epsilometer bounds` measures clip bounds."""
         split = [words(text) for text in texts]
         for number, text in enumerate(split):
             yield self._model.mask_logits(split, np.array([(number, word) for word in range(len(text))]))
@@ -75,10 +75,11 @@ class MaskMechanism:
     ) -> Iterator[NDArray[np.float64]]:
         """Yield for each epsilon the log-probabilities [n, pieces] of the model's pieces at n masks.
 
-        split: texts as words; places: [n, 2], text and word that is masked, or that the mask follows (`inserted`).
+        split: words of the texts; places: [n, 2], indices of text and word. inserted: True to insert the mask after the
+        word instead of replacing it.
         """
         low, high = self._clip
-        # Clipped as 64-bit numbers, as on other devices, since a bound would round differently.
+        # Clips in float64, as on other devices, since bounds would round differently in float32.
         utility = self._model.mask_logits(split, places, inserted).astype(np.float64).clip(low, high)
         for epsilon in epsilons:
             yield log_softmax(utility * (epsilon / (2 * (high - low))))  # 1 / T
@@ -92,7 +93,7 @@ class MaskMechanism:
         epsilons: Sequence[float],
         uniforms: Sequence[NDArray[np.float64]],
     ) -> list[NDArray[np.int64]]:
-        """Draw as in `Laws.draw`, on the computing device: the law of a row is that of `log_laws`, at places[row]."""
+        """Sample as in `Laws.draw`, on the computing device. The law of a row is that of `log_laws` at places[row]."""
         import torch
 
         from epsilometer.models.generation import TokenLaw
@@ -103,7 +104,7 @@ class MaskMechanism:
         for members, logits in self._model.parts(split, places[rows]):
             counts = starts[1:][members] - starts[members]
             each = np.arange(counts.max(initial=0))
-            own = each < counts[:, None]  # a row's draws, padded to the largest number of draws of a row in this part
+            own = each < counts[:, None]  # the samples of each row, padded to the largest number of samples per row
             number = np.where(own, starts[members][:, None] + each, 0)
             for out, epsilon, uniform in zip(outputs, epsilons, uniforms, strict=True):
                 budgets = torch.full((len(members),), epsilon, dtype=torch.float64, device=logits.device)
@@ -119,7 +120,7 @@ class MaskMechanism:
         outputs: Sequence[NDArray[np.integer]],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return entries as in `Laws.entries`, on the computing device."""
+        """Return entries of laws as in `Laws.entries`, on the computing device."""
         import torch
 
         from epsilometer.models.generation import TokenLaw
@@ -138,14 +139,14 @@ class MaskMechanism:
 
 
 def _grouped(rows: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.int64], NDArray[np.int64]]:
-    """Return distinct rows, all places ordered by their row, and the start and end of each row's places."""
+    """Return the distinct rows, the indices of `rows` sorted by row, and the borders between rows in that order."""
     order = np.argsort(rows, kind="stable")
     distinct, first = np.unique(rows[order], return_index=True)
     return distinct, order, np.append(first, len(rows))
 
 
 def word_rows(split: Sequence[Sequence[str]], each: int = 1) -> tuple[Ragged, NDArray[np.int64]]:
-    """Return `each` law rows for every word of texts in turn: each text's rows, and [rows, 2] their text and word."""
+    """Return each text's law rows, `each` per word, and the indices (text, word) of each row, [rows, 2]."""
     lengths = np.array([each * len(text) for text in split], np.int64)
     rows = Ragged.from_lengths(np.arange(lengths.sum()), lengths)
     return rows, np.stack([rows.row_numbers, rows.positions // each], axis=1)

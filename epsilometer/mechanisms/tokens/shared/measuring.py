@@ -1,4 +1,4 @@
-"""Clip bounds of a language model, measured at the prompts of the mechanism that will use it."""
+"""Measurement of a language model's clip bounds, on the prompts of the mechanism that will use it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from epsilometer.models.bounds import measure
 from epsilometer.models.causal_lm import has_chat_template
 from epsilometer.models.generator import architecture
 
-TEXTS = 300  # most texts at which logits are measured
+TEXTS = 300  # most texts on which logits are measured
 _USUAL = {"masked": "dp_mlm", "seq2seq": "dp_prompt", "causal": "dp_paraphrase"}
 
 
 def public_texts() -> list[str]:
-    """Returns texts of both embedded corpora to measure bounds at."""
+    """Return texts of both embedded corpora on which to measure bounds."""
     return [text for name in ("queries", "reviews") for text in synthetic.generate(name, TEXTS // 2, 1)["text"]]
 
 
 def measure_bounds(model: str, texts: Sequence[str], source: str, mechanism: str | None = None) -> dict[str, Any]:
-    """Returns the bounds of a model's logits at some of these public texts, as `bounds.measure` states them.
+    """Return the clip bounds of a model, measured on some of these public texts, as `bounds.measure` returns them.
 
-    source: the origin of the texts. mechanism: the mechanism whose prompts are used; by default the usual one of such a
-    model. Raises UserError for a mechanism that does not clip logits.
+    source: name of the texts' origin. mechanism: name of the mechanism whose prompts are used; None: the usual one for
+    the model's kind. Raises UserError for a mechanism that does not clip logits.
     """
     name = mechanism or ("dp_prompt" if has_chat_template(model) else _USUAL[architecture(model)])
     definition = find("mechanisms", name, "rewrite")

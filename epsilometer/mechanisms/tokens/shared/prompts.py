@@ -1,14 +1,14 @@
-"""Prompts that fit into a model's window."""
+"""Truncation of texts so that their prompts fit into a model's window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-Framed = Callable[[Sequence[str]], list[list[int]]]  # the prompt of each text as token ids, of any length
+Framed = Callable[[Sequence[str]], list[list[int]]]  # returns the prompt of each text as token ids
 
 
 def fitted(texts: Sequence[str], framed: Framed, room: int) -> list[list[int]]:
-    """Return the prompt of each text, or of its longest beginning with a prompt of at most `room` tokens."""
+    """Return the prompt of each text, truncated so that the prompt has at most `room` tokens."""
     return [
         prompt if len(prompt) <= room else _of_beginning(text, framed, room)
         for text, prompt in zip(texts, framed(texts), strict=True)
@@ -16,7 +16,7 @@ def fitted(texts: Sequence[str], framed: Framed, room: int) -> list[list[int]]:
 
 
 def _of_beginning(text: str, framed: Framed, room: int) -> list[int]:
-    """Return the prompt of the longest beginning that fits, by bisection."""
+    """Return the prompt of the longest prefix of the text that fits, by bisection."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2

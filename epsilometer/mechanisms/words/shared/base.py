@@ -1,9 +1,9 @@
-"""The base of mechanisms that replace every word independently, over one public vocabulary.
+"""Base classes of mechanisms that replace every word independently, over one public vocabulary.
 
-A text is a sequence of words, every word is privatised with its own noise, and the number of words is not hidden. A
-word outside the vocabulary becomes one fixed word of it first (`vocabulary.py`). Case, spacing and punctuation are
-normalised before the noise, and the words are written with single spaces after it. `layout: kept` writes them into the
-source's layout instead. That discloses the layout, so nothing is claimed.
+Every word of a text gets independent noise, and the number of words is not hidden. An out-of-vocabulary word is first
+replaced by one fixed word (`vocabulary.py`). Case, spacing and punctuation are normalised before the noise, and words
+are joined by single spaces after it. `layout: kept` writes words in the source's layout instead, which reveals the
+layout, so nothing is claimed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from epsilometer.text.words import lay_out, words
 class WordMechanism(ABC):
     """A mechanism that replaces every word independently.
 
-    resource: a file of words; layout: whether the source's case, spacing and punctuation stay (drops the claim).
+    resource: a file of words; layout: `kept` to restore the source's case, spacing and punctuation, without a claim.
     """
 
     releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # the words of the text are the units
@@ -47,43 +47,43 @@ class WordMechanism(ABC):
 
     @property
     def inputs(self) -> Sequence[str]:
-        """Return the words of the vocabulary."""
+        """Test texts of one word: the vocabulary."""
         return self.vocabulary.words
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """Return the words of the vocabulary."""
+        """The possible outputs: the vocabulary."""
         return self.vocabulary.words
 
     def tokens(self, text: str) -> list[str]:
-        """Return the words, with out-of-vocabulary words as the public symbol that replaces them."""
+        """Return the words of a text, with out-of-vocabulary words replaced by the fixed word."""
         return [self.vocabulary.words[number] for number in self.vocabulary.encode([text]).values]
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Return the counts of out-of-vocabulary words."""
+        """Return the number of out-of-vocabulary words."""
         all_words = [word for text in texts for word in words(text)]
         return Unread(unknown=sum(word not in self.vocabulary.index for word in all_words), words=len(all_words))
 
     def claim(self, epsilon: float, metric: str | None = None) -> Guarantee | None:
-        """Return epsilon a word, for texts of equally many words; None if the layout is kept."""
+        """Return the claim of epsilon per word, for texts with the same number of words; None if layout is `kept`."""
         if self.layout == "kept":
             return None
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric=metric)
 
     @property
     def text_is_units(self) -> bool:
-        """True if the drawn words alone determine the text, as in `Writes`."""
+        """True if the sampled words determine the text (`Writes`)."""
         return self.layout == "normalised"
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """Return the drawn words with single spaces, or in the source's layout."""
+        """Return the sampled words joined by single spaces, or in the source's layout."""
         if self.layout == "normalised":
             return self.vocabulary.decode(units)
         names = self.vocabulary.words
         return [lay_out(text, [names[u] for u in units.row(i)]) for i, text in enumerate(texts)]
 
     def written(self, texts: Sequence[str], units: Ragged) -> Rewrites:
-        """Return the drawn words and their texts."""
+        """Return sampled words with their texts, as rewrites."""
         return Rewrites(self.write(texts, units), units)
 
 
@@ -91,7 +91,7 @@ class WordMechanism(ABC):
 class WordVectorMechanism(WordMechanism, ABC):
     """A word mechanism whose vocabulary has vectors.
 
-    normalise: whether the word vectors are scaled to length 1 first.
+    normalise: True to scale the word vectors to length 1.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.vectors)
@@ -111,11 +111,11 @@ class WordVectorMechanism(WordMechanism, ABC):
 
     @cached_property
     def _release_table(self) -> WeightCache:
-        """The cache of weights that publications draw from, of the most recent words."""
+        """A cache of the weights of recent words, from which publications sample."""
         return WeightCache()
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon a word, times the distance of the words; the number of words is not protected."""
+        """Epsilon per word, times the distance of the words; the number of words is not protected."""
         return self.claim(epsilon, "L2 distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
-"""The exponential mechanism on the clipped cosine of word vectors: the law, for the mechanism `exponential` and others.
+"""Law of the exponential mechanism on the clipped cosine of word vectors, shared by `exponential` and others:
 
-    P(y | x) ~ exp(epsilon u(x, y) / 2),    u(x, y) = max(0, cos(x, y))
+    P(y | x) ~ exp(epsilon u(x, y) / 2),    u(x, y) = max(0, cos(x, y)).
 
-with the proof in `epsilometer.mechanisms.words.exponential`.
+`epsilometer.mechanisms.words.exponential` contains the proof of its claim.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
 
 @component
 class CosineMechanism(KernelMechanism):
-    """A kernel of the clipped cosine.
+    """A mechanism whose weights depend on the clipped cosine.
 
     normalise: always true, since the cosine compares directions.
     """
@@ -32,7 +32,7 @@ class CosineMechanism(KernelMechanism):
         return epsilon / 2 * np.maximum(0, 1 - distances**2 / 2)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for each word, whichever it is; the number of words is not protected."""
+        """Epsilon per word, between any two words; the number of words is not protected."""
         return self.claim(epsilon)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
@@ -40,6 +40,9 @@ class CosineMechanism(KernelMechanism):
         return self.vocabulary.distance(texts, pairs, np.not_equal)
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """Return the normalisers' change less epsilon / 2: weights change by at most that, and the claim is epsilon."""
+        """Return the largest ln-ratio of normalisers minus epsilon / 2.
+
+        Log-weights differ by at most epsilon / 2, and the claim is epsilon.
+        """
         (log_total,) = self.log_normalisers(np.arange(len(self.vectors)), [epsilon])
         return float(np.ptp(log_total)) - epsilon / 2

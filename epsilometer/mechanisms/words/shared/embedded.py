@@ -1,4 +1,4 @@
-"""The default resources of word mechanisms: vectors and 1-D lists of the embedded encoder's words."""
+"""Default resources of word mechanisms: word vectors of the embedded encoder, and one-dimensional word lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from epsilometer.text.vectors import WordVectors
 
 
 def vectors() -> Path:
-    """Return the file of all-MiniLM-L6-v2's word vectors, its token embeddings."""
+    """Return the path of a file of word vectors: the token embeddings of all-MiniLM-L6-v2."""
 
     def make(out: Path) -> None:
         WordVectors.from_transformer(locate(ENCODER)).save(out)
@@ -21,7 +21,7 @@ def vectors() -> Path:
 
 
 def lists() -> Path:
-    """Return the file of two 1-D lists of those words."""
+    """Return the path of a file of two one-dimensional lists of the words of `vectors`."""
 
     def make(out: Path) -> None:
         WordLists.build([WordVectors.load(vectors())], 2).save(out)
@@ -30,9 +30,10 @@ def lists() -> Path:
 
 
 def over_words(resource: Callable[[], Path] | None, source: Path | None, count: int, folder: Path) -> Path | None:
-    """Write the word vectors or lists that `resource` returns, over the first `count` words, to a folder.
+    """Write the word vectors or lists of the first `count` words to a folder, and return the file.
 
-    source: a file of word vectors; by default the embedded ones. Returns the file, or None for any other resource.
+    resource: `vectors` or `lists`; for any other resource, return None. source: a file of word vectors; None: the
+    embedded vectors.
     """
     if resource not in (vectors, lists):
         return None

@@ -1,4 +1,4 @@
-"""A mechanism with a law that depends on the distance of two words: sampled by blocks, exactly."""
+"""Base class of mechanisms whose law depends on the distance of two words, with fast exact sampling by blocks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
 from epsilometer.text.vectors import one_thread
 
-BLOCK = 32  # outputs whose probability is stored as one number
+BLOCK = 32  # outputs per block, whose total probability is stored
 _ROWS = 512  # words whose laws within a block are in memory at a time
-_PART = 64  # words whose laws are computed at a time: few enough for the cache, enough for a product
+_PART = 64  # words whose laws are computed at a time; fits into the processor's cache
 
 
 @component
 class KernelMechanism(WordVectorMechanism, OneOfGrid):
-    """P(y | x) ~ exp(w(d(x, y))): a law whose weights depend on the distance of two words and on nothing else.
+    """A mechanism with the law P(y | x) ~ exp(w(d(x, y))), whose weights depend only on the distance of two words.
 
-    Draws are inverse CDFs from one uniform a word. The vocabulary is split into blocks, and the probability of each
-    block is stored for every private word seen so far: a draw finds its block and computes the law within that block
-    alone. So a new word costs a pass over the vocabulary, and each occurrence some 64 distances.
+    Words are sampled by inverse CDF from one uniform each. The vocabulary is divided into blocks, and the probabilities
+    of all blocks are stored for every private word seen so far. Sampling first finds the block, then computes the law
+    within that block. So a new word costs a pass over the vocabulary, and each occurrence the distances of one block.
     """
 
     @abstractmethod
@@ -37,7 +37,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
 
     @cached_property
     def outputs(self) -> NDArray[np.int64]:
-        """The possible outputs: by default all words."""
+        """The indices of the possible outputs; all words unless overridden."""
         return np.arange(len(self.vectors))
 
     @cached_property
@@ -46,23 +46,23 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
 
     @cached_property
     def _log_totals(self) -> dict[float, NDArray[np.float64]]:
-        """For each epsilon the ln of the normalisers [V], NaN if not yet computed."""
+        """The ln of each word's normaliser, [V], by epsilon; NaN if not yet computed."""
         return {}
 
     def _log_weights(
         self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
-        """Return w of outputs at these distances [n] or [n, m] from words [n]."""
+        """Return the log-weights w of outputs at these distances, [n] or [n, m], from words [n]."""
         return self.log_weights(distances, epsilon)
 
     def _blocks(
         self, words: NDArray[np.integer], epsilons: Sequence[float]
     ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
-        """Yield (words [n], epsilon, blocks' weights [n, blocks] up to a factor a word), and store the normalisers.
+        """Yield words [n], epsilon, and the weights [n, blocks] of blocks up to a factor per word.
 
-        The distances of a word are computed once for all epsilons.
+        Also stores the normalisers. The distances of a word are computed once for all epsilons.
         """
-        among = None if len(self.outputs) == len(self.vectors) else self.outputs  # all of them as a view, not a copy
+        among = None if len(self.outputs) == len(self.vectors) else self.outputs  # None avoids a copy
         starts = np.arange(0, len(self.outputs), BLOCK)
         for start in range(0, len(words), _PART):
             part = words[start : start + _PART]
@@ -75,7 +75,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
                 yield part, epsilon, np.add.reduceat(weights, starts, axis=1)
 
     def _fill(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> None:
-        """Compute the rows of these words in the tables of these epsilons."""
+        """Compute the missing rows of these words in the tables of these epsilons."""
         for epsilon in epsilons:
             self._tables.setdefault(epsilon, _Table(len(self.vectors), len(self.outputs)))
             self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
@@ -85,7 +85,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
             self._tables[epsilon].put(part, blocks)
 
     def log_normalisers(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-        """Return for each epsilon [n]: ln of the sum over y of exp(w(d(x, y))), for words x; computed once."""
+        """Return ln of the normaliser, the sum over y of exp(w(d(x, y))), of each word x, [n] per epsilon; cached."""
         for epsilon in epsilons:
             self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
         met = np.unique(words)
@@ -95,7 +95,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
         return (self._log_totals[epsilon][words] for epsilon in epsilons)
 
     def draw(self, words: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Return [n] words drawn for words [n] by inverse CDF, from one uniform each."""
+        """Return the words [n] sampled for words [n] by inverse CDF, with one uniform each."""
         self._fill(words, [epsilon])
         table, log_total = self._tables[epsilon], self._log_totals[epsilon]
         block, left = table.find(words, uniforms)
@@ -115,7 +115,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
         return out
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each word of the vocabulary."""
+        """Return the laws, with one row per word of the vocabulary."""
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             distances = self.vectors.distances(words)
@@ -134,10 +134,10 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
         )
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """Return the largest excess of two normalisers' ln-ratio over epsilon / 2 times the distance.
+        """Return the largest |ln Z(x) - ln Z(x')| - epsilon / 2 d(x, x') over pairs of words.
 
-        The weights change by at most the latter: ln P(y | x) / P(y | x') <= epsilon / 2 d(x, x') + |ln Z(x) - ln
-        Z(x')|, and the claim is epsilon d(x, x').
+        ln P(y | x) / P(y | x') <= epsilon / 2 d(x, x') + |ln Z(x) - ln Z(x')|, and the claim is epsilon d(x, x'). So
+        the claim holds if the result is at most 0.
         """
         best, everything = -np.inf, np.arange(len(self.vectors))
         (log_total,) = self.log_normalisers(everything, [epsilon])
@@ -150,9 +150,10 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
         return best
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Draw one uniform a word; the distances from each distinct word are computed once for all epsilons.
+        """Return the rewrites at each epsilon. The distances of each distinct word are computed once for all epsilons.
 
-        A publication draws from whole laws, exactly: the tables of blocks hold rounded sums.
+        Each word uses one uniform. A publication samples exactly from whole laws, since the tables of blocks contain
+        rounded sums.
         """
         if any(noise.exact is not None for noise in noises):
             outputs = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
@@ -167,10 +168,10 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
 
 
 class _Table:
-    """The cumulative probabilities of the blocks of outputs, for each private word.
+    """The cumulative probabilities of the blocks of outputs, for each stored private word.
 
-    cumulative: [V, blocks], a row for each stored word in order of entry; the rest takes no memory; place: [V], the
-    word's row there, -1 if it is not stored.
+    cumulative: [V, blocks], one row per stored word in order of entry; unused rows take no memory; place: [V], each
+    word's row, -1 if it is not stored.
     """
 
     def __init__(self, words: int, outputs: int) -> None:
@@ -181,11 +182,11 @@ class _Table:
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """The words that have a row, bool [V]."""
+        """Bool [V]: True for words that have a row."""
         return self.place >= 0
 
     def put(self, words: NDArray[np.integer], blocks: NDArray[np.float64]) -> None:
-        """Store the weights [n, blocks] of blocks for words [n], up to a factor a word; stored words keep theirs."""
+        """Store the weights [n, blocks] of blocks for words [n], up to a factor per word. Stored words are skipped."""
         new = ~self.filled[words]
         words, blocks = words[new], blocks[new]
         self.place[words] = np.arange(self._used, self._used + len(words))
@@ -197,7 +198,7 @@ class _Table:
     def find(
         self, words: NDArray[np.integer], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the block [n] of each uniform, and its offset in the block [n], in probability; by bisection."""
+        """Return the block [n] of each uniform, found by bisection, and the remaining probability [n] in the block."""
         rows, low, high = self.place[words], np.zeros(len(words), np.int64), np.full(len(words), self.blocks - 1)
         for _ in range(self.blocks.bit_length()):
             middle = (low + high) // 2

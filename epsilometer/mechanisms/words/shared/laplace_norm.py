@@ -1,12 +1,13 @@
-"""The law of the Euclidean length of a vector of independent Laplace numbers, by quadrature.
+"""Distribution of the Euclidean length of a vector of independent Laplace numbers, by quadrature.
 
-The length is sqrt(sum_i (s_i E_i)^2), E_i ~ Exp(1), of scales s_i. Coordinates join one at a time, in polar form:
+The length is sqrt(sum_i (s_i E_i)^2) with E_i ~ Exp(1) and scales s_i. Coordinates are added one at a time. In polar
+coordinates the density f of the length becomes
 
     f(rho) = rho int_0^(pi/2) f_before(rho cos t) e^(-rho sin t / s) / s dt,
 
-by the double-exponential rule in t, on an even grid of ln rho. All terms are positive, so both tails keep their
-relative accuracy for any number of coordinates. Inverting a characteristic function would lose the upper tail, which
-decides how probable distant words are.
+computed by the double-exponential rule in t, on an even grid of ln rho. All terms are positive, so both tails are
+accurate relative to their size for any number of coordinates. Inverting a characteristic function would lose the upper
+tail, which determines the probabilities of distant words.
 """
 
 from __future__ import annotations
@@ -22,16 +23,19 @@ from scipy.special import logsumexp, ndtri_exp
 
 from epsilometer.core.errors import UserError
 
-_STEP = 0.02  # of ln rho between points of the grid
-_BELOW = 10.0  # the grid begins this far, in ln, below the length of the vector of scales
-_LONGEST = 750.0  # the grid's end in units of the largest scale: a longer vector has a probability below e^-650
-_LEAST = 1e-9  # scales below this part of the largest count as 0: they add 1e-18 to a squared length
-_ANGLES, _ANGLE_STEP = 3.3, 0.04  # the double-exponential rule's range and step
-_NEIGHBOURS = np.arange(-2, 4)  # points of the grid that one between the middle two is interpolated from
+_STEP = 0.02  # distance of grid points in ln rho
+_BELOW = 10.0  # the grid starts at the length of the vector of scales times e^-_BELOW
+_LONGEST = 750.0  # end of the grid in units of the largest scale; longer vectors have a probability below e^-650
+_LEAST = 1e-9  # scales below this share of the largest count as 0, since they add 1e-18 to a squared length
+_ANGLES, _ANGLE_STEP = 3.3, 0.04  # range and step of the double-exponential rule
+_NEIGHBOURS = np.arange(-2, 4)  # relative indices of the six grid points used for interpolation
 
 
 class LaplaceNorm:
-    """The law of the length of a vector of Laplace numbers of these scales [d]; UserError if all of them are 0."""
+    """The distribution of the length of a vector of Laplace numbers.
+
+    scales: [d], the scale of each number. Raises UserError if all are 0.
+    """
 
     def __init__(self, scales: NDArray[np.float64]) -> None:
         if not np.any(scales):
@@ -43,12 +47,12 @@ class LaplaceNorm:
 
     @cached_property
     def _grid(self) -> NDArray[np.float64]:
-        """The values of ln rho, evenly spaced."""
+        """The grid: evenly spaced values of ln rho."""
         return np.arange(np.log(np.linalg.norm(self.scales)) - _BELOW, np.log(_LONGEST * self.scales[0]), _STEP)
 
     @cached_property
     def _tails(self) -> tuple[CubicSpline, CubicSpline]:
-        """The logarithms of P(length <= rho) and P(length > rho), as functions of ln rho on the grid."""
+        """ln P(length <= rho) and ln P(length > rho), as splines of ln rho on the grid."""
         grid, rule = self._grid, _Rule.of(_ANGLE_STEP)
         rho = np.exp(grid)
         log_density = -rho / self.scales[0] - np.log(self.scales[0])
@@ -59,7 +63,7 @@ class LaplaceNorm:
         place, weight = np.polynomial.legendre.leggauss(4)
         inside = smooth(grid[:-1, None] + _STEP * (place + 1) / 2) + np.log(_STEP / 2 * weight)
         cells = logsumexp(inside, axis=1)
-        below = smooth(grid[0]) - np.log(len(self.scales))  # the density is a power of rho there
+        below = smooth(grid[0]) - np.log(len(self.scales))  # below the grid the density is a power of rho
         beyond = smooth(grid[-1]) - np.log(-smooth(grid[-1], 1))
         lower = np.logaddexp.accumulate(np.append(below, cells))
         upper = np.logaddexp.accumulate(np.append(beyond, cells[::-1]))[::-1]
@@ -75,20 +79,20 @@ class LaplaceNorm:
         return np.minimum(inside + len(self.scales) * np.minimum(place - start, 0), 0.0)
 
     def log_sf(self, rho: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return ln P(length > rho), elementwise, for rho up to the grid's end."""
+        """Return ln P(length > rho), elementwise. Values of rho are clipped to the grid."""
         with np.errstate(divide="ignore"):
             place = np.log(rho)
         return np.minimum(self._tails[1](np.clip(place, self._grid[0], self._grid[-1])), 0.0)
 
     def at(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return lengths of about these normal scores, ascending and distinct; not below the grid's start."""
+        """Return the lengths at these normal scores, approximately: ascending, distinct, and within the grid."""
         lower, upper = (tail(self._grid) for tail in self._tails)
         least = np.finfo(float).smallest_normal
         score = np.where(lower < upper, ndtri_exp(np.minimum(lower, -least)), -ndtri_exp(np.minimum(upper, -least)))
         return np.unique(np.exp(np.interp(scores, score, self._grid)))
 
     def masses(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities [n + 1] of lengths below, between and above ascending edges [n]."""
+        """Return the probabilities [n + 1] of the bins of lengths between ascending edges [n]."""
         lower = np.exp(np.append(self.log_cdf(edges), 0.0))
         upper = np.exp(np.append(0.0, self.log_sf(edges)))
         from_below = np.diff(lower, prepend=0.0)
@@ -98,9 +102,10 @@ class LaplaceNorm:
 
 
 class _Rule(NamedTuple):
-    """The double-exponential rule for an angle t from 0 to pi / 2, with nodes [n, 1].
+    """The double-exponential rule for an angle t from 0 to pi / 2, with n nodes.
 
-    whole, parts: ln cos t in steps of the grid, its floor [n] and the weights [n, 6] of the points around it.
+    sines: [n, 1], sin t; log_weights: [n, 1]; whole: [n], ln cos t in grid steps, rounded down; parts: [n, 6],
+    interpolation weights of the grid points around ln cos t.
     """
 
     sines: NDArray[np.float64]
@@ -110,7 +115,7 @@ class _Rule(NamedTuple):
 
     @classmethod
     def of(cls, step: float) -> _Rule:
-        """Return the rule of a step."""
+        """Return the rule with this step."""
         t = np.arange(-_ANGLES, _ANGLES + step / 2, step)
         inner = np.pi / 2 * np.sinh(t)
         angle, complement = (np.pi / 2 / (1 + np.exp(sign * 2 * inner)) for sign in (-1, 1))
@@ -125,7 +130,10 @@ class _Rule(NamedTuple):
         return cls(np.sin(angle)[:, None], np.log(weights)[:, None], whole, parts)
 
     def shifted(self, values: NDArray[np.float64], slope: int) -> NDArray[np.float64]:
-        """Return a function on the grid [points], moved by ln cos t: [n, points]; below the grid it has this slope."""
+        """Return a function on the grid [points], shifted by ln cos t for each node: [n, points].
+
+        Below the grid the function is extrapolated with this slope per unit of ln rho.
+        """
         more = int(-self.whole.min()) + len(_NEIGHBOURS)
         before = values[0] - slope * _STEP * np.arange(more, 0, -1)
         after = values[-1] + (values[-1] - values[-2]) * np.arange(1, len(_NEIGHBOURS))

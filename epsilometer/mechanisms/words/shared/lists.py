@@ -1,10 +1,10 @@
-"""Greedy one-dimensional word lists: a vocabulary laid out so that neighbours in the list are near in meaning.
+"""Greedy one-dimensional word lists: orders a vocabulary so that neighbours in the list have similar meanings.
 
-Meisenbacher, Chevli and Matthes, "1-Diffractor", IWSPA 2024, Algorithm 1: start at a random word, append the nearest
-word not yet used, repeat. The search is exact and Euclidean; among equally near words it takes the first in the
-vocabulary. (The reference code searches approximately, and jumps to an arbitrary word if its 50 neighbours are used
-up.) All lists hold the same vocabulary, the intersection of the given ones: with different lists an output could rule
-an input out.
+This is algorithm 1 of Meisenbacher, Chevli and Matthes, "1-Diffractor", IWSPA 2024: start at a random word, append the
+nearest unused word, and repeat. The search is exact and Euclidean; of equally near words, it takes the first in the
+vocabulary. (The reference code searches approximately, and jumps to an arbitrary word if its 50 neighbours are used.)
+All lists contain the same vocabulary, the intersection of those of the sources; otherwise an output could exclude an
+input.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BLOCK = 256  # rows of scores in memory at a time
 class WordLists:
     """One-dimensional lists of one vocabulary.
 
-    words: [V]; order: int32 [lists, V], the number of the word at each place of each list.
+    words: [V]; order: int32 [lists, V], the index of the word at each place of each list.
     """
 
     words: list[str]
@@ -42,7 +42,7 @@ class WordLists:
 
     @classmethod
     def build(cls, sources: Sequence[WordVectors], lists: int = 1, seed: int = 0) -> WordLists:
-        """Build `lists` lists from each source, from different start words drawn from the stream of the seed."""
+        """Build `lists` lists from each source, with different random start words. seed: seed of the start words."""
         shared = set(sources[0].words).intersection(*(source.words for source in sources[1:]))
         words = [word for word in sources[0].whole_words().words if word in shared]
         if len(words) < 2:
@@ -66,22 +66,22 @@ class WordLists:
 
     @classmethod
     def load(cls, path: Path | str) -> WordLists:
-        """Read a file that `save` wrote. Raises UserError for another or a damaged file."""
+        """Read a file that `save` wrote. Raises UserError for other or damaged files."""
         if not Path(path).is_file():
             raise UserError(f"file {str(path)!r} not found; give the path of an npz archive of word lists", "EPS-M089")
         words, order = read_arrays(Path(path), "words", "order")
         if order.ndim != 2 or not len(order) or (np.sort(order, axis=1) != np.arange(len(words))).any():
             raise UserError(
-                f"{path} is damaged: each list must contain each of its {len(words)} words once; make it again",
+                f"{path} is damaged: each list must contain each of its {len(words)} words once; build it again",
                 "EPS-M090",
             )
         return cls(words.tolist(), order)
 
     def take(self, numbers: Sequence[int]) -> WordLists:
-        """Return these lists alone. Raises UserError for none, a repeated number, or a list that does not exist."""
+        """Return only the lists with these indices. Raises UserError for no, duplicate or missing lists."""
         if not numbers or len({*numbers}) < len(numbers) or max(numbers) >= len(self.order):
             raise UserError(
-                f"lists_used must name some of the {len(self.order)} lists, each once, by number from 0 to "
+                f"lists_used must contain distinct numbers of the {len(self.order)} lists, from 0 to "
                 f"{len(self.order) - 1}, got {listed(numbers, 'list')}",
                 "EPS-M091",
             )
@@ -92,15 +92,15 @@ class WordLists:
         return WordLists(self.words[:count], self.order[self.order < count].reshape(len(self.order), -1))
 
     def save(self, path: Path | str) -> None:
-        """Write as npz (`words`, `order`); equal lists give equal bytes."""
+        """Write an npz archive (`words`, `order`). Equal lists give equal bytes."""
         write_arrays(path, words=np.array(self.words), order=self.order)
 
 
 def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours: int = 256) -> NDArray[np.int32]:
-    """Return nearest-neighbour chains through all vectors [V, d] from each start [lists]: int32 [lists, V].
+    """Return nearest-neighbour chains through all vectors [V, d], one from each start [lists]: int32 [lists, V].
 
-    neighbours: the approximate number of neighbours of each vector computed beforehand, for all chains together; it
-    decides how often a chain must search all remaining words, and cannot change a chain.
+    neighbours: approximate number of neighbours of each vector that are computed in advance for all chains. It affects
+    only the speed: a chain whose neighbours are used must search all remaining words.
     """
     single = vectors.astype(np.float32)
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
@@ -124,12 +124,12 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
             close, scores, reach = near[word]
             free = unused[close]
             close, scores = close[free], scores[free]
-            # All words within `reach` are known. If none of those is free, search all that remain.
+            # `near` has all words within `reach`. If no free word is among them, search all remaining words.
             if not len(scores) or scores[0] + slack[word] > reach:
                 if remaining < 0.9 * len(left):
                     still = unused[left]
                     left, left_single, left_half = left[still], left_single[still], left_half[still]
-                # Not `@`: distributing so small a product over threads costs more than it saves.
+                # einsum, since distributing such a small product over threads would take longer.
                 close = left
                 scores = left_half - np.einsum("ij,j->i", left_single, single[word])
                 scores[~unused[left]] = np.inf
@@ -141,9 +141,9 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
 def _neighbourhoods(
     single: NDArray[np.float32], half: NDArray[np.float32], count: int
 ) -> list[tuple[NDArray[np.int32], NDArray[np.float32], np.float32]]:
-    """Return for each vector all vectors whose score is at most some reach, by score, with their scores; and the reach.
+    """Return, for each vector, the vectors with a score of at most its reach, by score, their scores, and the reach.
 
-    The reach is estimated from a sample of the vectors, so that about `count` of all lie within it.
+    The reach is estimated from a sample of the vectors, so that about `count` vectors are within it.
     """
     neighbourhoods = []
     step = max(1, len(single) // 1024)

@@ -1,16 +1,16 @@
-"""The base of MVC and its relatives: a word's vector is moved by noise, and a word near the moved point is written.
+"""Base class of MVC and similar mechanisms: moves a word's vector by noise, and writes a word near the moved point.
 
-A publication's noise is discrete and exact (`epsilometer.core.exact_samplers`). The density e^(-epsilon ||z||) in d
-dimensions is that of a Gaussian whose variance s is drawn first, of the Gamma law of shape (d + 1) / 2 and rate
-epsilon^2 / 2:
+The noise of a publication is discrete and sampled exactly (`epsilometer.core.exact_samplers`). The density
+e^(-epsilon ||z||) in d dimensions is a mixture of Gaussians, whose variance s has the Gamma distribution of shape
+(d + 1) / 2 and rate epsilon^2 / 2:
 
     e^(-epsilon ||z||) ~ integral over t of e^(t / 2 - ||z||^2 / 2s - epsilon^2 s / 2),    s = e^t.
 
-The integral is replaced by its trapezoid sum, whose error falls exponentially in the number of nodes; a node is drawn,
-then discrete Gaussian noise of its (integer) deviation for each coordinate, added to the vector on the same grid. The
-log-density's slope, epsilon on paper, is then at most epsilon (1 + 2e-9) outside a region of probability 2^-100, which
-a test computes; nodes are missing near s = 0, where that makes the slope smaller. Rounding the vector to the grid adds
-at most (d + 12) 2^-29 nats a word.
+The integral is replaced by its trapezoid sum, whose error falls exponentially with the number of nodes. A node is
+sampled, then discrete Gaussian noise of its integer standard deviation for each coordinate, which is added to the
+vector on a grid. The slope of the log-density, ideally epsilon, is at most epsilon (1 + 2e-9) outside a region of
+probability 2^-100, as a test computes. Nodes near s = 0 are left out, which only makes the slope smaller. Rounding the
+vector to the grid adds at most (d + 12) 2^-29 nats per word.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ _WORDS = 1 << 11  # words in memory at a time; a text is never split
 
 @component
 class MovedWords(WordVectorMechanism):
-    """Noise of density ~ exp(-epsilon ||z||) on each word's vector, perhaps stretched; then the choice of a word."""
+    """A mechanism that adds noise of density ~ exp(-epsilon ||z||) to each word's vector, and then chooses a word."""
 
     def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the added noise [n, d]: by default unchanged."""
+        """Return the noise [n, d] to add; the spherical noise itself unless overridden."""
         return noise
 
     def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the inverse of `stretched`, [n, d], which maps stretched noise on the vectors to spherical noise."""
+        """Return the inverse of `stretched` for points [n, d]: maps stretched noise to spherical noise."""
         return points
 
     def chosen(
         self, points: NDArray[np.float64], uniforms: NDArray[np.float64], private: NDArray[np.integer]
     ) -> NDArray[np.int64]:
-        """Return the words [n] for the moved points [n, d], with one uniform each: by default the nearest.
+        """Return the words [n] for moved points [n, d]; the nearest words unless overridden.
 
-        private: the words [n] that were moved. A choice that depends on them is not post-processing; it is for
-        published forms that break their claims.
+        uniforms: [n]; private: the words [n] that were moved. A choice that depends on `private` is not
+        post-processing; only published forms that break their claims use it.
         """
         return self.vectors.nearest(points)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Draw d + 2 uniforms a word: one for each dimension of the direction, one for the radius, one for the word."""
+        """Return the rewrites. A word uses d + 2 uniforms: d for direction, one for radius, one for the choice."""
         private = self.vocabulary.encode(texts)
         outputs = []
         for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
@@ -67,13 +67,13 @@ class MovedWords(WordVectorMechanism):
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return the points of each text's one word, in coordinates in which the claim's distance is Euclidean."""
+        """Return vectors and moved points of one-word texts, in coordinates where the claim's distance is Euclidean."""
         words = self.vocabulary.encode(texts)
         points, _ = self._landed(words, epsilon, noise)
         return self.relaxed(self.vectors.exact[words.values]), self.relaxed(points)
 
     def _landed(self, words: Ragged, epsilon: float, noise: Noise) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the moved points of words [n, d], and a uniform for each [n], for the choice of a word near it."""
+        """Return the moved points of words, [n, d], and one uniform per point, [n], for the choice of a word."""
         start = self.vectors.exact[words.values]
         if noise.exact is not None:
             points = self.stretched(moved_exactly(self.relaxed(start), epsilon, noise.exact))
@@ -83,7 +83,7 @@ class MovedWords(WordVectorMechanism):
 
 
 def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-    """Return noise of density ~ exp(-epsilon ||z||): [n, d] from uniforms [n, d + 1]."""
+    """Return noise [n, d] of density ~ exp(-epsilon ||z||), from uniforms [n, d + 1]."""
     from scipy.special import gammaincinv, ndtri  # slow to load (a third of a second), and checks draw nothing
 
     direction = ndtri(uniforms[:, :-1])
@@ -92,7 +92,7 @@ def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float
 
 
 def moved_exactly(points: NDArray[np.float64], epsilon: float, exact: ExactDraws) -> NDArray[np.float64]:
-    """Return the points [n, d] with noise of density ~ exp(-epsilon ||z||), drawn exactly on a grid."""
+    """Return the points [n, d] plus noise of density ~ exp(-epsilon ||z||), sampled exactly on a grid."""
     dimensions = points.shape[1]
     log_weights, deviations, unit = mixture(dimensions)
     node = exact.choose(log_weights, len(points))
@@ -103,13 +103,13 @@ def moved_exactly(points: NDArray[np.float64], epsilon: float, exact: ExactDraws
 
 @cache
 def mixture(dimensions: int) -> tuple[NDArray[np.float64], Words, float]:
-    """Return the nodes for epsilon 1: log-weights [m], deviations [m] in grid steps, and the length of a step."""
+    """Return the m nodes for epsilon 1: log-weights [m], standard deviations [m] in grid steps, and the step."""
     from scipy.special import gammainccinv
 
-    farthest = float(gammainccinv(dimensions, 2.0**-100))  # the noise is longer with that probability
-    spacing = 2 * math.pi / math.sqrt(100 * farthest)  # step in t; leaves e^-50
-    largest = farthest * math.exp(math.acosh(1 + 40 / farthest))  # nodes beyond weigh less than e^-40
-    unit = math.sqrt(largest) * 2.0**-31  # the widest noise has a deviation of 2^31 steps, the narrowest of 2^24
+    farthest = float(gammainccinv(dimensions, 2.0**-100))  # longer noise has a probability of 2^-100
+    spacing = 2 * math.pi / math.sqrt(100 * farthest)  # step in t; the error is about e^-50
+    largest = farthest * math.exp(math.acosh(1 + 40 / farthest))  # nodes beyond have weights below e^-40
+    unit = math.sqrt(largest) * 2.0**-31  # deviations are 2^24 to 2^31 steps
     t = np.arange(math.log(largest) - 14 * math.log(2), math.log(largest), spacing)
     deviations = np.rint(np.exp(t / 2) / unit)
     variances = (deviations * unit) ** 2

@@ -1,13 +1,13 @@
-"""Draws about unit vectors by the von Mises-Fisher law, from a fixed number of uniforms for each.
+"""Samples of the von Mises-Fisher distribution, from a fixed number of uniforms per sample.
 
-A draw is y = W mu + sqrt(1 - W^2) q, q a uniform direction orthogonal to mu. The cosine W is drawn by rejection (Wood
-1994, "Simulation of the von Mises Fisher distribution"), in a form in which nothing cancels: with m = d - 1,
-s = sqrt(4 kappa^2 + m^2), x = 2 kappa / (m + s), and T the cosine of a uniform direction,
+A sample about the unit vector mu is y = W mu + sqrt(1 - W^2) q, where q is a uniform direction orthogonal to mu. The
+cosine W is sampled by rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), in a form without
+cancellation. With m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa / (m + s), and T the cosine of a uniform direction,
 
     W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
 
-A draw has 64 attempts, so that it does not depend on other draws; all fail with probability below 1e-20 (at
-most .45 of attempts fail, as a test shows), and the last one then counts.
+A sample has 64 attempts with uniforms of its own, so that it does not depend on other samples. A share of at most .45
+of attempts fails, as a test shows, so all fail with probability below 1e-20; the last attempt is then used.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ ATTEMPTS = 64
 
 
 def uniforms_of_a_draw(dimension: int) -> int:
-    """Return the number of uniforms that one draw uses."""
+    """Return the number of uniforms per sample in this dimension."""
     return dimension + 2 * ATTEMPTS
 
 
 def turned_about(means: Array, concentrations: Array, uniforms: Array) -> Array:
-    """Return a draw [n, d] about each unit vector [n, d] with its concentration [n].
+    """Return a sample [n, d] about each unit vector [n, d] with its concentration [n].
 
     uniforms: [n, `uniforms_of_a_draw`], in the open unit interval.
     """
@@ -34,14 +34,14 @@ def turned_about(means: Array, concentrations: Array, uniforms: Array) -> Array:
     dimension = means.shape[1]
     cosine, sine, _ = cosines(concentrations, dimension, uniforms[:, dimension:])
     across: Array = ndtri(uniforms[:, :dimension])
-    for _ in range(2):  # the second time removes what rounding left along the mean
+    for _ in range(2):  # the second pass removes the rounding error of the first
         across -= np.einsum("ij,ij->i", across, means)[:, None] * means
     across *= (sine / np.linalg.norm(across, axis=1))[:, None]
     return np.asarray(across + cosine[:, None] * means, np.float64)
 
 
 def cosines(concentrations: Array, dimension: int, uniforms: Array) -> tuple[Array, Array, NDArray[np.int64]]:
-    """Return cosines W [n], sines sqrt(1 - W^2) [n], and the number of attempts of each [n]."""
+    """Sample the cosines W [n]; return them, the sines sqrt(1 - W^2) [n], and the numbers of attempts [n]."""
     from scipy.special import betaincinv
 
     m = dimension - 1

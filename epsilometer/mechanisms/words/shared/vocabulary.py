@@ -1,4 +1,4 @@
-"""Texts as rows of word numbers and back, a whole block at a time."""
+"""Conversion of texts to rows of word indices and back, for many texts at a time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from epsilometer.text.words import words as words_of
 class Vocabulary:
     """A fixed, public list of words, numbered in order.
 
-    `epsilometer.text.words` defines words. A word outside the vocabulary becomes one fixed public symbol before any
-    noise, never itself: "unknown" if that is a word of the vocabulary, else the first word.
+    `epsilometer.text.words` defines words. An out-of-vocabulary word is replaced by one fixed public word before any
+    noise: "unknown" if that is in the vocabulary, else the first word.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -25,19 +25,19 @@ class Vocabulary:
         self.index = {word: number for number, word in enumerate(self.words)}
         self.unknown = self.index.get("unknown", 0)
         self._arrow = pa.array(self.words, pa.large_string())
-        self._last: tuple[list[str], Ragged] | None = None  # the texts of the last call and their rows
+        self._last: tuple[list[str], Ragged] | None = None  # texts and rows of the last call
 
     def __len__(self) -> int:
         return len(self.words)
 
     def encode(self, texts: Sequence[str]) -> Ragged:
-        """Return the word numbers of each text, an empty row without words. Each distinct text is read once."""
+        """Return the word indices of each text, one row per text. Each distinct text is read once."""
         distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         source = np.fromiter(map(distinct.__getitem__, texts), np.int64, len(texts))
         return self._read(list(distinct)).take(source)
 
     def _read(self, distinct: list[str]) -> Ragged:
-        """Return word numbers as `encode` does; repeated requests for the same texts are cached."""
+        """Return word indices as `encode` does, for distinct texts. The last result is cached."""
         last = self._last  # read once, since another thread may replace it
         if last is None or last[0] != distinct:
             numbers: list[int] = []
@@ -51,7 +51,7 @@ class Vocabulary:
         return last[1]
 
     def decode(self, rows: Ragged) -> list[str]:
-        """Return each row as a text, as `epsilometer.text.words.write` writes it."""
+        """Return each row as a text, with words joined by single spaces."""
         import pyarrow.compute as pc  # slow to load (a tenth of a second), and checks write nothing
 
         spelled = self._arrow.take(pa.array(rows.values))
@@ -64,10 +64,10 @@ class Vocabulary:
         pairs: NDArray[np.integer],
         between: Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.floating]],
     ) -> NDArray[np.float64]:
-        """Return [n]: sums over positions of the distances of two texts' words, infinite for different numbers of
-        words.
+        """Return the distances of n pairs of texts, [n]: the sum over positions of the distances of their words.
 
-        pairs: [n, 2] text numbers; between: the distances of word numbers [m] and [m].
+        The distance is infinite for different numbers of words. pairs: [n, 2], indices of texts; between: function that
+        returns the distances [m] between words [m] and words [m].
         """
         units = self.encode(texts)
         equal = np.flatnonzero(units.lengths[pairs[:, 0]] == units.lengths[pairs[:, 1]])
