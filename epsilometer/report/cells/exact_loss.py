@@ -86,8 +86,8 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table
         cells = ranked([row for row in here if row["first"]])
         caption = (
             f"Between texts of equal length ({cells[0]['share']:.0%} of the compared pairs); the last two columns are "
-            f"over all pairs. The loss of a view that is not released, such as latents, bounds the loss of the text. "
-            f"{order_sentence(cells)}"
+            f"over all compared pairs. The loss of a view that is not released, such as latents, bounds the loss of "
+            f"the text. {order_sentence(cells)}"
         )
         table = [
             row

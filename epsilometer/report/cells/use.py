@@ -83,7 +83,7 @@ class Kept:
             said = "The rewrites were not compared with one fixed sentence."
         else:
             share = f"{self.share} as similar to texts as" if self.share else "compared with"
-            said = f"Rewrites are {share} the best fixed sentence ({MEASURE} {self.worth:.2f}, against {self.fixed:.2f})."
+            said = f"Rewrites are {share} the best fixed sentence ({MEASURE} {self.worth:.2f} and {self.fixed:.2f})."
         if self.scores:
             scores = [
                 f"{score.label} F1 {score.rewrites:.2f}"

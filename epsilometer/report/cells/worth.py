@@ -333,9 +333,8 @@ def attribute_sentence(downstream: pl.DataFrame) -> str:
         return ""
     worse = int((both["low_adaptive"] > both["high_static"]).sum())
     sentence = (
-        "The adaptive attacker, trained on rewrites, beats the static attacker, trained on texts, with disjoint "
-        "intervals in "
-        f"{worse} of {len(both)} cases."
+        "The adaptive attacker, trained on rewrites, beats the static attacker, trained on clean texts, with "
+        f"disjoint intervals in {worse} of {len(both)} cases."
     )
     return sentence + (
         " An attribute that a classifier of clean texts no longer infers may still be in the rewrites." if worse else ""
