@@ -281,7 +281,7 @@ def test_an_audit_that_no_re_audit_could_compare_is_not_accepted(
     code, _, said = call(capsys, "results", "accept")
     assert (
         code,
-        "params.yaml names none of them, so there is nothing to accept: add one" in " ".join(said.split()),
+        "params.yaml has none of these; add one" in " ".join(said.split()),
     ) == (
         2,
         True,

@@ -590,8 +590,8 @@ def answer(release: Release, whole: Mapping[str, Any], use: Kept, person: Person
         return f"No: {what} exceeds a limit ({exceeded}). It must not be released at this budget."
     if whole["decision"] == Status.NOT_EXCEEDED:
         return (
-            f"Not shown: no attack of the audit exceeded the limits for {what}, but no law is known, so another "
-            f"attack may. {use.sentence}"
+            f"Not shown: no attack of the audit exceeded the limits for {what}, but no law bounds its loss, so "
+            f"another attack may. {use.sentence}"
         )
     settles = f" It would be settled by {whole['settles']}." if whole["settles"] else ""
     return f"Not shown: it is open whether {what} keeps the limits ({whole['why']}).{settles}"
